@@ -82,6 +82,7 @@ bench: .bench/.ready
 
 check: $(VENV)/.check-ready
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	PYTHONPATH=src $(BIN)/lint-imports --no-logo
 

@@ -98,7 +98,7 @@ def _product(name: str, a: tuple[int, ...], b: tuple[int, ...], group: str) -> C
     return Case(
         group, name, (Input(a), Input(b)), ("y = R.matmul(x0, x1)",), lambda xp, a, b: xp.matmul(a, b),
         lambda torch, a, b: torch.matmul(a, b), (node("MatMul", "x0", "x1"),),
-    )  # fmt: skip
+    )
 
 
 def _products() -> Iterator[Case]:
@@ -117,7 +117,7 @@ RESNET_18 = (
     (3, 64, 224, 7, 2), (64, 64, 56, 3, 1), (64, 128, 56, 3, 2), (64, 128, 56, 1, 2), (128, 128, 28, 3, 1),
     (128, 256, 28, 3, 2), (128, 256, 28, 1, 2), (256, 256, 14, 3, 1), (256, 512, 14, 3, 2), (256, 512, 14, 1, 2),
     (512, 512, 7, 3, 1),
-)  # fmt: skip
+)
 
 
 def _convolution(
@@ -130,7 +130,7 @@ def _convolution(
         (f"y = R.nn.conv2d(x0, x1, {options})",), None,
         lambda torch, x, w: torch.nn.functional.conv2d(x, w, stride=stride, padding=pad, groups=groups),
         (node("Conv", "x0", "x1", strides=[stride] * 2, pads=[pad] * 4, group=groups, kernel_shape=[kernel] * 2),),
-    )  # fmt: skip
+    )
 
 
 def _convolutions() -> Iterator[Case]:
@@ -168,37 +168,37 @@ def _rows() -> Iterator[Case]:
     wide, row = Input((4096, 1024)), Input((1024,))
     functional: Callable[[Any], Any] = lambda torch: torch.nn.functional  # noqa: E731
     yield Case("norms", "softmax 4096x1024", (wide,), ("y = R.nn.softmax(x0, axis=-1)",), softmax,
-               lambda torch, x: torch.softmax(x, -1), (node("Softmax", "x0", axis=-1),))  # fmt: skip
+               lambda torch, x: torch.softmax(x, -1), (node("Softmax", "x0", axis=-1),))
     yield Case("norms", "layer_norm 4096x768", (Input((4096, 768)), Input((768,)), Input((768,))),
                ("y = R.nn.layer_norm(x0, x1, x2, axes=-1)",), layer_norm,
                lambda torch, x, g, b: functional(torch).layer_norm(x, (768,), g, b),
-               (node("LayerNormalization", "x0", "x1", "x2", axis=-1),))  # fmt: skip
+               (node("LayerNormalization", "x0", "x1", "x2", axis=-1),))
     yield Case("norms", "rms_norm 4096x1024", (wide, row), ("y = R.nn.rms_norm(x0, x1, axes=-1)",), rms_norm,
-               lambda torch, x, g: functional(torch).rms_norm(x, (1024,), g, 1e-5))  # fmt: skip
+               lambda torch, x, g: functional(torch).rms_norm(x, (1024,), g, 1e-5))
     yield Case("elementwise", "gelu of a sum 4096x1024", (wide, row), ("z = R.add(x0, x1)", "y = R.nn.gelu_tanh(z)"),
-               _gelu, lambda torch, x, b: functional(torch).gelu(x + b, approximate="tanh"))  # fmt: skip
+               _gelu, lambda torch, x, b: functional(torch).gelu(x + b, approximate="tanh"))
     yield Case("elementwise", "abs(tanh(exp)) 1M", (Input((1 << 20,)),),
                ("a = R.exp(x0)", "b = R.tanh(a)", "y = R.abs(b)"), lambda xp, x: xp.abs(xp.tanh(xp.exp(x))),
                lambda torch, x: torch.abs(torch.tanh(torch.exp(x))),
-               (node("Exp", "x0", out="a"), node("Tanh", "a", out="b"), node("Abs", "b")))  # fmt: skip
+               (node("Exp", "x0", out="a"), node("Tanh", "a", out="b"), node("Abs", "b")))
     yield Case("reductions", "sum of rows 4096x1024", (wide,), ("y = R.sum(x0, axis=1)",), lambda xp, x: x.sum(1),
-               lambda torch, x: x.sum(1), tolerance=1e-2)  # fmt: skip
+               lambda torch, x: x.sum(1), tolerance=1e-2)
     yield Case("reductions", "sum of columns 4096x1024", (wide,), ("y = R.sum(x0, axis=0)",), lambda xp, x: x.sum(0),
-               lambda torch, x: x.sum(0), tolerance=1e-2)  # fmt: skip
+               lambda torch, x: x.sum(0), tolerance=1e-2)
     yield Case("reductions", "sum 4096x1024", (wide,), ("y = R.sum(x0)",), lambda xp, x: x.sum(),
-               lambda torch, x: x.sum(), tolerance=1.0)  # fmt: skip
+               lambda torch, x: x.sum(), tolerance=1.0)
     yield Case("reductions", "argmax of rows 4096x1024", (wide,), ("y = R.argmax(x0, axis=1)",),
                lambda xp, x: x.argmax(1), lambda torch, x: x.argmax(1),
-               (node("ArgMax", "x0", axis=1, keepdims=0),))  # fmt: skip
+               (node("ArgMax", "x0", axis=1, keepdims=0),))
     yield Case("movement", "transpose 2048x2048", (Input((2048, 2048)),), ("y = R.permute_dims(x0)",),
                lambda xp, x: xp.ascontiguousarray(x.T) if xp is np else x.T.copy(),
-               lambda torch, x: x.t().contiguous(), (node("Transpose", "x0", perm=[1, 0]),))  # fmt: skip
+               lambda torch, x: x.t().contiguous(), (node("Transpose", "x0", perm=[1, 0]),))
     yield Case("movement", "cumsum 4096x1024", (wide,), ("y = R.cumsum(x0, axis=1)",), lambda xp, x: xp.cumsum(x, 1),
-               lambda torch, x: x.cumsum(1), tolerance=1e-2)  # fmt: skip
+               lambda torch, x: x.cumsum(1), tolerance=1e-2)
     yield Case("movement", "embedding 32000x512, 2048", (Input((32000, 512)), Input((2048,), "int64", below=32000)),
                ("y = R.take(x0, x1, axis=0)",), lambda xp, x, i: xp.take(x, i, 0),
                lambda torch, x, i: torch.nn.functional.embedding(i, x),
-               (node("Gather", "x0", "x1", axis=0),))  # fmt: skip
+               (node("Gather", "x0", "x1", axis=0),))
 
 
 def _attention(xp: Any, q: Any, k: Any, v: Any) -> Any:
@@ -215,7 +215,7 @@ def _attentions() -> Iterator[Case]:
     for length in (64, 256, 1024):
         item = Input((1, length, 8, 64))
         yield Case("attention", f"8 heads of 64, {length} long", (item,) * 3, ("y = R.nn.attention(x0, x1, x2)",),
-                   _attention, _torch_attention)  # fmt: skip
+                   _attention, _torch_attention)
 
 
 # -- models
@@ -226,7 +226,7 @@ def _perceptron() -> Case:
     weights = [
         Input(shape, scale=scale, weight=True)
         for a, b in pairwise(sizes) for shape, scale in (((a, b), 0.05), ((b,), 1.0))
-    ]  # fmt: skip
+    ]
     lines = []
     for layer, (w, b) in enumerate(((1, 2), (3, 4), (5, 6))):
         given = "x0" if layer == 0 else f"h{layer - 1}"
@@ -246,7 +246,7 @@ def _perceptron() -> Case:
         return x
 
     return Case("models", "perceptron of 3 layers, batch 64", (Input((64, 784), text='"n", 784'), *weights),
-                tuple(lines), arrays, torch_formula, symbols=("n",))  # fmt: skip
+                tuple(lines), arrays, torch_formula, symbols=("n",))
 
 
 class _Graph:
@@ -344,7 +344,7 @@ def _encoder() -> Case:
         for _ in range(3):
             flat = _linear(g, x, width, width)
             parts.append(g.add(f"R.reshape({flat}, (n, length, {heads}, {width // heads}))",
-                               lambda t, v, flat=flat: v[flat].unflatten(2, (heads, width // heads))))  # fmt: skip
+                               lambda t, v, flat=flat: v[flat].unflatten(2, (heads, width // heads))))
         q, k, u = parts
         mixed = g.add(
             f"R.nn.attention({q}, {k}, {u})", lambda t, v, q=q, k=k, u=u: _torch_attention(t, v[q], v[k], v[u])
@@ -353,7 +353,7 @@ def _encoder() -> Case:
         x = _normed(g, x, _linear(g, joined, width, width), width)
         hidden = _linear(g, x, width, 4 * width)
         active = g.add(f"R.nn.gelu_tanh({hidden})",
-                       lambda t, v, hidden=hidden: t.nn.functional.gelu(v[hidden], approximate="tanh"))  # fmt: skip
+                       lambda t, v, hidden=hidden: t.nn.functional.gelu(v[hidden], approximate="tanh"))
         x = _normed(g, x, _linear(g, active, 4 * width, width), width)
     return g.case("encoder, 4 layers of 512, 2x128 (symbolic)", ("n", "length"))
 
@@ -378,14 +378,14 @@ def _decoder() -> Case:
             w = g.weight(width, width)
             flat = g.add(f"R.matmul({normed}, {w})", lambda t, v, normed=normed, w=w: v[normed] @ v[w])
             parts.append(g.add(f"R.reshape({flat}, (1, 1, {heads}, {size}))",
-                               lambda t, v, flat=flat: v[flat].reshape(1, 1, heads, size)))  # fmt: skip
+                               lambda t, v, flat=flat: v[flat].reshape(1, 1, heads, size)))
         q, *new = parts
         caches = []
         for item in new:
             g.inputs.append(Input((1, length, heads, size), text=f'1, "length", {heads}, {size}'))
             old = f"x{len(g.inputs) - 1}"
             caches.append(g.add(f"R.concat(({old}, {item}), axis=1)",
-                                lambda t, v, old=old, item=item: t.cat((v[old], v[item]), 1)))  # fmt: skip
+                                lambda t, v, old=old, item=item: t.cat((v[old], v[item]), 1)))
         k, u = caches
         mixed = g.add(
             f"R.nn.attention({q}, {k}, {u})", lambda t, v, q=q, k=k, u=u: _torch_attention(t, v[q], v[k], v[u])

@@ -41,21 +41,35 @@ from cases import Case, Input, cases, module_of
 
 HERE = Path(__file__).parent
 CHOSEN = (
-    "gelu of a sum 4096x1024", "abs(tanh(exp)) 1M", "softmax 4096x1024", "layer_norm 4096x768", "matmul 512",
-    "conv2d 128->128 28x28 3x3/1", "8 heads of 64, 256 long", "perceptron of 3 layers, batch 64", "ResNet-18, batch 1",
-    "encoder, 4 layers of 512, 2x128 (symbolic)", "decoder step, 2 layers of 1024, cache of 255 (symbolic)",
-)  # fmt: skip
+    "gelu of a sum 4096x1024",
+    "abs(tanh(exp)) 1M",
+    "softmax 4096x1024",
+    "layer_norm 4096x768",
+    "matmul 512",
+    "conv2d 128->128 28x28 3x3/1",
+    "8 heads of 64, 256 long",
+    "perceptron of 3 layers, batch 64",
+    "ResNet-18, batch 1",
+    "encoder, 4 layers of 512, 2x128 (symbolic)",
+    "decoder step, 2 layers of 1024, cache of 255 (symbolic)",
+)
 LIMITS = {
-    "one addition": 10.0, "gelu of a sum 4096x1024": 10.0, "abs(tanh(exp)) 1M": 10.0, "matmul 512": 130.0,
-    "matmul of any rows": 130.0, "matmul of any sizes": 130.0, "ResNet-18, batch 1": 1500.0,
-}  # fmt: skip
+    "one addition": 10.0,
+    "gelu of a sum 4096x1024": 10.0,
+    "abs(tanh(exp)) 1M": 10.0,
+    "matmul 512": 130.0,
+    "matmul of any rows": 130.0,
+    "matmul of any sizes": 130.0,
+    "ResNet-18, batch 1": 1500.0,
+}
 """Milliseconds that a cold compile should stay below."""
 
 
 def chosen() -> Iterator[Case]:
     """What is compiled: cases of the speed table, and the smallest and the most general program."""
-    yield Case("elementwise", "one addition", (Input((1024,)), Input((1024,))), ("y = R.add(x0, x1)",),
-               lambda xp, a, b: a + b)  # fmt: skip
+    yield Case(
+        "elementwise", "one addition", (Input((1024,)), Input((1024,))), ("y = R.add(x0, x1)",), lambda xp, a, b: a + b
+    )
     for name, texts, symbols in (
         ("matmul of any rows", ('"m", 1024', "1024, 1024"), ("m",)),
         ("matmul of any sizes", ('"m", "k"', '"k", "n"'), ("m", "k", "n")),
@@ -143,8 +157,10 @@ def tvm_round(case: Case, inputs: list[Any]) -> float | None:
 
 
 RIVALS: dict[str, Callable[[Case, list[Any]], float | None]] = {
-    "onnxruntime": onnxruntime_round, "jax": jax_round, "tvm": tvm_round,
-}  # fmt: skip
+    "onnxruntime": onnxruntime_round,
+    "jax": jax_round,
+    "tvm": tvm_round,
+}
 
 
 def least(old: float, new: float) -> float:

@@ -79,18 +79,10 @@ def residual_blocks(depth: int, channels: int, size: int) -> str:
 
 
 CASES: dict[str, tuple[str, ...]] = {
-    "one addition": tuple(
-        function_text(tensors(f"{n},", f"{n},"), ["y = R.add(x0, x1)"]) for n in (1024, 1056)
-    ),
-    "chain": tuple(
-        function_text(tensors(f"{n}, 1024"), ["y = R.abs(R.tanh(R.exp(x0)))"]) for n in (1024, 1056)
-    ),
-    "softmax": tuple(
-        function_text(tensors(f"{n}, 1024"), ["y = R.nn.softmax(x0, axis=-1)"]) for n in (4096, 4128)
-    ),
-    "matmul": tuple(
-        function_text(tensors(f"{n}, 512", "512, 512"), ["y = R.matmul(x0, x1)"]) for n in (512, 544)
-    ),
+    "one addition": tuple(function_text(tensors(f"{n},", f"{n},"), ["y = R.add(x0, x1)"]) for n in (1024, 1056)),
+    "chain": tuple(function_text(tensors(f"{n}, 1024"), ["y = R.abs(R.tanh(R.exp(x0)))"]) for n in (1024, 1056)),
+    "softmax": tuple(function_text(tensors(f"{n}, 1024"), ["y = R.nn.softmax(x0, axis=-1)"]) for n in (4096, 4128)),
+    "matmul": tuple(function_text(tensors(f"{n}, 512", "512, 512"), ["y = R.matmul(x0, x1)"]) for n in (512, 544)),
     "matmul of any sizes": (any_sizes(0), any_sizes(1)),
     "convolution": tuple(
         function_text(tensors(f"1, 128, {n}, {n}", "128, 128, 3, 3"), ["y = R.nn.conv2d(x0, x1, padding=1)"])
@@ -98,7 +90,7 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     "6 residual blocks": (residual_blocks(6, 64, 56), residual_blocks(6, 128, 28)),
     "4 layers, any length": (layers(4, 256), layers(4, 320)),
-}  # fmt: skip
+}
 """Name -> two texts that differ in their sizes; written so that versions of some time ago read them."""
 
 

@@ -84,9 +84,14 @@ def llama(layers: int | None) -> Model:
     import transformers
 
     config = transformers.LlamaConfig(
-        hidden_size=768, intermediate_size=2048, num_hidden_layers=layers or 12, num_attention_heads=12,
-        num_key_value_heads=4, vocab_size=16000, max_position_embeddings=512,
-    )  # fmt: skip
+        hidden_size=768,
+        intermediate_size=2048,
+        num_hidden_layers=layers or 12,
+        num_attention_heads=12,
+        num_key_value_heads=4,
+        vocab_size=16000,
+        max_position_embeddings=512,
+    )
     return text("llama", transformers.LlamaForCausalLM(config), config.vocab_size)
 
 

@@ -67,10 +67,13 @@ def cases() -> Iterator[Case]:
         a = np.ones((out, channels * kernel * kernel), "float32")
         b = np.ones((channels * kernel * kernel, (size // stride) ** 2), "float32")
         yield Case(
-            f"conv2d {channels}->{out} {size}x{size} {kernel}x{kernel}/{stride}", ("nn.conv2d",),
-            ((1, channels, size, size), (out, channels, kernel, kernel)), lambda x, w, a=a, b=b: a @ b,
-            (("padding", kernel // 2), ("strides", stride)), compare=False,
-        )  # fmt: skip
+            f"conv2d {channels}->{out} {size}x{size} {kernel}x{kernel}/{stride}",
+            ("nn.conv2d",),
+            ((1, channels, size, size), (out, channels, kernel, kernel)),
+            lambda x, w, a=a, b=b: a @ b,
+            (("padding", kernel // 2), ("strides", stride)),
+            compare=False,
+        )
     yield from rows()
     yield from movements()
 

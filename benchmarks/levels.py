@@ -46,9 +46,10 @@ def main(x: T.Buffer((4096,), "float32"), w: T.Buffer((4096,), "float32"), y: T.
         y[0] = (y[0] - x[i]) + w[i] * T.float32(0.5)
 """
 STEPS = (
-    ("product of matrices", PRODUCT, 128 * 128, 1), ("polynomial", POLYNOMIAL, 4096, 2),
+    ("product of matrices", PRODUCT, 128 * 128, 1),
+    ("polynomial", POLYNOMIAL, 4096, 2),
     ("two sums in one", SUMS, 4096, 3),
-)  # fmt: skip
+)
 
 
 def times(text: str, elements: int, level: int) -> tuple[float, float]:

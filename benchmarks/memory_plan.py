@@ -31,11 +31,15 @@ TARGET = "llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v3"
 PREFILL = tuple({"n": n} for n in (128, 256, 512, 1024))
 DECODE = tuple({"b": b, "m": 1024} for b in (1, 16, 32, 64))
 PEER = {
-    ("prefill", "opaque", False): 120.0, ("prefill", "opaque", True): 112.0,
-    ("prefill", "matmul", False): 254.0, ("prefill", "matmul", True): 148.0,
-    ("decode", "opaque", False): 7.5, ("decode", "opaque", True): 7.0,
-    ("decode", "matmul", False): 144.0, ("decode", "matmul", True): 140.0,
-}  # fmt: skip
+    ("prefill", "opaque", False): 120.0,
+    ("prefill", "opaque", True): 112.0,
+    ("prefill", "matmul", False): 254.0,
+    ("prefill", "matmul", True): 148.0,
+    ("decode", "opaque", False): 7.5,
+    ("decode", "opaque", True): 7.0,
+    ("decode", "matmul", False): 144.0,
+    ("decode", "matmul", True): 140.0,
+}
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,16 @@ def _text(s: Shape, program: str, attention: str, bounds: bool) -> str:
     for i in range(s.layers):
         if program == "decode":
             params += [f"{name}{i}: R.Tensor(('b', 'm', {s.groups}, {s.head}), 'float16')" for name in ("kc", "vc")]
-        sizes = {"wq": (s.model, s.model), "wk": (s.model, kv), "wv": (s.model, kv), "wo": (s.model, s.model),
-                 **_gates(s), "wd": (s.feed_forward, s.model),
-                 "na": (s.model,), "nf": (s.model,)}  # fmt: skip
+        sizes = {
+            "wq": (s.model, s.model),
+            "wk": (s.model, kv),
+            "wv": (s.model, kv),
+            "wo": (s.model, s.model),
+            **_gates(s),
+            "wd": (s.feed_forward, s.model),
+            "na": (s.model,),
+            "nf": (s.model,),
+        }
         params += [f"{name}{i}: R.Tensor({size}, 'float16')" for name, size in sizes.items()]
         lines += _layer(s, i, rows, program, attention, results)
     params += [f"no: R.Tensor(({s.model},), 'float16')", f"wl: R.Tensor(({s.model}, {s.vocabulary}), 'float16')"]
@@ -182,11 +193,13 @@ def measure(shape: Shape, program: str, attention: str, bounds: bool) -> Row:
     module = default_pipeline(Target(TARGET))(decoder(shape, program, attention, bounds))
     sizes = PREFILL if program == "prefill" else DECODE
     return Row(
-        program, attention, bounds,
+        program,
+        attention,
+        bounds,
         tuple(_planned(module, values) / MIB for values in sizes),
         tuple(_live(module, values) / MIB for values in sizes),
         PEER[program, attention, bounds],
-    )  # fmt: skip
+    )
 
 
 def _planned(module: IRModule, values: Mapping[str, int]) -> int:

@@ -41,9 +41,14 @@ class Case:
 def cases() -> Iterator[Case]:
     """Everything that is measured."""
     for rows, terms, columns in (
-        (128, 128, 128), (256, 512, 512), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (1, 4096, 4096),
+        (128, 128, 128),
+        (256, 512, 512),
+        (512, 512, 512),
+        (1024, 1024, 1024),
+        (2048, 2048, 2048),
+        (1, 4096, 4096),
         (16, 1024, 1024),
-    ):  # fmt: skip
+    ):
         shapes = ((rows, terms), (terms, columns))
         yield Case(f"matmul {rows}x{terms}x{columns}", shapes, 2 * rows * terms * columns)
     yield Case("batched 12x128x64x128", ((12, 128, 64), (12, 64, 128)), 2 * 12 * 128 * 64 * 128)
@@ -111,8 +116,10 @@ def main() -> None:
         kind = "ConvInteger" if case.is_convolution else "MatMulInteger"
         options = {"pads": [case.shapes[1][-1] // 2] * 4} if case.is_convolution else {}
         node = helper.make_node(kind, ["a", "b"], ["y"], **options)
-        values = [helper.make_tensor_value_info("a", TensorProto.UINT8, case.shapes[0]),
-                  helper.make_tensor_value_info("b", TensorProto.INT8, case.shapes[1])]  # fmt: skip
+        values = [
+            helper.make_tensor_value_info("a", TensorProto.UINT8, case.shapes[0]),
+            helper.make_tensor_value_info("b", TensorProto.INT8, case.shapes[1]),
+        ]
         result = helper.make_tensor_value_info("y", TensorProto.INT32, None)
         graph = helper.make_graph([node], "g", values, [result])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])

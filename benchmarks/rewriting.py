@@ -24,19 +24,28 @@ def programs() -> Iterator[Case]:
     low, high = Input((1024, 8)), Input((8, 1024))
     yield Case("rules", "x @ (A @ B)", (Input((1, 1024)), low, high), ("v = R.matmul(x1, x2)", "y = R.matmul(x0, v)"))
     yield Case(
-        "rules", "x @ (A @ B).T, 64 rows", (Input((64, 1024)), low, high),
+        "rules",
+        "x @ (A @ B).T, 64 rows",
+        (Input((64, 1024)), low, high),
         ("v = R.matmul(x1, x2)", "u = R.permute_dims(v, axes=[1, 0])", "y = R.matmul(x0, u)"),
-    )  # fmt: skip
+    )
     channels = [Input((64,), weight=True, scale=0.1, around=1) for _ in range(4)]
     yield Case(
-        "rules", "convolution, norm, relu", (Input((1, 64, 56, 56)), Input((64, 64, 3, 3), weight=True), *channels),
-        ("c = R.nn.conv2d(x0, x1, padding=1)", "n = R.nn.batch_norm(c, x2, x3, x4, x5, axis=1, training=False)[0]",
-         "y = R.nn.relu(n)"),
-    )  # fmt: skip
+        "rules",
+        "convolution, norm, relu",
+        (Input((1, 64, 56, 56)), Input((64, 64, 3, 3), weight=True), *channels),
+        (
+            "c = R.nn.conv2d(x0, x1, padding=1)",
+            "n = R.nn.batch_norm(c, x2, x3, x4, x5, axis=1, training=False)[0]",
+            "y = R.nn.relu(n)",
+        ),
+    )
     yield Case(
-        "rules", "transposes that cancel", (Input((512, 512)),),
+        "rules",
+        "transposes that cancel",
+        (Input((512, 512)),),
         ("a = R.permute_dims(x0)", "b = R.permute_dims(a)", "y = R.nn.relu(b)"),
-    )  # fmt: skip
+    )
     yield from (case for case in cases() if case.name.startswith("ResNet-18"))
 
 

@@ -152,8 +152,12 @@ def tvm_call(case: Any, inputs: Sequence[Any], threads: int) -> Call | None:
 
 
 RIVALS: dict[str, Callable[[Any, Sequence[Any], int], Call | None]] = {
-    "numpy": numpy_call, "torch": torch_call, "onnxruntime": onnxruntime_call, "jax": jax_call, "tvm": tvm_call,
-}  # fmt: skip
+    "numpy": numpy_call,
+    "torch": torch_call,
+    "onnxruntime": onnxruntime_call,
+    "jax": jax_call,
+    "tvm": tvm_call,
+}
 
 
 def as_array(value: Any) -> Any:

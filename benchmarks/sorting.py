@@ -49,14 +49,16 @@ NUMPY: dict[str, Rivals] = {
     "nonzero(x)": {"numpy": lambda x, i, y: np.nonzero(x)},
 }
 TORCH = {
-    "sort(x)": lambda t, x, i, y: t.sort(x, stable=True), "argsort(x)": lambda t, x, i, y: t.argsort(x, stable=True),
-    "topk(x, k=10)": lambda t, x, i, y: t.topk(x, 10), "unique(x)": lambda t, x, i, y: t.unique(x),
+    "sort(x)": lambda t, x, i, y: t.sort(x, stable=True),
+    "argsort(x)": lambda t, x, i, y: t.argsort(x, stable=True),
+    "topk(x, k=10)": lambda t, x, i, y: t.topk(x, 10),
+    "unique(x)": lambda t, x, i, y: t.unique(x),
     "cumsum(x, axis=-1)": lambda t, x, i, y: t.cumsum(x, -1),
     "searchsorted(s, x)": lambda t, x, i, y: t.searchsorted(t.from_numpy(SORTED), x),
     "gather_elements(x, i, -1)": lambda t, x, i, y: t.gather(x, -1, i),
     "scatter_elements(x, i, y, -1)": lambda t, x, i, y: t.scatter(x, -1, i, y),
     "nonzero(x)": lambda t, x, i, y: t.nonzero(x),
-}  # fmt: skip
+}
 """What torch has of the same meaning; its median is the lower of two."""
 SORTED = np.sort(np.random.default_rng(1).standard_normal(1000, "float32"))
 

@@ -64,15 +64,26 @@ def of_onnxruntime(x: Any, columns: int, width: int, level: int, threads: int) -
     codes = choices.integers(0, 256, (columns, terms // GROUP, GROUP * width // 8)).astype(np.uint8)
     scales = choices.uniform(0.001, 0.01, columns * terms // GROUP).astype(np.float32)
     node = helper.make_node(
-        "MatMulNBits", ["x", "codes", "scales"], ["y"], domain="com.microsoft", K=terms, N=columns, bits=width,
-        block_size=GROUP, accuracy_level=level,
-    )  # fmt: skip
+        "MatMulNBits",
+        ["x", "codes", "scales"],
+        ["y"],
+        domain="com.microsoft",
+        K=terms,
+        N=columns,
+        bits=width,
+        block_size=GROUP,
+        accuracy_level=level,
+    )
     graph = helper.make_graph(
-        [node], "product", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, terms])],
+        [node],
+        "product",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, terms])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, columns])],
-        [helper.make_tensor("codes", TensorProto.UINT8, codes.shape, codes.tobytes(), raw=True),
-         helper.make_tensor("scales", TensorProto.FLOAT, scales.shape, scales.tobytes(), raw=True)],
-    )  # fmt: skip
+        [
+            helper.make_tensor("codes", TensorProto.UINT8, codes.shape, codes.tobytes(), raw=True),
+            helper.make_tensor("scales", TensorProto.FLOAT, scales.shape, scales.tobytes(), raw=True),
+        ],
+    )
     sets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
@@ -89,8 +100,12 @@ def main() -> None:
         os.environ[f"{name}_NUM_THREADS"] = str(arguments.threads)
     import numpy as np
 
-    print(f"{'rows x terms x columns':24s}" + "".join(f"{name:>10s}" for name in (
-        "weft", "ort", "ratio", "weft-a8", "ort", "ratio", "GB/s", "a8 GB/s", "memory")))  # fmt: skip
+    print(
+        f"{'rows x terms x columns':24s}"
+        + "".join(
+            f"{name:>10s}" for name in ("weft", "ort", "ratio", "weft-a8", "ort", "ratio", "GB/s", "a8 GB/s", "memory")
+        )
+    )
     for (rows, terms, columns), width in itertools.product(SHAPES, (4, 8)):
         name = f"{rows}x{terms}x{columns} int{width}"
         if arguments.only not in name:

@@ -37,9 +37,7 @@ from weft.transform.target.parts import LABEL, owners
 __all__ = ["build", "job_of", "library"]
 
 
-def build(
-    module: IRModule, plan: Plan, members: Mapping[str, Callable[..., Any]] = EMPTY
-) -> Executable | ArtifactSet:
+def build(module: IRModule, plan: Plan, members: Mapping[str, Callable[..., Any]] = EMPTY) -> Executable | ArtifactSet:
     """The executable of a lowered module, or its artifacts where they do not run here; `members` are its Python.
 
     Every artifact says what it was made from and by.

@@ -62,28 +62,60 @@ _log = logging.getLogger("weft.compile")
 
 @overload
 def compile(
-    module_or_function: IRModule | BaseFunc, target: None = None, *, opt: int | Knobs = 2,
-    params: Mapping[str, Any] | None = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False,
-    executor: str | None = None, start: str | None = None, trace: list[Step] | None = None,
-) -> Executable: ...  # fmt: skip
+    module_or_function: IRModule | BaseFunc,
+    target: None = None,
+    *,
+    opt: int | Knobs = 2,
+    params: Mapping[str, Any] | None = None,
+    pipeline: Any = None,
+    externs: Collection[str] = (),
+    trust: bool = False,
+    executor: str | None = None,
+    start: str | None = None,
+    trace: list[Step] | None = None,
+) -> Executable: ...
 @overload
 def compile(
-    module_or_function: Mapping[str, IRModule | BaseFunc], target: object = None, *, opt: int | Knobs = 2,
-    params: None = None, pipeline: None = None, externs: Collection[str] = (), trust: bool = False,
-    executor: str | None = None, start: None = None, trace: None = None,
-) -> ArtifactSet: ...  # fmt: skip
+    module_or_function: Mapping[str, IRModule | BaseFunc],
+    target: object = None,
+    *,
+    opt: int | Knobs = 2,
+    params: None = None,
+    pipeline: None = None,
+    externs: Collection[str] = (),
+    trust: bool = False,
+    executor: str | None = None,
+    start: None = None,
+    trace: None = None,
+) -> ArtifactSet: ...
 @overload
 def compile(
-    module_or_function: IRModule | BaseFunc, target: object, *, opt: int | Knobs = 2,
-    params: Mapping[str, Any] | None = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False,
-    executor: str | None = None, start: str | None = None, trace: list[Step] | None = None,
-) -> Any: ...  # fmt: skip
+    module_or_function: IRModule | BaseFunc,
+    target: object,
+    *,
+    opt: int | Knobs = 2,
+    params: Mapping[str, Any] | None = None,
+    pipeline: Any = None,
+    externs: Collection[str] = (),
+    trust: bool = False,
+    executor: str | None = None,
+    start: str | None = None,
+    trace: list[Step] | None = None,
+) -> Any: ...
 @explained_by(fault_of)
 def compile(
-    module_or_function: IRModule | BaseFunc | Mapping[str, IRModule | BaseFunc], target: object = None, *,
-    opt: int | Knobs = 2, params: Mapping[str, Any] | None = None, pipeline: Any = None, externs: Collection[str] = (),
-    trust: bool = False, executor: str | None = None, start: str | None = None, trace: list[Step] | None = None,
-) -> Any:  # fmt: skip
+    module_or_function: IRModule | BaseFunc | Mapping[str, IRModule | BaseFunc],
+    target: object = None,
+    *,
+    opt: int | Knobs = 2,
+    params: Mapping[str, Any] | None = None,
+    pipeline: Any = None,
+    externs: Collection[str] = (),
+    trust: bool = False,
+    executor: str | None = None,
+    start: str | None = None,
+    trace: list[Step] | None = None,
+) -> Any:
     """Compile a module or a single function: an `Executable` where this machine can run it, else its `ArtifactSet`.
 
     Several models by name become one library for C to link: {"digits": Digits, "words": Words} has `digits_run` and
@@ -164,7 +196,7 @@ def _packaged(made: Executable | ArtifactSet, plan: Plan) -> Executable | Artifa
 
 def _library(
     models: Mapping[str, Any], target: object, opt: int | Knobs, externs: Collection[str], executor: str | None
-) -> ArtifactSet:  # fmt: skip
+) -> ArtifactSet:
     """Several models in one library for C programs to link, each behind an entry of its name."""
     jobs: list[Job] = []
     for name, value in models.items():
@@ -238,20 +270,31 @@ def _refuse_vectors(module: IRModule) -> None:
             if isinstance(part, (PrimExpr, Buffer)) and dtypes.is_scalable(part.dtype):
                 raise TargetError(
                     f"scalable vectors (T.vscale) cannot be compiled: this is a {part.dtype}",
-                    code="W740", span=part.span, hint="write a constant length",
-                )  # fmt: skip
+                    code="W740",
+                    span=part.span,
+                    hint="write a constant length",
+                )
             if isinstance(part, Buffer) and dtypes.lanes(part.dtype) != 1:
                 raise TargetError(
                     f"the buffer {part.name!r} is one of vectors, which cannot be compiled: {part.dtype}",
-                    code="W740", span=part.span, hint="give a buffer of scalars one more dimension",
-                )  # fmt: skip
+                    code="W740",
+                    span=part.span,
+                    hint="give a buffer of scalars one more dimension",
+                )
 
 
 def lower(
-    module_or_function: IRModule | BaseFunc, target: object = None, *, opt: int | Knobs = 2,
-    params: Mapping[str, Any] | None = None, start: str | None = None, stop: str | None = None,
-    trace: list[Step] | None = None, executor: str | None = None, externs: Collection[str] = (),
-) -> IRModule:  # fmt: skip
+    module_or_function: IRModule | BaseFunc,
+    target: object = None,
+    *,
+    opt: int | Knobs = 2,
+    params: Mapping[str, Any] | None = None,
+    start: str | None = None,
+    stop: str | None = None,
+    trace: list[Step] | None = None,
+    executor: str | None = None,
+    externs: Collection[str] = (),
+) -> IRModule:
     """The module after the phases from `start` to `stop`, both included; by default those that are passes.
 
     After `codegen` and `link` its functions are declarations, and artifacts do what they did (`weft.codegen.compiled`).
@@ -287,9 +330,15 @@ def _bound(module: IRModule, params: Mapping[str, Any] | None) -> IRModule:
 
 
 def _through(
-    module: IRModule, plan: Plan, generate: GenerateCode | None = None, *, pipeline: Any = None,
-    start: str | None = None, stop: str = CODE[-1], trace: list[Step] | None = None,
-) -> IRModule:  # fmt: skip
+    module: IRModule,
+    plan: Plan,
+    generate: GenerateCode | None = None,
+    *,
+    pipeline: Any = None,
+    start: str | None = None,
+    stop: str = CODE[-1],
+    trace: list[Step] | None = None,
+) -> IRModule:
     """The module after the phases of a plan from `start` to `stop`; a user's pipeline replaces the optional passes."""
     refuse_ill_formed_kernels(module)
     level, before = plan.opt, _STRAIGHTENED if plan.straight_line else {}
@@ -301,7 +350,7 @@ def _through(
     with transform.PassContext(opt=level):
         return run_phases(
             module, plan.passes, start=start, stop=stop, trace=trace, knobs=plan.knobs, before=before, more=more
-        )  # fmt: skip
+        )
 
 
 _STRAIGHTENED: Mapping[str, tuple[transform.Pass, ...]] = {
@@ -313,7 +362,7 @@ _STRAIGHTENED: Mapping[str, tuple[transform.Pass, ...]] = {
 
 def _piped(
     module: IRModule, plan: Plan, pipeline: Any, start: str | None, trace: list[Step] | None
-) -> tuple[IRModule, str | None]:  # fmt: skip
+) -> tuple[IRModule, str | None]:
     """The module after a user's pipeline, and the phase to go on with.
 
     A phase that the pipeline names is not run again: what is mandatory before its first one runs before it.
@@ -323,9 +372,7 @@ def _piped(
     first = 0 if start is None else names.index(start)
     if named and (before := names.index(named[0])) > first:
         with transform.PassContext(opt=0):
-            module = run_phases(
-                module, plan.passes, start=start, stop=names[before - 1], trace=trace, knobs=plan.knobs
-            )  # fmt: skip
+            module = run_phases(module, plan.passes, start=start, stop=names[before - 1], trace=trace, knobs=plan.knobs)
     with plan.passes, transform.PassContext(config={"knobs": plan.knobs}):
         module = pipeline(module)
     return module, names[max(first, names.index(named[-1]) + 1) if named else first]
@@ -338,9 +385,10 @@ def _checked_pipeline(pipeline: Any, plan: Plan) -> transform.Pass:
             pipeline = transform.parse_pipeline(pipeline)
     if not isinstance(pipeline, transform.Pass):
         raise PassError(
-            f"pipeline= takes a pass, a pipeline or the text of one, got {described(pipeline)}", code="W511",
+            f"pipeline= takes a pass, a pipeline or the text of one, got {described(pipeline)}",
+            code="W511",
             hint="declare a function of modules as a pass: @weft.transform.module_pass" if callable(pipeline) else None,
-        )  # fmt: skip
+        )
     late = [name for name in phases_of(pipeline) if name in CODE]
     if late:
         hint = f'leave {" and ".join(late)} out; weft.lower(module, stop="{late[-1]}") gives the module after it'
@@ -352,9 +400,12 @@ _cache: weakref.WeakKeyDictionary[Any, CompiledFunction] = weakref.WeakKeyDictio
 
 
 def call(
-    module_or_function: IRModule | BaseFunc, *args: Any, externs: Collection[str] = (), trust: bool = False,
+    module_or_function: IRModule | BaseFunc,
+    *args: Any,
+    externs: Collection[str] = (),
+    trust: bool = False,
     **options: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Compile on first use (kept as long as the module or function lives), then run; `externs`, `trust` as there."""
     found = _cache.get(module_or_function)
     if found is None:

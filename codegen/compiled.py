@@ -33,8 +33,14 @@ from weft.runtime.program import PROGRAM, Program, artifact_program, program_art
 from weft.runtime.registry import find_func
 
 __all__ = [
-    "compiled_module", "declared_module", "declared_type", "holds_program", "is_compiled", "linked", "load_module",
-]  # fmt: skip
+    "compiled_module",
+    "declared_module",
+    "declared_type",
+    "holds_program",
+    "is_compiled",
+    "linked",
+    "load_module",
+]
 
 SOURCES = ("c", "header", "build", "llvm")
 """Kinds of artifacts that are read by compilers and people, and not loaded."""
@@ -51,8 +57,9 @@ def declared_module(module: IRModule, artifacts: ArtifactSet) -> IRModule:
     """The module of artifacts that do not run here, with declarations of the functions that they were made of."""
     functions = {
         name: ExternFunc(name, func_type(function) if isinstance(function, Function) else None)
-        for name, function in module.items() if isinstance(function, (Function, PrimFunc)) and not function.private
-    }  # fmt: skip
+        for name, function in module.items()
+        if isinstance(function, (Function, PrimFunc)) and not function.private
+    }
     return IRModule(functions).with_attr(ARTIFACTS, artifacts)
 
 
@@ -88,8 +95,9 @@ def load_module(module: IRModule, *, trust: bool = False) -> Executable:
         names = ", ".join(list(artifacts)[:3]) or "none"
         raise ArtifactError(
             f"the module carries compiled code ({names}), which is not run unless it is trusted",
-            code="W830", hint="if you trust it: weft.load_module(module, trust=True), or --trust on the command line",
-        )  # fmt: skip
+            code="W830",
+            hint="if you trust it: weft.load_module(module, trust=True), or --trust on the command line",
+        )
     return Executable(artifact_program(artifacts))
 
 

@@ -1,7 +1,7 @@
 """What a program calls outside itself: Python functions of its module, and foreign code by declared names.
 
-    member    @I.pyfunc of a module, which compiled and interpreted programs call by name
-    extern    a C function or LLVM intrinsic: declared beside the text, or refused (`weft.ir.verify.externs`)
+member    @I.pyfunc of a module, which compiled and interpreted programs call by name
+extern    a C function or LLVM intrinsic: declared beside the text, or refused (`weft.ir.verify.externs`)
 """
 
 from __future__ import annotations
@@ -23,8 +23,12 @@ from weft.target import Target
 from weft.transform.target.parts import owners
 
 __all__ = [
-    "check_externs", "member_functions", "refuse_absent_members", "refuse_undeclared", "refuse_untrusted",
-]  # fmt: skip
+    "check_externs",
+    "member_functions",
+    "refuse_absent_members",
+    "refuse_undeclared",
+    "refuse_untrusted",
+]
 
 
 def _members(module: IRModule) -> Iterator[PythonFunc]:
@@ -50,22 +54,22 @@ def refuse_absent_members(module: IRModule) -> None:
         if member.function is None and find_func(member.name) is None:
             raise ArgumentError(
                 f"of the Python function {member.name!r} the module holds the text, which is never run",
-                code="W861", span=member.span, hint=f"weft.register_func({member.name!r}, {member.name})",
-            )  # fmt: skip
+                code="W861",
+                span=member.span,
+                hint=f"weft.register_func({member.name!r}, {member.name})",
+            )
 
 
 def check_externs(externs: Collection[str]) -> frozenset[str]:
     """The names of foreign code that a caller gives; ArgumentError W859 for what is no collection of names."""
     if isinstance(externs, str) or not all(isinstance(name, str) and name for name in externs):
-        raise ArgumentError(
-            f"externs are names of C functions, got {externs!r}", code="W859", hint='externs=("name",)'
-        )  # fmt: skip
+        raise ArgumentError(f"externs are names of C functions, got {externs!r}", code="W859", hint='externs=("name",)')
     return frozenset(externs)
 
 
 def refuse_undeclared(
     module: IRModule, parts: Mapping[str, Target], externs: Collection[str], *, c_calls: bool
-) -> None:  # fmt: skip
+) -> None:
     """Refuse a lowered module that calls foreign code by a name that nobody declared.
 
     `externs` are the names that the caller gives. With `c_calls` calls of outside functions in graph functions become
@@ -96,8 +100,9 @@ def refuse_untrusted(module: IRModule) -> None:
         more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
         raise ArtifactError(
             f"the module carries compiled code ({', '.join(foreign[:3])}{more}), which is not run unless it is trusted",
-            code="W830", hint="if you trust it: weft.compile(..., trust=True), or --trust on the command line",
-        )  # fmt: skip
+            code="W830",
+            hint="if you trust it: weft.compile(..., trust=True), or --trust on the command line",
+        )
 
 
 def _carried(module: IRModule) -> ArtifactSet:

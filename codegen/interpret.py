@@ -62,17 +62,19 @@ def _carried(module: IRModule, trust: bool) -> Callable[[str], Any]:
         if not trust and any(not isinstance(item.memory, LoadedModule) for item in makers):
             raise ArtifactError(
                 f"{name!r} is done by the artifact {makers[0].name!r}, which is not run unless it is trusted",
-                code="W830", hint="if you trust it: weft.interpret(module, trust=True)",
-            )  # fmt: skip
+                code="W830",
+                hint="if you trust it: weft.interpret(module, trust=True)",
+            )
         if not loaded:
             loaded.update(loadable(artifacts))
         if name not in loaded:
             code = [item.name for item in makers or artifacts.values() if item.kind in COMPILED]
             what = ", ".join(code[:4])
             raise ArtifactError(
-                f"{name!r} is declared, and what it was compiled to does not run in this process: {what}", code="W819",
+                f"{name!r} is declared, and what it was compiled to does not run in this process: {what}",
+                code="W819",
                 hint="export the artifacts, and build them for the machine that they are for",
-            )  # fmt: skip
+            )
         return loaded[name]
 
     return find

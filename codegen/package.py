@@ -44,9 +44,7 @@ def _split(module: IRModule) -> tuple[ArtifactSet, str]:
     return artifacts.union(constants), text
 
 
-def save_module(
-    module: IRModule, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None
-) -> None:  # fmt: skip
+def save_module(module: IRModule, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None) -> None:
     """Write the package of a module to a file, whole or not at all."""
     artifacts, text = _split(module)
     artifacts.save(path, source=text, metadata=metadata)

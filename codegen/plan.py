@@ -31,9 +31,7 @@ from weft.transform.target.parts import driving_label, leaf_parts
 __all__ = ["CARRIED", "Plan", "make_plan"]
 
 
-def make_plan(
-    module: IRModule, target: object = None, executor: str | None = None, opt: int | Knobs = 2
-) -> Plan:
+def make_plan(module: IRModule, target: object = None, executor: str | None = None, opt: int | Knobs = 2) -> Plan:
     """What the arguments and the module ask for; TargetError where they contradict or cannot be honoured."""
     if isinstance(opt, Knobs):
         return replace(make_plan(module, target, executor, opt.level), knobs=replace(opt, level=Knobs.level))
@@ -144,12 +142,13 @@ def _check_fields(plan: Plan) -> None:
     if runtime == "rtos":
         raise TargetError(
             "runtime 'rtos' changes nothing of what is made", code="W738", hint="bare: no operating system is called"
-        )  # fmt: skip
+        )
     if runtime == "host" and driver.triple is not None and driver.triple.os in ("", "none", "unknown"):
         raise TargetError(
-            f"runtime 'host' is an operating system, and {plan.where(plan.driver)} has none", code="W738",
+            f"runtime 'host' is an operating system, and {plan.where(plan.driver)} has none",
+            code="W738",
             hint="bare, or a triple that names the system",
-        )  # fmt: skip
+        )
     if plan.package == "shared":
         _check_shared(plan)
     for label, part in plan.parts.items():
@@ -157,16 +156,19 @@ def _check_fields(plan: Plan) -> None:
         if threads and int(threads) > 1 and label not in plan.machines:
             raise TargetError(
                 f"loops of object code for another machine run in order, and {plan.where(label)} asks for {threads}"
-                " threads", code="W738", hint="leave -threads out",
-            )  # fmt: skip
+                " threads",
+                code="W738",
+                hint="leave -threads out",
+            )
         planner = part.options.get("planner")
         if planner and label == plan.driver:
             find_planner(planner)
         elif planner:
             raise TargetError(
                 f"memory is planned by {plan.where(plan.driver)}, which drives, not by {plan.where(label)}",
-                code="W738", hint=f"-planner={planner} for the part that drives",
-            )  # fmt: skip
+                code="W738",
+                hint=f"-planner={planner} for the part that drives",
+            )
     if "memory" in options and not plan.parts[plan.driver].kind.plans_memory:
         raise TargetError(
             f"memory pools are laid out by parts that plan memory themselves, and {plan.where(plan.driver)} drives",
@@ -181,6 +183,7 @@ def _check_shared(plan: Plan) -> None:
     if foreign or plan.runtime == "bare":
         why = "a runtime 'bare' loads none" if not foreign else f"{plan.where(foreign[0])} is another machine"
         raise TargetError(
-            f"the package 'shared' is made by the C compiler of this machine, and {why}", code="W738",
+            f"the package 'shared' is made by the C compiler of this machine, and {why}",
+            code="W738",
             hint="package=tree: its Makefile makes a library where the compiler for that machine is",
-        )  # fmt: skip
+        )

@@ -169,17 +169,20 @@ def dtypes_page() -> str:
         cells = (f"`{name}`", row.bits, parts, low, high, f"`{dtypes.storage(name)}`", f"`{row.c}`", f"`{row.llvm}`")
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     head = "| dtype | bits | exponent, mantissa, specials | least | greatest | stored as | in C | in LLVM |"
-    return "\n\n".join(
-        [
-            _NOTE,
-            "# Data types",
-            "A dtype is a text: one of these, with lanes `float32x4` or `float32xvscalex4`, or `handle` or `void`.\n"
-            "Arrays of types that NumPy lacks are arrays of `ml_dtypes`. Specials say which values are no numbers:\n"
-            "`ieee` has infinities and nan, `fn` nan only, `fnuz` nan in the place of -0, `none` neither. The table\n"
-            "is `weft.dtypes.SCALARS`.",
-            "\n".join([head, "|---|---|---|---|---|---|---|---|", *lines]),
-        ]
-    ) + "\n"
+    return (
+        "\n\n".join(
+            [
+                _NOTE,
+                "# Data types",
+                "A dtype is a text: one of these, with lanes `float32x4` or `float32xvscalex4`, or `handle` or\n"
+                "`void`. Arrays of types that NumPy lacks are arrays of `ml_dtypes`. Specials say which values are\n"
+                "no numbers: `ieee` has infinities and nan, `fn` nan only, `fnuz` nan in the place of -0, `none`\n"
+                "neither. The table is `weft.dtypes.SCALARS`.",
+                "\n".join([head, "|---|---|---|---|---|---|---|---|", *lines]),
+            ]
+        )
+        + "\n"
+    )
 
 
 PAGES = {

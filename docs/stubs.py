@@ -24,9 +24,15 @@ from weft.script.forms.syntax import ALIASES, ALL_FORMS, BINARY_CALLS, LOOPS, SC
 ROOT = Path(__file__).resolve().parent.parent
 _HEAD = '"""{what} Written by docs/stubs.py; do not edit."""\n\n{imports}'
 _DTYPES = (
-    "bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (4, 8, 16, 32, 64)), "float16", "float32",
-    "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2",
-)  # fmt: skip
+    "bool",
+    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (4, 8, 16, 32, 64)),
+    "float16",
+    "float32",
+    "float64",
+    "bfloat16",
+    "float8_e4m3fn",
+    "float8_e5m2",
+)
 _LANES = (2, 4, 8, 16, 32, 64)
 
 _RULES = {
@@ -133,9 +139,10 @@ def _tensor_stub() -> str:
     parts = [_HEAD.format(what="The namespace `T`: tensor-level functions, buffers, expressions.", imports=imports)]
     parts.append("prim_func = _prim_func\nmacro = _macro\ninline = _inline")
     parts.append(
-        "class _DType:\n" + _docstring("A dtype: makes constants, casts, and without a value a new symbol.")
+        "class _DType:\n"
+        + _docstring("A dtype: makes constants, casts, and without a value a new symbol.")
         + "\n\n    name: _b.str\n    def __call__(self, value: _t.Any = None) -> _t.Any: ..."
-    )  # fmt: skip
+    )
     parts.append("\n".join(f"{name}: _DType" for name in _dtype_names()))
     done: set[str] = set()
     forms = [form for name, form in ALL_FORMS.items() if name.startswith("T.")]

@@ -53,9 +53,10 @@ def random_checkpoint(config: Config, path: Path, seed: int = 0) -> None:
             f"{name}.self_attn.o_proj.weight": (c.hidden, c.hidden),
             f"{name}.self_attn.k_proj.weight": (c.groups * c.size, c.hidden),
             f"{name}.self_attn.v_proj.weight": (c.groups * c.size, c.hidden),
-            f"{name}.mlp.gate_proj.weight": (c.wide, c.hidden), f"{name}.mlp.up_proj.weight": (c.wide, c.hidden),
+            f"{name}.mlp.gate_proj.weight": (c.wide, c.hidden),
+            f"{name}.mlp.up_proj.weight": (c.wide, c.hidden),
             f"{name}.mlp.down_proj.weight": (c.hidden, c.wide),
-        }  # fmt: skip
+        }
     arrays = {name: rng.normal(0, shape[-1] ** -0.5, shape).astype("float32") for name, shape in shapes.items()}
     kinds = ("input_layernorm", "post_attention_layernorm")
     norms = [f"model.layers.{layer}.{kind}.weight" for layer in range(c.layers) for kind in kinds]

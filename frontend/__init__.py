@@ -22,9 +22,16 @@ if TYPE_CHECKING:
     from weft.frontend import onnx, safetensors, torch
 
 __all__ = [
-    "ImportReport", "ImportedNode", "import_report", "load", "onnx", "register_importer", "safetensors", "torch",
+    "ImportReport",
+    "ImportedNode",
+    "import_report",
+    "load",
+    "onnx",
+    "register_importer",
+    "safetensors",
+    "torch",
     "unregister_importer",
-]  # fmt: skip
+]
 
 _FORMATS = ("onnx", "safetensors", "torch")
 

@@ -21,8 +21,15 @@ from weft.ir.module import IRModule
 from weft.providers import load as load_place
 
 __all__ = [
-    "IMPORTERS", "Importer", "Progress", "Read", "importer_of", "load", "register_importer", "unregister_importer",
-]  # fmt: skip
+    "IMPORTERS",
+    "Importer",
+    "Progress",
+    "Read",
+    "importer_of",
+    "load",
+    "register_importer",
+    "unregister_importer",
+]
 
 Progress = Callable[[int, int], None]
 """What is told that so many nodes of so many are done."""

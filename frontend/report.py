@@ -100,7 +100,8 @@ def import_report(module: IRModule) -> ImportReport:
     found = _reports.get(module)
     if found is None:
         raise ModelError(
-            "no report of this module: no importer returned it", code="W972",
+            "no report of this module: no importer returned it",
+            code="W972",
             hint="ask for the report before the module is changed",
-        )  # fmt: skip
+        )
     return found

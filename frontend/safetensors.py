@@ -27,10 +27,23 @@ from weft.errors import ModelError
 __all__ = ["load", "metadata", "save"]
 
 _NAMES = {
-    "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
-    "U64": "uint64", "I64": "int64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
-    "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu",
-}  # fmt: skip
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "U16": "uint16",
+    "I16": "int16",
+    "U32": "uint32",
+    "I32": "int32",
+    "U64": "uint64",
+    "I64": "int64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+}
 _LONGEST_HEADER = 100_000_000
 _METADATA = "__metadata__"
 
@@ -73,8 +86,11 @@ def save(path: str | Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[s
     for name, array in arrays.items():
         if name == _METADATA or array.dtype.name not in codes:
             raise ModelError(f"{path}: the format has no array {name!r} of {array.dtype}", code="W979")
-        header[name] = {"dtype": codes[array.dtype.name], "shape": list(array.shape),
-                        "data_offsets": [offset, offset + array.nbytes]}  # fmt: skip
+        header[name] = {
+            "dtype": codes[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [offset, offset + array.nbytes],
+        }
         offset += array.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)

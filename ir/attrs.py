@@ -26,7 +26,7 @@ __all__ = [
     "NUM_INPUT", "OP_PATTERN", "PERSISTENT", "PREFETCH", "PRIMITIVE", "REWRITER", "SCHEDULED", "SHARED",
     "SHARES_MEMORY", "STREAMS", "THREAD_EXTENT", "TOLERANCE", "UPPER_BOUNDS", "VIRTUAL_THREAD", "WHERE",
     "AttributeKey", "Carrier", "attribute", "wrong_values",
-]  # fmt: skip
+]
 
 
 class Carrier(StrEnum):
@@ -118,15 +118,15 @@ def _key(name: str, carriers: Carrier | tuple[Carrier, ...], type: str, meaning:
 GLOBAL_SYMBOL = _key("global_symbol", _FUNCTIONS, "text", "The name that callers outside know: its own.")
 LABEL = _key("target", (*_FUNCTIONS, Carrier.CALL), "value", "The label of the part of the target that does this.")
 NOALIAS = _key("noalias", _FUNCTIONS, "flag", "Buffer arguments do not overlap; false: they may.",
-               "tir.noalias", "tirx.noalias")  # fmt: skip
+               "tir.noalias", "tirx.noalias")
 SCHEDULED = _key("tir.is_scheduled", Carrier.KERNEL, "flag",
-                 "A schedule arranged the loops: rules and fusion leave them as they are.")  # fmt: skip
+                 "A schedule arranged the loops: rules and fusion leave them as they are.")
 OP_PATTERN = _key("op_pattern", Carrier.KERNEL, "text or number", "How the kernel may be fused; see `fuse-ops`.")
 DECISIONS = _key("decisions", _FUNCTIONS, "records", "What the default schedule chose, and may be told to choose.")
 SHARES_MEMORY = _key("shares_memory", Carrier.KERNEL, "pairs of positions",
-                     "(input, output) positions that may be given the same memory.")  # fmt: skip
+                     "(input, output) positions that may be given the same memory.")
 HANDLE_BYTES = _key("handle_bytes", Carrier.KERNEL, "value",
-                    "How many bytes the kernel looks at behind its bare handles, in their order.")  # fmt: skip
+                    "How many bytes the kernel looks at behind its bare handles, in their order.")
 ENTRY = _key("entry", Carrier.KERNEL, "flag", "The whole program of a graph function, as one function.")
 COPIES = _key("copies", Carrier.KERNEL, "text", "The kernel carries a tensor to another part of the target.")
 PERSISTENT = _key("tirx.persistent_kernel", Carrier.KERNEL, "flag", "Written `persistent=True` in texts for TVM.")
@@ -137,7 +137,7 @@ COMPOSITE = _key("Composite", Carrier.GRAPH, "text", "The name of the pattern th
 CODEGEN = _key("Codegen", Carrier.GRAPH, "text", "The code generator that takes the function, as TVM writes it.")
 NUM_INPUT = _key("num_input", Carrier.GRAPH, "number from 0", "How many parameters are inputs; the rest are weights.")
 UPPER_BOUNDS = _key("tir_var_upper_bound", Carrier.GRAPH, "sizes by symbol",
-                    "The greatest values of symbols: plans of memory rely on them, calls are checked.")  # fmt: skip
+                    "The greatest values of symbols: plans of memory rely on them, calls are checked.")
 FORCE_PURE = _key("relax.force_pure", Carrier.GRAPH, "flag", "The author vouches that no effect can be seen outside.")
 ASSIGNED = _key("assigned", Carrier.GRAPH, "flag", "Calls have their labels: places are chosen once.")
 
@@ -148,7 +148,7 @@ ASSIGNED = _key("assigned", Carrier.GRAPH, "flag", "Calls have their labels: pla
 DPS = _key("dps", Carrier.CALL, "flag", "The call writes its last arguments, which are made for it, and gives nothing.")
 ABSENT = _key("absent", Carrier.CALL, "texts", "Parameters that are left out before one that is given.")
 STREAMS = _key("weft.streams", Carrier.LOOP, "number from 0",
-               "Stores go past the caches (non-temporal) where the buffer has so many bytes or more.")  # fmt: skip
+               "Stores go past the caches (non-temporal) where the buffer has so many bytes or more.")
 CHAIN = _key("weft.chain", Carrier.LOOP, "flag", "A loop over blocks of a chain of contractions.")
 SHARED = _key("weft.shared", Carrier.LOOP, "flag", "A loop that was made to be shared by threads.")
 _key(PREFETCH, Carrier.STATEMENT, "value", "The element is wanted soon: no result changes, the place may not exist.")

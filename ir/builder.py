@@ -192,9 +192,14 @@ class BlockBuilder:
         unique = self._function_names.unique(name)
         body = scope.sequence(scope.result)
         self._functions[unique] = Function(
-            self._params, body, infer_type(body, self._context), pure=pure, private=private,
-            attrs=FrozenMap(attrs) if attrs else EMPTY, name=unique,
-        )  # fmt: skip
+            self._params,
+            body,
+            infer_type(body, self._context),
+            pure=pure,
+            private=private,
+            attrs=FrozenMap(attrs) if attrs else EMPTY,
+            name=unique,
+        )
 
     @contextmanager
     def dataflow(self) -> Iterator[BlockBuilder]:
@@ -321,9 +326,13 @@ class BlockBuilder:
         attributes.
         """
         return call_formula(
-            formula, args, options, leaf=self._leaf, infer=lambda value: infer_type(value, self._context),
+            formula,
+            args,
+            options,
+            leaf=self._leaf,
+            infer=lambda value: infer_type(value, self._context),
             add=self.add_func,
-        )  # fmt: skip
+        )
 
     def emit_te(self, formula: Callable[..., Any], *args: Any, name_hint: str = "", **options: Any) -> Var:
         """Bind the result of a tensor-expression function; see `call_te`."""

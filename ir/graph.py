@@ -30,10 +30,30 @@ from weft.ir.variables import Expr, Var
 from weft.providers import provider
 
 __all__ = [
-    "Binding", "BindingBlock", "Call", "Constant", "DataTypeImm", "DataflowBlock", "DataflowVar", "Expr", "ExternFunc",
-    "Function", "GlobalVar", "If", "MatchCast", "Op", "PrimValue", "PythonFunc", "SeqExpr", "ShapeExpr", "StringImm",
-    "Tuple", "TupleGetItem", "Var", "VarBinding",
-]  # fmt: skip
+    "Binding",
+    "BindingBlock",
+    "Call",
+    "Constant",
+    "DataTypeImm",
+    "DataflowBlock",
+    "DataflowVar",
+    "Expr",
+    "ExternFunc",
+    "Function",
+    "GlobalVar",
+    "If",
+    "MatchCast",
+    "Op",
+    "PrimValue",
+    "PythonFunc",
+    "SeqExpr",
+    "ShapeExpr",
+    "StringImm",
+    "Tuple",
+    "TupleGetItem",
+    "Var",
+    "VarBinding",
+]
 
 
 @node

@@ -95,7 +95,17 @@ _FIELDS: dict[type, tuple[FieldInfo, ...]] = {}
 _PARTS: dict[type, tuple[FieldInfo, ...]] = {}
 _PLAIN = frozenset(
     {
-        "str", "int", "bool", "float", "str | None", "tuple[int, ...]", "tuple[str, ...]", "np.ndarray", str, int, bool,
+        "str",
+        "int",
+        "bool",
+        "float",
+        "str | None",
+        "tuple[int, ...]",
+        "tuple[str, ...]",
+        "np.ndarray",
+        str,
+        int,
+        bool,
         float,
     }
 )

@@ -27,21 +27,73 @@ from weft.ir.types import Type
 from weft.providers import provider
 
 __all__ = [
-    "BINARY_KINDS", "COMPARISONS", "LOGICAL", "PREFETCH", "UNARY_KINDS", "AllocBuffer", "AssertStmt", "AttrStmt",
-    "Binary", "Bind", "Block", "Break", "Broadcast", "Buffer", "BufferLoad", "BufferRegion", "BufferStore", "Cast",
-    "Continue", "DeclBuffer", "Evaluate", "Extent", "FloatImm", "For", "IfThenElse", "IntImm", "IterVar", "Let",
-    "MatchBufferRegion", "PrimCall", "PrimExpr", "PrimFunc", "PrimVar", "Ramp", "Range", "Return", "Select", "SeqStmt",
-    "Shuffle", "Stmt", "Unary", "While",
-]  # fmt: skip
+    "BINARY_KINDS",
+    "COMPARISONS",
+    "LOGICAL",
+    "PREFETCH",
+    "UNARY_KINDS",
+    "AllocBuffer",
+    "AssertStmt",
+    "AttrStmt",
+    "Binary",
+    "Bind",
+    "Block",
+    "Break",
+    "Broadcast",
+    "Buffer",
+    "BufferLoad",
+    "BufferRegion",
+    "BufferStore",
+    "Cast",
+    "Continue",
+    "DeclBuffer",
+    "Evaluate",
+    "Extent",
+    "FloatImm",
+    "For",
+    "IfThenElse",
+    "IntImm",
+    "IterVar",
+    "Let",
+    "MatchBufferRegion",
+    "PrimCall",
+    "PrimExpr",
+    "PrimFunc",
+    "PrimVar",
+    "Ramp",
+    "Range",
+    "Return",
+    "Select",
+    "SeqStmt",
+    "Shuffle",
+    "Stmt",
+    "Unary",
+    "While",
+]
 
 UNARY_KINDS = ("neg", "not", "bitwise_not")
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 LOGICAL = ("and", "or")
 PREFETCH = "prefetch"
 BINARY_KINDS = (
-    "add", "sub", "mul", "div", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max", *COMPARISONS, *LOGICAL,
-    "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
-)  # fmt: skip
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "floordiv",
+    "floormod",
+    "truncdiv",
+    "truncmod",
+    "min",
+    "max",
+    *COMPARISONS,
+    *LOGICAL,
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "shift_left",
+    "shift_right",
+)
 
 
 class PrimExpr(Expr):
@@ -481,8 +533,15 @@ class Block(Stmt):
     """
 
     visit_order: ClassVar[tuple[str, ...]] = (
-        "iter_vars", "predicate", "alloc_buffers", "match_buffers", "reads", "writes", "init", "body",
-    )  # fmt: skip
+        "iter_vars",
+        "predicate",
+        "alloc_buffers",
+        "match_buffers",
+        "reads",
+        "writes",
+        "init",
+        "body",
+    )
     name: str
     body: Stmt
     iter_vars: tuple[IterVar, ...] = ()

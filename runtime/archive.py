@@ -130,23 +130,31 @@ def _files(file: IO[bytes], name: str) -> dict[str, bytes]:
 
 
 def _built(
-    manifest: Mapping[str, Any], parts: Mapping[str, bytes], limits: Limits, build: Callable[..., Any],
+    manifest: Mapping[str, Any],
+    parts: Mapping[str, bytes],
+    limits: Limits,
+    build: Callable[..., Any],
     storage: Callable[[str], np.dtype[Any]],
-) -> Any:  # fmt: skip
+) -> Any:
     constants = [
         (np.frombuffer(parts[c["file"]], storage(c["dtype"])).reshape(c["shape"]), c["dtype"])
         for c in manifest["constants"]
     ]
     return build(
         functions=[signature_from_json(function) for function in manifest["functions"]],
-        sites=[site_from_json(site) for site in manifest["sites"]], constants=constants,
-        objects=[parts[f"code/{i}.o"] for i in range(manifest["objects"])], target=tuple(manifest["target"]),
+        sites=[site_from_json(site) for site in manifest["sites"]],
+        constants=constants,
+        objects=[parts[f"code/{i}.o"] for i in range(manifest["objects"])],
+        target=tuple(manifest["target"]),
         sources=[parts[f"source/{i}.ll"].decode() for i in range(manifest["sources"])],
-        python=manifest.get("python", []), threads=manifest.get("threads", False), driver=manifest.get("driver"),
-        decisions=manifest.get("decisions", []), kind=manifest.get("kind", "llvm"),
+        python=manifest.get("python", []),
+        threads=manifest.get("threads", False),
+        driver=manifest.get("driver"),
+        decisions=manifest.get("decisions", []),
+        kind=manifest.get("kind", "llvm"),
         provenance=manifest.get("provenance", {}),
         artifacts=ArtifactSet.from_bytes(parts[ARTIFACTS], limits) if ARTIFACTS in parts else ArtifactSet(),
-    )  # fmt: skip
+    )
 
 
 def damaged(path: str | PathLike[str], why: str) -> ArtifactError:
@@ -207,6 +215,7 @@ def _check_host(target: list[str], name: str) -> None:
             else f" ({triple})"
         )
         raise ArtifactError(
-            f"{name} holds code for {target[1]} on {target[0]}; this machine is another one{lacks}", code="W803",
+            f"{name} holds code for {target[1]} on {target[0]}; this machine is another one{lacks}",
+            code="W803",
             hint='compile for a more general CPU: target="llvm -mcpu=x86-64-v2"',
-        )  # fmt: skip
+        )

@@ -323,9 +323,11 @@ class ArtifactSet(Mapping[str, Artifact]):
         if metadata is not None:
             more[METADATA] = json.dumps(metadata, indent=1).encode()
         manifest = {
-            "format": "weft-artifacts", "version": VERSION, "artifacts": entries,
+            "format": "weft-artifacts",
+            "version": VERSION,
+            "artifacts": entries,
             "files": {name: hashlib.sha256(data).hexdigest() for name, data in more.items()},
-        }  # fmt: skip
+        }
         return write_archive({MANIFEST: _canonical(manifest), **files, **more})
 
     def save(
@@ -456,4 +458,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value
-

@@ -40,9 +40,12 @@ class CallState:
     """One running call: the sites of its program, a callback's error, what compiled code refers to by number."""
 
     def __init__(
-        self, sites: Sequence[dict[str, Any]], objects: list[Any], read_only: Sequence[tuple[int, int]] = (),
+        self,
+        sites: Sequence[dict[str, Any]],
+        objects: list[Any],
+        read_only: Sequence[tuple[int, int]] = (),
         linked: Mapping[str, Callable[..., Any]] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.sites = sites
         self.linked = linked or {}
         self.objects = objects

@@ -160,9 +160,13 @@ class _Caller:
         words = {"constants": loaded.table_address, "parallel": loaded.parallel, "callback": CALLBACK_ADDRESS}
         words["poll"] = poller()
         functions: dict[str, Callable[..., Any]] = {
-            "slow": self, "failure": self._failed, "wrap": self._wrapped, "into": self._wrapped_into,
-            "begin": self._begin, "end": end,
-        }  # fmt: skip
+            "slow": self,
+            "failure": self._failed,
+            "wrap": self._wrapped,
+            "into": self._wrapped_into,
+            "begin": self._begin,
+            "end": end,
+        }
         return fast_call(self.signature, code, table, words, functions, loaded)
 
     def guarded(self, /, *args: Any, **options: Any) -> Any:
@@ -279,7 +283,7 @@ class Executable(Mapping[str, CompiledFunction]):
 
     def __init__(
         self, program: Program, members: Mapping[str, Any] | None = None, device: Device | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._program = program
         self._linkable: Callable[[], ArtifactSet] | None = None
         """What makes the program for C to link, where the executor did not; it needs the module, so no file has it."""

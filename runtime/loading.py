@@ -35,9 +35,19 @@ from weft.runtime.loaded import LoadedModule
 from weft.runtime.safe_archive import write_whole
 
 __all__ = [
-    "HOST_SYMBOLS", "LoadedModule", "compile_c", "export", "in_memory", "jit", "load_artifact", "load_library",
-    "load_set", "loadable", "register_loader", "unregister_loader",
-]  # fmt: skip
+    "HOST_SYMBOLS",
+    "LoadedModule",
+    "compile_c",
+    "export",
+    "in_memory",
+    "jit",
+    "load_artifact",
+    "load_library",
+    "load_set",
+    "loadable",
+    "register_loader",
+    "unregister_loader",
+]
 
 COMPILED = ("c", "header", "object")
 """What an export to a shared object may consist of."""
@@ -49,9 +59,13 @@ _STRICT = ("-std=c99", "-O2", "-ffp-contract=off", "-fPIC")
 # Of what an archive says about flags, only the choice of a processor and of a standard are taken over.
 _FLAG = re.compile(r"-m(thumb|(arch|cpu|tune|fpu|float-abi)=[\w.+-]+)|-std=c(99|11)")
 _C_TYPES = {
-    "void": None, "float": ctypes.c_float, "double": ctypes.c_double, "int": ctypes.c_int, "size_t": ctypes.c_size_t,
+    "void": None,
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+    "int": ctypes.c_int,
+    "size_t": ctypes.c_size_t,
     **{f"{sign}int{bits}_t": getattr(ctypes, f"c_{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}  # fmt: skip
+}
 
 Loader = Callable[[Artifact], Mapping[str, Callable[..., Any]]]
 
@@ -121,11 +135,12 @@ def load_set(artifacts: Iterable[Artifact]) -> LoadedModule:
 def loadable(artifacts: ArtifactSet) -> Mapping[str, Callable[..., Any]]:
     """The functions of those artifacts that this process can load; what others provide is looked up when called."""
     ready = [
-        artifact for artifact in artifacts.values()
+        artifact
+        for artifact in artifacts.values()
         if artifact.kind in _loaders
         or (artifact.kind == "object" and artifact.loader != "cc")  # those are for C programs to link
         or isinstance(artifact.memory, LoadedModule)
-    ]  # fmt: skip
+    ]
     return load_set(ready) if ready else {}
 
 
@@ -198,9 +213,10 @@ def _check_machine(artifact: Artifact) -> None:
     own = _own_machine()
     if own is not None and (head[:4] != b"\x7fELF" or (head[4], head[18:20]) != own):
         raise ArtifactError(
-            f"artifact {artifact.name!r} holds code for another machine: {artifact.target}", code="W803",
+            f"artifact {artifact.name!r} holds code for another machine: {artifact.target}",
+            code="W803",
             hint="compile it for this one",
-        )  # fmt: skip
+        )
 
 
 # Shared objects.
@@ -225,9 +241,10 @@ def export(artifacts: Iterable[Artifact], path: str | os.PathLike[str]) -> Path:
     odd = [artifact for artifact in chosen.values() if artifact.kind not in (*COMPILED, *BESIDE)]
     if odd:
         raise ArtifactError(
-            f"artifact {odd[0].name!r} of kind {odd[0].kind!r} cannot be part of a shared object", code="W819",
+            f"artifact {odd[0].name!r} of kind {odd[0].kind!r} cannot be part of a shared object",
+            code="W819",
             hint=f"kinds that can: {', '.join(COMPILED)}",
-        )  # fmt: skip
+        )
     chosen.link_check(HOST_SYMBOLS)
     with tempfile.TemporaryDirectory(prefix="weft-") as folder:
         _compile(chosen, Path(folder))
@@ -357,5 +374,3 @@ def in_memory(name: str, module: LoadedModule, *, target: str = "{}", codegen: s
     return Artifact(
         "jit", name, b"", target, provides, codegen=codegen, loader="memory", serialisable=False, memory=module
     )
-
-

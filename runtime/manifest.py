@@ -101,19 +101,32 @@ _words = _list_of(lambda part: isinstance(part, str) or (_count(part) and part <
 def _site(value: Any) -> bool:
     """Whether a value is a place that may fail or call out; calls have fields of their own."""
     return (
-        isinstance(value, dict) and isinstance(value.get("kind"), str) and _or_none(_span)(value.get("span"))
+        isinstance(value, dict)
+        and isinstance(value.get("kind"), str)
+        and _or_none(_span)(value.get("span"))
         and all(_words(value.get(name, [])) for name in ("message", "note"))
-        and all(_or_none(_text)(value.get(name)) for name in ("code", "hint")) and _reads(site_from_json)(value)
-    )  # fmt: skip
+        and all(_or_none(_text)(value.get(name)) for name in ("code", "hint"))
+        and _reads(site_from_json)(value)
+    )
 
 
 _CONSTANT = _record({"dtype": _dtype, "shape": _list_of(_count), "file": lambda name: str(name)[:5] == "data/"})
 _FIELDS: Mapping[str, _Check] = {
-    "format": _text, "version": _count, "functions": _list_of(_reads(signature_from_json)), "sites": _list_of(_site),
-    "constants": _list_of(_CONSTANT), "objects": _count, "sources": _count,
-    "target": lambda value: _list_of(_text)(value) and len(value) == 3, "python": _list_of(_text), "threads": _is(bool),
-    "driver": _or_none(_is(dict)), "decisions": _list_of(_is(dict)),
-    "kind": _text, "provenance": _is(dict), "bound": _is(bool),
+    "format": _text,
+    "version": _count,
+    "functions": _list_of(_reads(signature_from_json)),
+    "sites": _list_of(_site),
+    "constants": _list_of(_CONSTANT),
+    "objects": _count,
+    "sources": _count,
+    "target": lambda value: _list_of(_text)(value) and len(value) == 3,
+    "python": _list_of(_text),
+    "threads": _is(bool),
+    "driver": _or_none(_is(dict)),
+    "decisions": _list_of(_is(dict)),
+    "kind": _text,
+    "provenance": _is(dict),
+    "bound": _is(bool),
     "hashes": lambda value: isinstance(value, dict) and all(map(_text, value.values())),
-}  # fmt: skip
+}
 _OPTIONAL = ("python", "threads", "driver", "decisions", "kind", "provenance")

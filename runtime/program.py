@@ -97,13 +97,30 @@ def program_artifacts(program: Program) -> ArtifactSet:
     if program.driver is not None:
         content = program_bytes(program.driver)
         made.append(Artifact(str(program.driver["format"]), "driver.json", content, codegen="weft"))
-    whole = program_bytes({
-        "sites": [site_to_json(site) for site in program.sites], "constants": constants, "objects": objects,
-        "target": list(program.target), "python": program.python, "threads": program.threads, "kind": program.kind,
-        "driver": None if program.driver is None else "driver.json",
-    })  # fmt: skip
-    made.append(Artifact(PROGRAM, "program.json", whole, target, public, codegen="weft", loader=PROGRAM,
-                         provenance=program.provenance))  # fmt: skip
+    whole = program_bytes(
+        {
+            "sites": [site_to_json(site) for site in program.sites],
+            "constants": constants,
+            "objects": objects,
+            "target": list(program.target),
+            "python": program.python,
+            "threads": program.threads,
+            "kind": program.kind,
+            "driver": None if program.driver is None else "driver.json",
+        }
+    )
+    made.append(
+        Artifact(
+            PROGRAM,
+            "program.json",
+            whole,
+            target,
+            public,
+            codegen="weft",
+            loader=PROGRAM,
+            provenance=program.provenance,
+        )
+    )
     return ArtifactSet([*made, *program.artifacts.values()])
 
 
@@ -159,11 +176,13 @@ def _program(whole: Mapping[str, Any], artifacts: ArtifactSet, provenance: dict[
         constants=[_constant(artifacts[name]) for name in whole["constants"]],
         objects=[artifacts[name].data for name in whole["objects"]],
         target=(str(whole["target"][0]), str(whole["target"][1]), str(whole["target"][2])),
-        python=list(map(str, whole["python"])), threads=bool(whole["threads"]), kind=str(whole["kind"]),
+        python=list(map(str, whole["python"])),
+        threads=bool(whole["threads"]),
+        kind=str(whole["kind"]),
         driver=_driver(json.loads(artifacts["driver.json"].data)) if whole["driver"] else None,
         provenance=provenance,
         artifacts=ArtifactSet(item for item in others if item.name not in names),
-    )  # fmt: skip
+    )
 
 
 def _constant(artifact: Artifact) -> tuple[np.ndarray, str]:

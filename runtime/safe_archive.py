@@ -31,9 +31,21 @@ __all__ = ["DAMAGE", "Limits", "open_file", "packing", "read_archive", "write_ar
 
 # What the standard library raises for archives that are cut or changed.
 DAMAGE = (
-    zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError, RecursionError, EOFError, OSError,
-    NotImplementedError, RuntimeError, AttributeError, IndexError, OverflowError, struct.error,
-)  # fmt: skip
+    zipfile.BadZipFile,
+    zlib.error,
+    KeyError,
+    TypeError,
+    ValueError,
+    RecursionError,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    struct.error,
+)
 _TIME = (1980, 1, 1, 0, 0, 0)
 _NAME = re.compile(r"[A-Za-z0-9_.+-]+(/[A-Za-z0-9_.+-]+)*")
 _LONGEST_NAME = 255

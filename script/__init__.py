@@ -30,9 +30,16 @@ from weft.script.source.units import FileUnit, read_units
 from weft.script.statement_form import remove_statement_form, statement_form
 
 __all__ = [
-    "FileUnit", "Limits", "parse", "read_units", "remove_statement_form", "script_of", "show", "statement_form",
+    "FileUnit",
+    "Limits",
+    "parse",
+    "read_units",
+    "remove_statement_form",
+    "script_of",
+    "show",
+    "statement_form",
     "to_html",
-]  # fmt: skip
+]
 
 if __name__ != "weft.script":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.script, not script")

@@ -76,9 +76,13 @@ def rewriter(cls: type) -> Any:
 
 
 def function(
-    func: Callable[..., Any] | None = None, *, pure: bool = True, private: bool = False, check_well_formed: bool = True,
+    func: Callable[..., Any] | None = None,
+    *,
+    pure: bool = True,
+    private: bool = False,
+    check_well_formed: bool = True,
     name: str | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Read a Python function as a graph function."""
     frame = _caller(sys._getframe(1))
     if func is None:
@@ -87,9 +91,14 @@ def function(
 
 
 def prim_func(
-    func: Callable[..., Any] | None = None, *, private: bool = False, check_well_formed: bool = True,
-    s_tir: bool = False, persistent: bool = False, name: str | None = None,
-) -> Any:  # fmt: skip
+    func: Callable[..., Any] | None = None,
+    *,
+    private: bool = False,
+    check_well_formed: bool = True,
+    s_tir: bool = False,
+    persistent: bool = False,
+    name: str | None = None,
+) -> Any:
     """Read a Python function as a tensor-level function."""
     frame = _caller(sys._getframe(1))
     if func is None:
@@ -200,9 +209,13 @@ def _inside_class(func: FunctionType) -> bool:
 
 
 def _read(
-    text: tuple[Source, ast.Module], line: int, name: str, kind: type, captured: Mapping[str, Any],
+    text: tuple[Source, ast.Module],
+    line: int,
+    name: str,
+    kind: type,
+    captured: Mapping[str, Any],
     members: Mapping[str, Any] = EMPTY,
-) -> Any:  # fmt: skip
+) -> Any:
     source, tree = text
     definition = _definition_at(tree, line, name, kind)
     if definition is None:

@@ -16,9 +16,21 @@ from weft.script.decorators import ir_module
 from weft.target import Target
 
 __all__ = [
-    "AnyType", "Range", "StringType", "artifacts", "dim", "dummy_global_info", "float_bits", "ir_module", "meta_var",
-    "module_attrs", "module_global_infos", "pyfunc", "target", "vdevice",
-]  # fmt: skip
+    "AnyType",
+    "Range",
+    "StringType",
+    "artifacts",
+    "dim",
+    "dummy_global_info",
+    "float_bits",
+    "ir_module",
+    "meta_var",
+    "module_attrs",
+    "module_global_infos",
+    "pyfunc",
+    "target",
+    "vdevice",
+]
 
 _T = _TypeVar("_T")
 

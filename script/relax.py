@@ -135,9 +135,14 @@ def Prim(dtype: _Any = None, value: _Any = None) -> PrimType:
 
 @placed("R.Callable")
 def _callable(
-    params: Sequence[_Any] | None = None, ret: _Any = None, pure: bool | None = None, *, purity: bool | None = None,
-    derive: str | None = None, derive_func: str | None = None,
-) -> FuncType:  # fmt: skip
+    params: Sequence[_Any] | None = None,
+    ret: _Any = None,
+    pure: bool | None = None,
+    *,
+    purity: bool | None = None,
+    derive: str | None = None,
+    derive_func: str | None = None,
+) -> FuncType:
     """A function type; without params, that of an opaque function."""
     pure = purity if pure is None else pure
     pure = params is not None if pure is None else pure
@@ -205,9 +210,12 @@ is_impure = only_in_scripts("R.is_impure")
 
 
 def emit_te(
-    func: _Any, *args: _Any, primfunc_name_hint: str | None = None, primfunc_attrs: Mapping[str, _Any] | None = None,
+    func: _Any,
+    *args: _Any,
+    primfunc_name_hint: str | None = None,
+    primfunc_attrs: Mapping[str, _Any] | None = None,
     **options: _Any,
-) -> _Any:  # fmt: skip
+) -> _Any:
     """A call of the kernel that a Python function over te tensors computes; read inside decorated functions."""
     only_in_scripts("R.emit_te")()
 
@@ -246,9 +254,16 @@ def _operator(name: str) -> _Any:
 
 _SPREAD = {"dist.DTensor": DTensor, "dist.device_mesh": device_mesh, "DeviceMesh": device_mesh}
 _NAMED = {
-    "Any": AnyType, "Object": AnyType, "tuple": _tuple, "str": _string, "Callable": _callable, "ExternFunc": ExternFunc,
-    "function": function, "macro": graph_macro, "rewriter": rewriter,
-}  # fmt: skip
+    "Any": AnyType,
+    "Object": AnyType,
+    "tuple": _tuple,
+    "str": _string,
+    "Callable": _callable,
+    "ExternFunc": ExternFunc,
+    "function": function,
+    "macro": graph_macro,
+    "rewriter": rewriter,
+}
 
 
 def __getattr__(name: str) -> _Any:
@@ -264,7 +279,29 @@ def __dir__() -> list[str]:
 
 
 _PUBLIC = (
-    "Callable", "DTensor", "ExternFunc", "Prim", "Shape", "Str", "String", "Tensor", "Tuple", "call_op", "call_packed",
-    "const", "dataflow", "device_mesh", "dtype", "emit_te", "func_attr", "function", "macro", "match_cast", "output",
-    "prim_value", "rewriter", "shape", "str",
-)  # fmt: skip
+    "Callable",
+    "DTensor",
+    "ExternFunc",
+    "Prim",
+    "Shape",
+    "Str",
+    "String",
+    "Tensor",
+    "Tuple",
+    "call_op",
+    "call_packed",
+    "const",
+    "dataflow",
+    "device_mesh",
+    "dtype",
+    "emit_te",
+    "func_attr",
+    "function",
+    "macro",
+    "match_cast",
+    "output",
+    "prim_value",
+    "rewriter",
+    "shape",
+    "str",
+)

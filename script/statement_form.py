@@ -33,9 +33,13 @@ Read = Callable[[Mapping[str, Any], Span], Any]
 
 
 def statement_form(
-    signature: str, *, doc: str, read: Read, node: type[Stmt] | None = None,
+    signature: str,
+    *,
+    doc: str,
+    read: Read,
+    node: type[Stmt] | None = None,
     show: Callable[[Any], Mapping[str, Any] | None] | None = None,
-) -> Form:  # fmt: skip
+) -> Form:
     """Add a statement form of tensor functions, `T.<name>(...)`, as one row.
 
     Raises: ValueError for a name that the table has, or that is not one of T.

@@ -9,9 +9,28 @@ from weft.target.triple import Triple
 from weft.target.value import Features, Target, tag
 
 __all__ = [
-    "BOARDS", "CPU", "DOT_PRODUCTS", "Board", "Bool", "Config", "DotProduct", "Features", "Field", "Hook", "Int",
-    "List", "MachineModel", "Size", "Str", "Target", "TargetKind", "Triple", "remove_target_kind", "tag", "target_kind",
-]  # fmt: skip
+    "BOARDS",
+    "CPU",
+    "DOT_PRODUCTS",
+    "Board",
+    "Bool",
+    "Config",
+    "DotProduct",
+    "Features",
+    "Field",
+    "Hook",
+    "Int",
+    "List",
+    "MachineModel",
+    "Size",
+    "Str",
+    "Target",
+    "TargetKind",
+    "Triple",
+    "remove_target_kind",
+    "tag",
+    "target_kind",
+]
 
 if __name__ != "weft.target":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.target, not target")

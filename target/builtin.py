@@ -45,8 +45,9 @@ _MACHINE = {
     "l2_cache": Size(None, "bytes of the second cache, which packed blocks fill; default by -mcpu", _CACHE),
     "l3_cache": Size(None, "bytes of the last cache; default by -mcpu", _CACHE),
     "cores": Int(None, "the cores that loops are cut for; default: what the process has when it runs", (0, 4096)),
-    "streaming_bytes": Int(None, "results of so many bytes are stored past the caches; 0: none; default by -mcpu",
-                           (0, 1 << 60)),
+    "streaming_bytes": Int(
+        None, "results of so many bytes are stored past the caches; 0: none; default by -mcpu", (0, 1 << 60)
+    ),
     "stack_bytes": Size(None, "buffers of at most so many bytes stay on the stack", (0, 16 << 10)),
 }
 """What a target may say of its machine instead of the table of processors (`weft.target.machine_model.OVERRIDES`)."""
@@ -108,9 +109,10 @@ def _check_x86_floats(options: dict[str, Any]) -> None:
     if lost:
         raise TargetError(
             f"-mattr={flags} leaves {arch} without {' and '.join(sorted(lost))}, and the x87 unit keeps more digits "
-            "than float32 and float64 have", code="W727",
+            "than float32 and float64 have",
+            code="W727",
             hint="leave it out; processors without SSE2 are not compiled for",
-        )  # fmt: skip
+        )
 
 
 def _canonical_llvm(options: dict[str, Any]) -> dict[str, Any]:
@@ -120,23 +122,27 @@ def _canonical_llvm(options: dict[str, Any]) -> dict[str, Any]:
     said, machine = [name for name in OF_VECTORS if options.get(name) is not None], machine_of(options)
     if options.get("gather") and machine.vector_bits and not machine.has_masks:
         raise TargetError(
-            "-gather=true: lanes are loaded from anywhere under masks, and this machine has none", code="W726",
+            "-gather=true: lanes are loaded from anywhere under masks, and this machine has none",
+            code="W726",
             hint="-masks=true",
-        )  # fmt: skip
+        )
     if said and not machine.vector_bits:
         flags = ", ".join(f"-{name.replace('_', '-')}" for name in said)
         raise TargetError(
-            f"{flags}: schedules go by that on machines with vectors, and this one has none", code="W726",
+            f"{flags}: schedules go by that on machines with vectors, and this one has none",
+            code="W726",
             hint="leave it out, or say -vector-bits",
-        )  # fmt: skip
+        )
     return options
 
 
 def _same_system(given: Triple, derived: Triple) -> bool:
     """Whether two triples differ in the vendor and in how floats are passed alone."""
     return (given.os.replace("unknown", "none"), given.env.removesuffix("hf"), given.format) == (
-        derived.os.replace("unknown", "none"), derived.env.removesuffix("hf"), derived.format,
-    )  # fmt: skip
+        derived.os.replace("unknown", "none"),
+        derived.env.removesuffix("hf"),
+        derived.format,
+    )
 
 
 def _canonical_c(options: dict[str, Any]) -> dict[str, Any]:
@@ -146,13 +152,15 @@ def _canonical_c(options: dict[str, Any]) -> dict[str, Any]:
         flags = ",".join(map(str, options["mattr"]))
         raise TargetError(
             f"C sources do not obey -mattr={flags}: what the C compiler is told follows from -mcpu and -mfpu",
-            code="W725", hint="leave it out, or choose another processor",
-        )  # fmt: skip
+            code="W725",
+            hint="leave it out, or choose another processor",
+        )
     if "mtriple" in options and options.get("mcpu", "host") in HOST_CPUS:
         raise TargetError(
             f"what the C compiler is told follows from the processor, which {options['mtriple']} does not name",
-            code="W725", hint="c -mcpu=...",
-        )  # fmt: skip
+            code="W725",
+            hint="c -mcpu=...",
+        )
     if "mtriple" in options:
         cpu = find_cpu(str(options["mcpu"]))
         assert cpu is not None
@@ -161,8 +169,10 @@ def _canonical_c(options: dict[str, Any]) -> dict[str, Any]:
         if not _same_system(given, derived):
             raise TargetError(
                 f"C sources do not obey the triple {given}: what the C compiler is told follows from {cpu}, as for "
-                f"{derived}", code="W725", hint="leave it out",
-            )  # fmt: skip
+                f"{derived}",
+                code="W725",
+                hint="leave it out",
+            )
     return options
 
 

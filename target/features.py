@@ -37,7 +37,7 @@ _IMPLIES: Mapping[str, tuple[str, ...]] = {
     "avx10.1": ("avx512fp16", "avx512bf16", "avx512cd", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni",
                 "avx512bitalg", "avx512vpopcntdq"),
     "avx10.2": ("avx10.1",), "neon": ("fp-armv8",), "fullfp16": ("neon",), "sve": ("fullfp16",), "sve2": ("sve",),
-}  # fmt: skip
+}
 
 
 @functools.cache

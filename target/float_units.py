@@ -18,10 +18,14 @@ from weft.target.triple import Triple
 __all__ = ["UNITS", "canonical_floats", "effective_unit", "llvm_features"]
 
 UNITS: Mapping[str, tuple[str, ...]] = {
-    "fpv4-sp-d16": ("+vfp4d16sp", "-fp64"), "fpv5-sp-d16": ("+fp-armv8d16sp", "-fp64"), "fpv5-d16": ("+fp-armv8d16",),
-    "fp-armv8-fullfp16-d16": ("+fp-armv8d16", "+fullfp16"), "vfpv3-d16": ("-d32", "-vfp4d16sp", "+vfp3d16"),
-    "neon": ("-vfp4d16sp", "+neon"), "neon-vfpv4": ("+vfp4", "+neon"),
-}  # fmt: skip
+    "fpv4-sp-d16": ("+vfp4d16sp", "-fp64"),
+    "fpv5-sp-d16": ("+fp-armv8d16sp", "-fp64"),
+    "fpv5-d16": ("+fp-armv8d16",),
+    "fp-armv8-fullfp16-d16": ("+fp-armv8d16", "+fullfp16"),
+    "vfpv3-d16": ("-d32", "-vfp4d16sp", "+vfp3d16"),
+    "neon": ("-vfp4d16sp", "+neon"),
+    "neon-vfpv4": ("+vfp4", "+neon"),
+}
 """Unit, as GCC names it -> the features of LLVM that say the same of a processor."""
 _NONE = ("+soft-float", "-neon", "-mve.fp")
 
@@ -60,8 +64,9 @@ def canonical_floats(cpu: CPU | None, triple: Triple | None, options: dict[str, 
                 option = f"-{name.replace('_', '-')}={options[name]}"
                 raise TargetError(
                     f"{option} is about the floating-point units of 32-bit Arm processors, and {subject}",
-                    code=code, hint="leave it out, or name such a processor: -mcpu=cortex-m7",
-                )  # fmt: skip
+                    code=code,
+                    hint="leave it out, or name such a processor: -mcpu=cortex-m7",
+                )
         return
     _state_unit(cpu, options)
     _check_convention(cpu, triple, options)
@@ -87,15 +92,14 @@ def _check_convention(cpu: CPU, triple: Triple | None, options: Mapping[str, Any
     convention, unit = options.get("mfloat_abi"), options.get("mfpu", cpu.fpu) not in ("", "none")
     in_registers = triple is not None and triple.env.endswith("hf")
     if convention in ("hard", "softfp") and not unit:
-        raise TargetError(
-            f"{cpu} without a floating-point unit cannot use -mfloat-abi={convention}", code="W724"
-        )  # fmt: skip
+        raise TargetError(f"{cpu} without a floating-point unit cannot use -mfloat-abi={convention}", code="W724")
     if triple is not None and convention is not None and (convention == "hard") != in_registers:
         where = "in registers" if in_registers else "in registers of integers"
         raise TargetError(
-            f"-mfloat-abi={convention} contradicts the triple {triple}, which passes floats {where}", code="W724",
+            f"-mfloat-abi={convention} contradicts the triple {triple}, which passes floats {where}",
+            code="W724",
             hint="leave one of them out",
-        )  # fmt: skip
+        )
     if in_registers and not unit:
         raise no_unit(f"{cpu} without a floating-point unit", triple)
 

@@ -18,9 +18,21 @@ from weft.errors import PassError, TargetError
 from weft.ir.kernel.externs import Extern, made_extern
 
 __all__ = [
-    "KINDS", "Bool", "Field", "Hook", "Int", "List", "Size", "Str", "TargetKind", "check_phase", "find_kind",
-    "know_phases", "remove_target_kind", "target_kind",
-]  # fmt: skip
+    "KINDS",
+    "Bool",
+    "Field",
+    "Hook",
+    "Int",
+    "List",
+    "Size",
+    "Str",
+    "TargetKind",
+    "check_phase",
+    "find_kind",
+    "know_phases",
+    "remove_target_kind",
+    "target_kind",
+]
 
 DRIVING_LABEL = "host"
 """The label of the part that drives the others; without one of that label, the first part does."""
@@ -269,9 +281,10 @@ def find_kind(name: str) -> TargetKind:
         return KINDS[name]
     if name in PLANNED:
         raise TargetError(
-            f"weft has no code generator of kind {name!r} yet: {PLANNED[name]}", code="W701",
+            f"weft has no code generator of kind {name!r} yet: {PLANNED[name]}",
+            code="W701",
             hint=f"kinds that there are: {', '.join(sorted(KINDS))}; a plug-in may add others (weft.target_kind)",
-        )  # fmt: skip
+        )
     close = difflib.get_close_matches(name, KINDS, 1)
     raise TargetError(
         f"unknown target kind {name!r}",

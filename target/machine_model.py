@@ -19,9 +19,15 @@ from weft.target.features import vector_bits, with_flags
 from weft.target.processors import CPUS, CPUFacts
 
 __all__ = [
-    "DOT_PRODUCTS", "OVERRIDES", "STACK_BYTES", "DotProduct", "MachineModel", "machine_model", "useful_dots",
+    "DOT_PRODUCTS",
+    "OVERRIDES",
+    "STACK_BYTES",
+    "DotProduct",
+    "MachineModel",
+    "machine_model",
+    "useful_dots",
     "widest_vector",
-]  # fmt: skip
+]
 
 STACK_BYTES = 16 << 10
 """A buffer of at most so many bytes is put on the stack of the thread that needs it."""
@@ -64,8 +70,12 @@ DOT_PRODUCTS = (
     ),
     DotProduct("avxvnni", "vpdpwssd", (1, 1, 2), ("int16", "int16", "int32"), "llvm.x86.avx512.vpdpwssd.{bits}", "i16"),
     DotProduct(
-        "avx512bf16", "vdpbf16ps", (1, 1, 2), ("bfloat16", "bfloat16", "float32"),
-        "llvm.x86.avx512bf16.dpbf16ps.{bits}", "bfloat",
+        "avx512bf16",
+        "vdpbf16ps",
+        (1, 1, 2),
+        ("bfloat16", "bfloat16", "float32"),
+        "llvm.x86.avx512bf16.dpbf16ps.{bits}",
+        "bfloat",
     ),
     DotProduct("amx-int8", "tdpbusd", (16, 16, 64), ("uint8", "int8", "int32")),
     DotProduct("amx-bf16", "tdpbf16ps", (16, 16, 32), ("bfloat16", "bfloat16", "float32")),
@@ -79,10 +89,17 @@ DOT_PRODUCTS = (
 """Every dot-product instruction that is known; nothing else lists them."""
 
 OVERRIDES: Mapping[str, str] = {
-    "vector_bits": "vector_bits", "vector_registers": "vector_registers", "masks": "masks", "gather": "gather",
-    "l1_cache": "l1_bytes", "l2_cache": "l2_bytes", "l3_cache": "l3_bytes", "cores": "cores",
-    "streaming_bytes": "nontemporal_bytes", "stack_bytes": "stack_bytes",
-}  # fmt: skip
+    "vector_bits": "vector_bits",
+    "vector_registers": "vector_registers",
+    "masks": "masks",
+    "gather": "gather",
+    "l1_cache": "l1_bytes",
+    "l2_cache": "l2_bytes",
+    "l3_cache": "l3_bytes",
+    "cores": "cores",
+    "streaming_bytes": "nontemporal_bytes",
+    "stack_bytes": "stack_bytes",
+}
 """Option of a target -> field of the model."""
 
 
@@ -179,11 +196,15 @@ def machine_model(facts: CPUFacts | None, options: Mapping[str, Any], features: 
     has = with_flags(known.features, flags)
     l1, l2, l3 = known.caches
     model = MachineModel(
-        vector_bits=known.vector_bits, vector_registers=known.vector_registers,
-        gather=bool(has & {"avx2", "avx512f", "sve"}), l1_bytes=l1, l2_bytes=l2, l3_bytes=l3,
+        vector_bits=known.vector_bits,
+        vector_registers=known.vector_registers,
+        gather=bool(has & {"avx2", "avx512f", "sve"}),
+        l1_bytes=l1,
+        l2_bytes=l2,
+        l3_bytes=l3,
         nontemporal_bytes=known.nontemporal_bytes,
         dot_features=useful_dots(known, has),
-    )  # fmt: skip
+    )
     given = {OVERRIDES[name]: value for name, value in options.items() if name in OVERRIDES and value is not None}
     return replace(model, **given) if given else model
 

@@ -107,9 +107,15 @@ def _rows() -> dict[str, CPUFacts]:
     add("cortex-m23", "thumbv8m.base", caches=_SMALL)
     add("cortex-m33 cortex-m35p", "thumbv8m.main", "fpv5-sp-d16", **dsp)
     add(
-        "cortex-m55 cortex-m85", "thumbv8.1m.main", "fp-armv8-fullfp16-d16", 128, has_dsp=True, has_mve=True,
-        features=("dsp", "mve"), caches=_SMALL,
-    )  # fmt: skip
+        "cortex-m55 cortex-m85",
+        "thumbv8.1m.main",
+        "fp-armv8-fullfp16-d16",
+        128,
+        has_dsp=True,
+        has_mve=True,
+        features=("dsp", "mve"),
+        caches=_SMALL,
+    )
     add("cortex-a8 cortex-a9", "armv7a", "neon", 128, units=("neon", "vfpv3-d16"))
     add("cortex-a5 cortex-a7 cortex-a15", "armv7a", "neon-vfpv4", 128, units=("neon-vfpv4", "neon", "vfpv3-d16"))
     add("generic-aarch64 cortex-a35 cortex-a53 cortex-a57 cortex-a72 cortex-a73", "aarch64", "neon", 128)
@@ -129,9 +135,14 @@ def _rows() -> dict[str, CPUFacts]:
     add("icelake-client tigerlake", "x86_64", "avx512", 512, features=_VNNI, caches=(48 * _K, 512 * _K, 8 * _M))
     add("icelake-server", "x86_64", "avx512", 512, features=_VNNI, caches=(48 * _K, 1280 * _K, 36 * _M))
     add(
-        "sapphirerapids emeraldrapids graniterapids", "x86_64", "avx512", 512, features=_AMX,
-        caches=(48 * _K, 2 * _M, 64 * _M), slow=_SLOW,
-    )  # fmt: skip
+        "sapphirerapids emeraldrapids graniterapids",
+        "x86_64",
+        "avx512",
+        512,
+        features=_AMX,
+        caches=(48 * _K, 2 * _M, 64 * _M),
+        slow=_SLOW,
+    )
     add("znver4", "x86_64", "avx512", 512, features=_BF16)
     add("znver5", "x86_64", "avx512", 512, features=(*_BF16, "avxvnni"), caches=(48 * _K, 1 * _M, 32 * _M))
     add("generic-rv32 sifive-e31", "riscv32", caches=_SMALL)

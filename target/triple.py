@@ -21,17 +21,17 @@ _ARCHITECTURES = {
     "aarch64": ("aarch64", 64), "arm64": ("aarch64", 64), "arm": ("arm", 32), "thumb": ("thumb", 32),
     "riscv32": ("riscv32", 32), "riscv64": ("riscv64", 64), "wasm32": ("wasm32", 32), "wasm64": ("wasm64", 64),
     "nvptx": ("nvptx", 32), "nvptx64": ("nvptx64", 64),
-}  # fmt: skip
+}
 _ARM = re.compile(r"(arm|thumb)v(4t|5te|6|6k|6m|7|7a|7r|7m|7em|7s|8a|8r|8m\.base|8m\.main|8\.1m\.main)")
 _VENDORS = ("unknown", "pc", "apple", "nvidia", "none")
 _SYSTEMS = (
     "none", "unknown", "linux", "macosx", "darwin", "windows", "wasi", "cuda", "freebsd", "netbsd", "openbsd", "ios",
     "tvos", "watchos", "emscripten", "fuchsia", "uefi",
-)  # fmt: skip
+)
 _ENVIRONMENTS = (
     "gnu", "gnux32", "gnueabi", "gnueabihf", "musl", "musleabi", "musleabihf", "eabi", "eabihf", "msvc", "android",
     "androideabi", "simulator", "macabi", "ohos",
-)  # fmt: skip
+)
 _FORMATS = ("elf", "coff", "macho", "wasm")
 
 

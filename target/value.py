@@ -340,9 +340,12 @@ def _from_data(given: Any, source: Source | None = None) -> dict[str, Any]:
             raise error.at(_place(source, "memory")) from None
     stated = {key.replace("-", "_") for key in data}
     return {
-        "kind": kind, "options": FrozenMap(options), "parts": FrozenMap(parts), "tag": label,
+        "kind": kind,
+        "options": FrozenMap(options),
+        "parts": FrozenMap(parts),
+        "tag": label,
         "origins": FrozenMap({name: "given" if name in stated else "derived" for name in options}),
-    }  # fmt: skip
+    }
 
 
 def _labels_below(target: Target) -> Iterator[str]:

@@ -35,9 +35,18 @@ from weft.transform.infra.generators.arguments import copied, random_arguments
 from weft.transform.infra.generators.choices import SeededChoices
 
 __all__ = [
-    "assert_agree", "check_round_trip", "check_well_formed", "has_no_result", "interpreted", "nudged", "nudged_value",
-    "precision", "run_kernel", "run_main", "same_bits",
-]  # fmt: skip
+    "assert_agree",
+    "check_round_trip",
+    "check_well_formed",
+    "has_no_result",
+    "interpreted",
+    "nudged",
+    "nudged_value",
+    "precision",
+    "run_kernel",
+    "run_main",
+    "same_bits",
+]
 
 NO_RESULT = ("W200", "W221", "W224")
 """Codes of errors that say that a program has no result: a negative size, an operator without a value at such sizes."""

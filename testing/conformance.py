@@ -39,17 +39,32 @@ from weft.transform.target.parts import LABEL, leaf_parts
 __all__ = ["PartReport", "check_part"]
 
 OPERATORS = (
-    "R.exp(x)", "R.negative(x)", "R.add(x, y)", "R.multiply(x, x)", "R.matmul(x, y)", "R.sum(x, axis=[0])",
-    "R.permute_dims(x)", "R.concat((x, y), axis=0)", 'R.astype(x, "float32")', 'R.matmul(x, y, out_dtype="int32")',
-    "R.add(x, x)", "R.subtract(y, x)", 'R.add(x, R.const(1, "{dtype}"))',
-)  # fmt: skip
+    "R.exp(x)",
+    "R.negative(x)",
+    "R.add(x, y)",
+    "R.multiply(x, x)",
+    "R.matmul(x, y)",
+    "R.sum(x, axis=[0])",
+    "R.permute_dims(x)",
+    "R.concat((x, y), axis=0)",
+    'R.astype(x, "float32")',
+    'R.matmul(x, y, out_dtype="int32")',
+    "R.add(x, x)",
+    "R.subtract(y, x)",
+    'R.add(x, R.const(1, "{dtype}"))',
+)
 """Calls on two square matrices; those that a type does not allow are left out."""
 DTYPES = ("float32", "float64", "int8", "int32")
 SQUARE = "(4, 4)", "(4, 4)"
 SHAPES = (
-    ("(4,)", "(4,)"), ("(2, 3, 4)", "(2, 3, 4)"), ("()", "()"), ("(0, 4)", "(0, 4)"), ('("n", 4)', '("n", 4)'),
-    ("(4, 4)", "(4,)"), ("(4, 1)", "(1, 4)"),
-)  # fmt: skip
+    ("(4,)", "(4,)"),
+    ("(2, 3, 4)", "(2, 3, 4)"),
+    ("()", "()"),
+    ("(0, 4)", "(0, 4)"),
+    ('("n", 4)', '("n", 4)'),
+    ("(4, 4)", "(4,)"),
+    ("(4, 1)", "(1, 4)"),
+)
 """Other shapes of the two operands: ranks, nothing, sizes that only the call knows, shapes that are broadcast."""
 
 
@@ -72,9 +87,14 @@ class PartReport:
 
 
 def check_part(
-    target: str, label: str, *, programs: Sequence[Program] = (), operators: Sequence[str] = OPERATORS,
-    seeds: int = 3, executors: Sequence[str] = ("native", "vm"),
-) -> PartReport:  # fmt: skip
+    target: str,
+    label: str,
+    *,
+    programs: Sequence[Program] = (),
+    operators: Sequence[str] = OPERATORS,
+    seeds: int = 3,
+    executors: Sequence[str] = ("native", "vm"),
+) -> PartReport:
     """Try a part of a target on the cases above; `programs` are those that it must take.
 
     >>> print(check_part("host: llvm; other: llvm", "other", operators=["R.exp(x)"], seeds=0, executors=["native"]))
@@ -108,7 +128,7 @@ def _says_why(error: WeftError, label: str, part: Target) -> bool:
 
 def _cases(
     label: str, operators: Sequence[str], programs: Sequence[Program], seeds: int
-) -> Iterator[tuple[str, IRModule, bool]]:  # fmt: skip
+) -> Iterator[tuple[str, IRModule, bool]]:
     """(what it is, a module, whether the part must take it)."""
     for program in programs:
         module = program if isinstance(program, IRModule) else IRModule({program.name or "main": program})  # type: ignore[union-attr]
@@ -147,9 +167,10 @@ def _texts(operator: str, dtype: str, shapes: tuple[str, str], label: str) -> It
     head = f'def main(x: R.Tensor({shapes[0]}, "{dtype}"), y: R.Tensor({shapes[1]}, "{dtype}")):\n'
     whole = f'    R.func_attr({{"target": "{label}"}})\n'
     bodies = {
-        "labelled": plain.format(labelled), "labelled in dataflow": dataflow.format(labelled),
+        "labelled": plain.format(labelled),
+        "labelled in dataflow": dataflow.format(labelled),
         "unlabelled": plain.format(operator),
-    }  # fmt: skip
+    }
     for form, body in bodies.items():
         yield form, _module(f"@R.function\n{head}{body}")
     called = "@R.function(private=True)\n" + head.replace("def main", "def part") + whole + plain.format(operator)

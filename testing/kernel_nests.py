@@ -59,9 +59,7 @@ def split(kernel: KernelState, output: Source) -> Stmt:
     factor = kernel.choices.pick((2, 3, 4))
     last = kernel.extent(output.dims[-1])
     whole = last % factor == 0 if isinstance(last, int) else False
-    outer = (
-        (last + factor - 1) // factor if isinstance(last, int) else binary("floordiv", last + (factor - 1), factor)
-    )
+    outer = (last + factor - 1) // factor if isinstance(last, int) else binary("floordiv", last + (factor - 1), factor)
     dims = output.dims[:-1]
     io, ii = kernel.variable("io"), kernel.variable("ii")
     at = binary("add", binary("mul", io, kernel.index(factor)), ii)

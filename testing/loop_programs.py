@@ -131,13 +131,20 @@ class _Writer:
     def test(self) -> str:
         simple = [
             f"{self.choose.choice(_NUMBERS)} > {self.choose.choice(['0', '0.5', '-1'])}",
-            f"{self.choose.choice(_COUNTERS)} % 2 == {self.choose.randint(0, 1)}", "p", "not p",
-            f"{self.element()} < {self.choose.choice(_NUMBERS)}", "0 < s < 2", "k > 2",
-        ]  # fmt: skip
+            f"{self.choose.choice(_COUNTERS)} % 2 == {self.choose.randint(0, 1)}",
+            "p",
+            "not p",
+            f"{self.element()} < {self.choose.choice(_NUMBERS)}",
+            "0 < s < 2",
+            "k > 2",
+        ]
         if self.indices:
             index = self.choose.choice(self.indices)
-            simple += [f"{index} > 0 and x[{index} - 1] > 0", f"{index} == 0 or x[{index} - 1] < 0.5",
-                       f"{index} + 1 < n and x[{index} + 1] > s"]  # fmt: skip
+            simple += [
+                f"{index} > 0 and x[{index} - 1] > 0",
+                f"{index} == 0 or x[{index} - 1] < 0.5",
+                f"{index} + 1 < n and x[{index} + 1] > s",
+            ]
         first, second = self.choose.choice(simple), self.choose.choice(simple)
         return self.choose.choice([first, first, f"{first} and {second}", f"({first} or {second})"])
 
@@ -150,17 +157,22 @@ class _Writer:
         if kind < 0.3:
             name, other = self.choose.choice([_VECTORS, _VECTORS[::-1]])
             values = [
-                f"{name} * 0.5 + {other} * 0.25", f"{name} * 0.5 - s * 0.125", f"{other} * t * 0.25",
+                f"{name} * 0.5 + {other} * 0.25",
+                f"{name} * 0.5 - s * 0.125",
+                f"{other} * t * 0.25",
                 f"{name} * 0.5 + c % 5",
-            ]  # fmt: skip
+            ]
             self.write(f"{name} = {self.choose.choice(values)}")
         elif kind < 0.65:
             name, other = self.choose.choice([_NUMBERS, _NUMBERS[::-1]])
             values = [
-                f"{name} * 0.5 - {other} * 0.25 + {element}", f"{element} if {self.test()} else {other} * 0.5",
-                f"max({name} * 0.5, {element})", f"{other} * 0.5 + 1", f"{element} / (d % 3 + 2)",
+                f"{name} * 0.5 - {other} * 0.25 + {element}",
+                f"{element} if {self.test()} else {other} * 0.5",
+                f"max({name} * 0.5, {element})",
+                f"{other} * 0.5 + 1",
+                f"{element} / (d % 3 + 2)",
                 f"abs({name}) * 0.25",
-            ]  # fmt: skip
+            ]
             self.write(f"{name} = {self.choose.choice(values)}")
         elif kind < 0.8:
             self.write(self.choose.choice(["d = d % 7 + 1", "d += 2", "d = d + c % 3", "d = (d * 3 + 1) % 11"]))

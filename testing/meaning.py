@@ -27,9 +27,15 @@ from weft.transform.infra.generators import arguments as generated
 from weft.transform.infra.generators.choices import SeededChoices
 
 __all__ = [
-    "assert_same_meaning", "compare", "compare_random", "random_arguments", "random_kernel", "random_module",
-    "register_library", "runner",
-]  # fmt: skip
+    "assert_same_meaning",
+    "compare",
+    "compare_random",
+    "random_arguments",
+    "random_kernel",
+    "random_module",
+    "register_library",
+    "runner",
+]
 
 Program = IRModule | Function | PrimFunc | Executable
 Run = Callable[[str, Sequence[Any]], Any]
@@ -107,9 +113,12 @@ def runner(program: Program, target: Any = None) -> Run:
 
 
 def compare(
-    before: IRModule, run: Run, name: str, arguments: Sequence[Any],
+    before: IRModule,
+    run: Run,
+    name: str,
+    arguments: Sequence[Any],
     no_result: Callable[[WeftError], bool] = lambda error: True,
-) -> bool:  # fmt: skip
+) -> bool:
     """Hold `run` against the interpreter on one set of arguments; False where `before` has no result for them.
 
     `no_result` says which errors of `before` mean that, any by default. Raises AssertionError that says where the

@@ -145,9 +145,14 @@ class _Opaque:
 
     def _statement(self) -> Stmt:
         options: list[tuple[int, Callable[[], Stmt]]] = [
-            (8, self._store), (3, self._evaluate), (2, self._bind), (2, self._allocate), (1, self._declare),
-            (2, self._assert), (1, self._attribute),
-        ]  # fmt: skip
+            (8, self._store),
+            (3, self._evaluate),
+            (2, self._bind),
+            (2, self._allocate),
+            (1, self._declare),
+            (2, self._assert),
+            (1, self._attribute),
+        ]
         if self.state.loops < 3:
             options.extend(((5, self._for), (2, self._if), (1, self._while), (3, self._block)))
         return self.choices.weighted(options)()

@@ -160,9 +160,7 @@ def position(state: OpaqueState, buffer: Buffer, lanes: int = 1) -> tuple[PrimEx
     """Indices of one element, or of `lanes` along the last axis."""
     indices = [index(state, extent) for extent in buffer.shape]
     if lanes > 1 and indices:
-        indices[-1] = Ramp(
-            const(0, "int32"), const(state.choices.integer(1, 3) if lanes == 2 else 1, "int32"), lanes
-        )
+        indices[-1] = Ramp(const(0, "int32"), const(state.choices.integer(1, 3) if lanes == 2 else 1, "int32"), lanes)
     return tuple(indices)
 
 

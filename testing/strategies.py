@@ -27,9 +27,18 @@ from weft.transform.infra.generators.arguments import random_arguments
 from weft.transform.infra.generators.choices import Choices, SeededChoices
 
 __all__ = [
-    "Choices", "DrawnChoices", "SeededChoices", "arguments_for", "extern", "generate", "generate_kernel", "kernels",
-    "modules", "opaque_kernels", "random_arguments",
-]  # fmt: skip
+    "Choices",
+    "DrawnChoices",
+    "SeededChoices",
+    "arguments_for",
+    "extern",
+    "generate",
+    "generate_kernel",
+    "kernels",
+    "modules",
+    "opaque_kernels",
+    "random_arguments",
+]
 
 
 class DrawnChoices(Choices):

@@ -44,8 +44,13 @@ def checked(seed: int, folder: Path) -> str:
     sizes: dict[object, object] = {}
     for param, value in zip(kernel.params, arguments, strict=True):
         if isinstance(param, Buffer):
-            sizes.update({s: IntImm(n, s.dtype) for s, n in zip(param.shape, value.shape, strict=True)
-                          if s in buffer_symbols(kernel)})  # fmt: skip
+            sizes.update(
+                {
+                    s: IntImm(n, s.dtype)
+                    for s, n in zip(param.shape, value.shape, strict=True)
+                    if s in buffer_symbols(kernel)
+                }
+            )
     fixed = substitute(kernel, sizes)
     try:
         module, _ = with_entry(test_c.lowered(IRModule({kernel.name: fixed})))

@@ -120,11 +120,20 @@ def _array(rng: random.Random) -> Any:
     dtype = rng.choice(("float32",) * 6 + ("float64", "int64", "int64", "bool", "float16", ">f4"))
     array = np.arange(int(np.prod(shape, dtype=int)), dtype="float64").reshape(shape).astype(dtype)
     turns: tuple[Callable[[], Any], ...] = (
-        lambda: array, lambda: array, lambda: array[::-1] if array.ndim else array, lambda: array.T,
-        lambda: np.broadcast_to(array, (2, *array.shape)), lambda: array[::2] if array.ndim else array,
-        lambda: array.tolist(), lambda: None, lambda: array.astype(object), lambda: "x", lambda: array.tobytes(),
-        lambda: np.lib.stride_tricks.as_strided(array, array.shape, [0] * array.ndim), lambda: array.reshape(-1)[:4],
-    )  # fmt: skip
+        lambda: array,
+        lambda: array,
+        lambda: array[::-1] if array.ndim else array,
+        lambda: array.T,
+        lambda: np.broadcast_to(array, (2, *array.shape)),
+        lambda: array[::2] if array.ndim else array,
+        lambda: array.tolist(),
+        lambda: None,
+        lambda: array.astype(object),
+        lambda: "x",
+        lambda: array.tobytes(),
+        lambda: np.lib.stride_tricks.as_strided(array, array.shape, [0] * array.ndim),
+        lambda: array.reshape(-1)[:4],
+    )
     return rng.choice(turns[:3] * 3 + turns)()
 
 
@@ -171,8 +180,15 @@ def sizes(rng: random.Random) -> None:
     """Sizes near the ends of 32 and 64 bits, in dimensions and in indices."""
     a, b, c = (rng.choice(EDGES) for _ in range(3))
     dim = rng.choice((f"n * {a}", f"n + {a}", f"(n + {a}) * {b}", f"n // {a or 1}", f"n * n * {a}", f"n * {a} + {b}"))
-    body = rng.choice((f"R.zeros(({dim},), 'int8')", f"R.reshape(x, ({dim},))", f"R.broadcast_to(x, ({dim}, n))",
-                       f"x[{a}:{dim}]", f"R.strided_slice(x, [0], [{a}], [{dim}], [{c or 1}])"))  # fmt: skip
+    body = rng.choice(
+        (
+            f"R.zeros(({dim},), 'int8')",
+            f"R.reshape(x, ({dim},))",
+            f"R.broadcast_to(x, ({dim}, n))",
+            f"x[{a}:{dim}]",
+            f"R.strided_slice(x, [0], [{a}], [{dim}], [{c or 1}])",
+        )
+    )
     text = f'@R.function\ndef main(x: R.Tensor(("n",), "int8")):\n    y = {body}\n    return R.shape_of(y)\n'
     x = np.ones(rng.choice((0, 1, 2, 5)), "int8")
     with contextlib.suppress(weft.WeftError):
@@ -279,10 +295,16 @@ def results(rng: random.Random) -> None:
 
 
 TARGETS: dict[str, tuple[Callable[[random.Random], None], float]] = {
-    "calls": (calls, 20), "callbacks": (callbacks, 10), "sizes": (sizes, 0.15), "texts": (texts, 0.5),
-    "archives": (archives, 0.3), "entries": (entries, 0.1), "results": (results, 0.01),
-    "_wrong": (lambda rng: np.testing.assert_equal(1, 2), 1), "_dies": (lambda rng: os.abort(), 1),
-}  # fmt: skip
+    "calls": (calls, 20),
+    "callbacks": (callbacks, 10),
+    "sizes": (sizes, 0.15),
+    "texts": (texts, 0.5),
+    "archives": (archives, 0.3),
+    "entries": (entries, 0.1),
+    "results": (results, 0.01),
+    "_wrong": (lambda rng: np.testing.assert_equal(1, 2), 1),
+    "_dies": (lambda rng: os.abort(), 1),
+}
 """Target -> what runs one case, and how many cases a seed has; those with _ show that findings are found."""
 EVERY = [name for name in TARGETS if not name.startswith("_")]
 

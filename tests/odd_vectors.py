@@ -19,24 +19,24 @@ from weft import WeftError
 DTYPES = (
     "bool", "int4", "uint4", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16",
     "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn",
-)  # fmt: skip
+)
 LANES = (1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 17, 24, 31, 33, 48, 63, 65, 100, 127, 129, 255, 257, 513, 1000, 2047, 4096)
 BINARY = ("+", "-", "*", "//", "%", "/", "<<", ">>", "&", "|", "^", "<", "==")
 CALLS = (
     "exp", "tanh", "log", "sin", "cos", "erf", "sqrt", "floor", "round", "pow", "atan2", "popcount", "clz", "abs",
     "isnan", "nextafter", "ldexp", "fma", "rsqrt", "sigmoid", "log1p", "max", "min", "q_multiply_shift", "copysign",
-)  # fmt: skip
+)
 INTRINSICS = (
     "llvm.sqrt", "llvm.fma", "llvm.ctpop", "llvm.ctlz", "llvm.bswap", "llvm.bitreverse", "llvm.smax", "llvm.umin",
     "llvm.sadd.sat", "llvm.fshl", "llvm.exp", "llvm.powi", "llvm.vector.reduce.add", "llvm.abs", "llvm.canonicalize",
     "llvm.minimum", "llvm.is.fpclass", "llvm.x86.avx2.pmadd.wd", "llvm.matrix.multiply", "llvm.experimental.stepvector",
-)  # fmt: skip
+)
 FLAGS = (
     "", "-mcpu=x86-64", "-mcpu=x86-64-v2", "-mcpu=x86-64-v3", "-mattr=-avx", "-mattr=-sse2", "-mattr=-avx2,-fma",
     "-mattr=-sse", "-mattr=-cmov", "-mattr=-avx512f", "-mtriple=thumbv7m-none-eabi -mcpu=cortex-m3",
     "-mcpu=cortex-m0", "-mtriple=wasm32-unknown-unknown", "-mtriple=aarch64-linux-gnu",
     "-mtriple=aarch64-linux-gnu -mattr=-neon", "-mtriple=riscv64-linux-gnu", "-mtriple=riscv64-linux-gnu -mattr=+v",
-)  # fmt: skip
+)
 
 
 def program(seed: int) -> tuple[str, str]:

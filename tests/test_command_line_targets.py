@@ -108,14 +108,20 @@ def test_options_that_do_not_go_together_are_wrong_usage(run: Run, words: tuple[
 @pytest.mark.parametrize(
     "words",
     [
-        ("compile", "model.py", "--target", "cc"), ("compile", "model.py", "--target-llvm-mcpu", "znver55"),
-        ("compile", "model.py", "--executor", "aott"), ("compile", "model.py", "--dump-after", "fusee"),
-        ("compile", "model.py", "--resume-from", "nowhere"), ("compile", "model.py", "--params", "none.npz"),
-        ("compile", "model.py", "--config", "none.json"), ("export", "none.py", "-o", "out"),
-        ("export", "model.py", "-o", "out", "--target", "c"), ("target", "show", "c -mcpu=m7x"),
-        ("artifact", "show", "model.py"), ("artifact", "verify", "none.weft"),
+        ("compile", "model.py", "--target", "cc"),
+        ("compile", "model.py", "--target-llvm-mcpu", "znver55"),
+        ("compile", "model.py", "--executor", "aott"),
+        ("compile", "model.py", "--dump-after", "fusee"),
+        ("compile", "model.py", "--resume-from", "nowhere"),
+        ("compile", "model.py", "--params", "none.npz"),
+        ("compile", "model.py", "--config", "none.json"),
+        ("export", "none.py", "-o", "out"),
+        ("export", "model.py", "-o", "out", "--target", "c"),
+        ("target", "show", "c -mcpu=m7x"),
+        ("artifact", "show", "model.py"),
+        ("artifact", "verify", "none.weft"),
     ],
-)  # fmt: skip
+)
 def test_wrong_input_is_one_clear_error(run: Run, words: tuple[str, ...]) -> None:
     status, out, err = run(*words)
     assert (status, out) == (1, "")
@@ -166,11 +172,15 @@ def test_a_file_may_be_a_target_and_give_the_level(run: Run) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "is not JSON"), ("[1]", "holds no configuration"), ('{"executr": "aot"}', "did you mean 'executor'?"),
-        ('{"executor": "aott"}', "did you mean 'aot'?"), ('{"target": "cc"}', "unknown target kind"),
-        ('{"target": "c", "memory": {"sram": {"bytes": "lots"}}}', "no size 'lots'"), ("[" * 100_000, "is not JSON"),
+        ("{", "is not JSON"),
+        ("[1]", "holds no configuration"),
+        ('{"executr": "aot"}', "did you mean 'executor'?"),
+        ('{"executor": "aott"}', "did you mean 'aot'?"),
+        ('{"target": "cc"}', "unknown target kind"),
+        ('{"target": "c", "memory": {"sram": {"bytes": "lots"}}}', "no size 'lots'"),
+        ("[" * 100_000, "is not JSON"),
     ],
-)  # fmt: skip
+)
 def test_files_that_are_no_configuration_are_refused(run: Run, text: str, message: str) -> None:
     Path("wrong.json").write_text(text)
     status, out, err = run("target", "show", "c", "--config", "wrong.json")

@@ -92,20 +92,21 @@ def test_a_message_is_about_a_screen_and_shows_no_control_characters(
 
 def test_what_is_left_out_is_counted() -> None:
     error = ShapeError(f"the name {'a' * 100_000} is unknown")
-    assert str(error) == (
-        f"W200: the name {'a' * 40}...(99940 characters left out)...{'a' * 20} is unknown"
-    )
+    assert str(error) == (f"W200: the name {'a' * 40}...(99940 characters left out)...{'a' * 20} is unknown")
     assert "(11 lines left out)" in str(ShapeError("line\n" * 39))
     assert "(5 notes left out)" in str(ShapeError("x", notes=["note"] * 15))
 
 
-@pytest.mark.parametrize("text", [
-    "@R.function\ndef f(x: R.Tensor((2,), 'float32')):\n    return " + "y" * 100_000 + "\n",
-    "@R.function\ndef f(x: R.Tensor((2,), '" + "float" * 20_000 + "')):\n    return x\n",
-    "@R.function\ndef f(x: R.Tensor((" + "9" * 4_000 + ",), 'float32')):\n    return R.nn.nothing(x)\n",
-    "@R.function\ndef f(x: R.Tensor((2,), 'float32\\x1b[31m')):\n    return x\n",
-    "@R.function\ndef f(x: R.Tensor(('" + "n + " * 20_000 + "n',), 'float32')):\n    return R.nn.nothing(x)\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@R.function\ndef f(x: R.Tensor((2,), 'float32')):\n    return " + "y" * 100_000 + "\n",
+        "@R.function\ndef f(x: R.Tensor((2,), '" + "float" * 20_000 + "')):\n    return x\n",
+        "@R.function\ndef f(x: R.Tensor((" + "9" * 4_000 + ",), 'float32')):\n    return R.nn.nothing(x)\n",
+        "@R.function\ndef f(x: R.Tensor((2,), 'float32\\x1b[31m')):\n    return x\n",
+        "@R.function\ndef f(x: R.Tensor(('" + "n + " * 20_000 + "n',), 'float32')):\n    return R.nn.nothing(x)\n",
+    ],
+)
 def test_errors_about_long_and_odd_names_fit_a_screen(text: str) -> None:
     with pytest.raises(WeftError) as caught:
         weft.parse(text)

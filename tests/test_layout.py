@@ -81,8 +81,13 @@ def test_imports_run_one_way_as_the_contract_says() -> None:
 
 
 ROOMS = (
-    "runtime", "codegen/host", "codegen/executors", "codegen/cache", "codegen/backends/c", "codegen/backends/llvm/host",
-)  # fmt: skip
+    "runtime",
+    "codegen/host",
+    "codegen/executors",
+    "codegen/cache",
+    "codegen/backends/c",
+    "codegen/backends/llvm/host",
+)
 
 
 def imports_of_room(room: str) -> dict[str, set[str]]:

@@ -131,8 +131,22 @@ def test_an_odd_array_file_is_one_error(header: bytes, tmp_path: Path, capsys: p
 B = Buffer("b", (4,), "float32")
 ZERO, ONE = const(0, "int64"), const(1.0, "float32")
 ODD: tuple[Any, ...] = (
-    0, "x", None, 1.5, (), [ZERO], B, Var("e"), True, np.int64(1), symbol("n"), object(), int, np.ones(3), 2**70,
-)  # fmt: skip
+    0,
+    "x",
+    None,
+    1.5,
+    (),
+    [ZERO],
+    B,
+    Var("e"),
+    True,
+    np.int64(1),
+    symbol("n"),
+    object(),
+    int,
+    np.ones(3),
+    2**70,
+)
 SHAPES: dict[str, Callable[[Any], Any]] = {
     "the index of a store": lambda part: BufferStore(B, ONE, (part,)),
     "the indices of a store": lambda part: BufferStore(B, ONE, part),

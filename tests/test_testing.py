@@ -81,8 +81,11 @@ def test_modules_that_do_not_are_told_with_the_place_and_both_values() -> None:
 
 def test_another_dtype_or_shape_is_another_meaning() -> None:
     module = parsed(HALVE)
-    cast = parsed(HALVE.replace("return R.add(y, y)", 'return R.astype(R.add(y, y), "float16")').replace(
-        '-> R.Tensor(("n", 4), "float32")', ""))  # fmt: skip
+    cast = parsed(
+        HALVE.replace("return R.add(y, y)", 'return R.astype(R.add(y, y), "float16")').replace(
+            '-> R.Tensor(("n", 4), "float32")', ""
+        )
+    )
     with pytest.raises(AssertionError, match="float32 expected, got float16"):
         testing.assert_same_meaning(module, cast)
 

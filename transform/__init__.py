@@ -233,7 +233,7 @@ __all__ = [
     "rule_set",
     "rule_sets",
     "run_phases",
-]  # fmt: skip
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -42,9 +42,17 @@ from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.target.parts import owners
 
 __all__ = [
-    "BackEnd", "Job", "Plan", "back_end_of", "forms_of", "no_generator", "no_source", "register_back_end", "source_of",
+    "BackEnd",
+    "Job",
+    "Plan",
+    "back_end_of",
+    "forms_of",
+    "no_generator",
+    "no_source",
+    "register_back_end",
+    "source_of",
     "unregister_back_end",
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True)
@@ -148,7 +156,6 @@ class Job:
                 raise no_generator(self.plan, owner[name], name, self.module if name in self.module else left)
         return left, owner
 
-
     def program(self) -> Program:
         """The program that the executor of the plan makes: machine code of this machine, artifacts of other parts."""
         remaining, owner = self.remaining(lambda label: label in self.plan.machines, self.generators)
@@ -195,7 +202,7 @@ class BackEnd:
 
     def machine_code(
         self, module: IRModule, plan: Plan, owner: Mapping[str, str], *, kernels_only: bool = False
-    ) -> Program:  # fmt: skip
+    ) -> Program:
         """Code of this machine of the functions of a lowered module, for the executors to be made of.
 
         `owner` names the part of each function. With `kernels_only`, graph functions are left out and every kernel can

@@ -80,9 +80,7 @@ def generate_artifacts(
     return new
 
 
-def _generated(
-    module: IRModule, mine: list[str], label: str, part: Target, generator: Generator
-) -> list[Artifact]:  # fmt: skip
+def _generated(module: IRModule, mine: list[str], label: str, part: Target, generator: Generator) -> list[Artifact]:
     """The artifacts of one part, checked."""
     view, _ = part_view(module, mine)
     if ARTIFACTS in view.attrs:  # what others made is not its concern
@@ -105,9 +103,7 @@ def _generated(
     return artifacts
 
 
-def _check_translated(
-    name: str, function: BaseFunc, statements: Iterable[Node], part: Target, label: str
-) -> None:  # fmt: skip
+def _check_translated(name: str, function: BaseFunc, statements: Iterable[Node], part: Target, label: str) -> None:
     """W820 unless everything that a function does is among the statements that were translated."""
     done = {id(node) for statement in statements for node in walk(statement)}
     for node in _effects(function):
@@ -115,9 +111,10 @@ def _check_translated(
             text = " ".join(node.script().split())
             raise ArtifactError(
                 f"the code generator of {part} ({_where(label)}) leaves out a statement of {name!r}: {text[:80]}",
-                code="W820", span=node.span or function.span,
+                code="W820",
+                span=node.span or function.span,
                 hint=f"kind {part.kind.name!r} cannot do it: leave its label out",
-            )  # fmt: skip
+            )
 
 
 def _effects(function: BaseFunc) -> Iterator[Stmt | Binding]:
@@ -149,9 +146,11 @@ def _completed(artifact: Artifact, part: Target, view: IRModule) -> Artifact:
     """The artifact with the code generator and the target that made it, and what it was made from."""
     target = artifact.target if artifact.target != "{}" else part.to_json()
     return with_fields(
-        artifact, codegen=artifact.codegen or part.kind.name, target=target,
+        artifact,
+        codegen=artifact.codegen or part.kind.name,
+        target=target,
         provenance={**provenance(view), **artifact.provenance},
-    )  # fmt: skip
+    )
 
 
 def provenance(module: IRModule) -> dict[str, Any]:

@@ -64,10 +64,23 @@ def key_of(module: IRModule, plan: Plan) -> str | None:
     machines = sorted((label, repr(machine)) for label, machine in plan.machines.items())
     machine = Machine()
     facts = (
-        _FORMAT, content, plan.target.to_str(), plan.passes.to_str(), repr(machines), plan.driver, plan.executor,
-        str(plan.opt), str(plan.knobs), machine.triple, machine.cpu, machine.features, llvm_version(), _STATE,
-        sys.implementation.cache_tag or "", str(is_guarded()),
-    )  # fmt: skip
+        _FORMAT,
+        content,
+        plan.target.to_str(),
+        plan.passes.to_str(),
+        repr(machines),
+        plan.driver,
+        plan.executor,
+        str(plan.opt),
+        str(plan.knobs),
+        machine.triple,
+        machine.cpu,
+        machine.features,
+        llvm_version(),
+        _STATE,
+        sys.implementation.cache_tag or "",
+        str(is_guarded()),
+    )
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()
 
 
@@ -128,11 +141,18 @@ def _program(data: bytes, text: str) -> Program:
     constants = [(np.frombuffer(piece, storage(dtype)).reshape(shape), dtype) for piece, (dtype, shape) in described]
     return Program(
         functions=[signature_from_json(function) for function in head["functions"]],
-        sites=[site_from_json(site) for site in head["sites"]], constants=constants, objects=objects,
-        target=tuple(head["target"]), sources=text.split("\0") if text else [], python=head["python"],
-        threads=head["threads"], driver=head["driver"], decisions=head["decisions"],
-        kind=head["kind"], provenance=head["provenance"],
-    )  # fmt: skip
+        sites=[site_from_json(site) for site in head["sites"]],
+        constants=constants,
+        objects=objects,
+        target=tuple(head["target"]),
+        sources=text.split("\0") if text else [],
+        python=head["python"],
+        threads=head["threads"],
+        driver=head["driver"],
+        decisions=head["decisions"],
+        kind=head["kind"],
+        provenance=head["provenance"],
+    )
 
 
 def keep(key: str, program: Program) -> None:
@@ -142,12 +162,17 @@ def keep(key: str, program: Program) -> None:
     pieces = [*program.objects, *(np.ascontiguousarray(array).tobytes() for array, _ in program.constants)]
     head: dict[str, Any] = {
         "functions": [signature_to_json(function) for function in program.functions],
-        "sites": [site_to_json(site) for site in program.sites], "python": program.python, "threads": program.threads,
-        "driver": program.driver, "decisions": program.decisions,
-        "kind": program.kind, "provenance": program.provenance, "target": program.target,
+        "sites": [site_to_json(site) for site in program.sites],
+        "python": program.python,
+        "threads": program.threads,
+        "driver": program.driver,
+        "decisions": program.decisions,
+        "kind": program.kind,
+        "provenance": program.provenance,
+        "target": program.target,
         "objects": len(program.objects),
         "constants": [(dtype, array.shape) for array, dtype in program.constants],
         "lengths": [len(piece) for piece in pieces],
-    }  # fmt: skip
+    }
     text = json.dumps(head).encode()
     object_cache().put(key, b"".join([len(text).to_bytes(8, "little"), text, *pieces]), "\0".join(program.sources))

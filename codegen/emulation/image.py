@@ -99,9 +99,10 @@ def read_tree(folder: Path) -> Tree:
         library = str(data["library"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
         raise ArtifactError(
-            f"{str(folder)!r} holds no C sources of weft: {type(error).__name__}: {error}", code="W824",
+            f"{str(folder)!r} holds no C sources of weft: {type(error).__name__}: {error}",
+            code="W824",
             hint="weft export FILE -o FOLDER --target 'c -mcpu=cortex-m7f'",
-        ) from None  # fmt: skip
+        ) from None
     return Tree(folder, library, models, parts)
 
 

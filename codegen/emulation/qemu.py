@@ -30,9 +30,14 @@ EMULATOR = "qemu-system-arm"
 
 
 def run_on_board(
-    folder: Path | str, inputs: Mapping[str, np.ndarray], *, model: str | None = None, part: str | None = None,
-    board: str | None = None, timeout: float = 60,
-) -> dict[str, np.ndarray]:  # fmt: skip
+    folder: Path | str,
+    inputs: Mapping[str, np.ndarray],
+    *,
+    model: str | None = None,
+    part: str | None = None,
+    board: str | None = None,
+    timeout: float = 60,
+) -> dict[str, np.ndarray]:
     """The outputs of one call of a model, by name, on an emulated board."""
     tree = read_tree(Path(folder))
     wanted = tree.model(model)

@@ -63,12 +63,17 @@ def _head(entry: Entry, executor: str, program: Program) -> dict[str, Any]:
         for index, param in enumerate(entry.function.params)
     ]
     return {
-        "format": FORMATS[executor], "version": VERSION, "executor": executor, "name": entry.name, "params": params,
-        "result": type_to_json(abi_type(entry.function.ret_type)), "bounds": dict(entry.bounds),
+        "format": FORMATS[executor],
+        "version": VERSION,
+        "executor": executor,
+        "name": entry.name,
+        "params": params,
+        "result": type_to_json(abi_type(entry.function.ret_type)),
+        "bounds": dict(entry.bounds),
         "constants": list(range(first, first + len(entry.constants))),
         "outputs": [{"dtype": item.dtype, "dims": _dims(item)} for item in entry.outputs],
         "arena": entry.arena_bytes(),
-    }  # fmt: skip
+    }
 
 
 def _dims(place: Place) -> list[Any]:
@@ -93,9 +98,12 @@ def _node(step: Step) -> dict[str, Any]:
 def _argument(item: Place | Scalar) -> dict[str, Any]:
     if isinstance(item, Place):
         return {
-            "kind": item.kind, "index": item.index, "dtype": item.dtype, "dims": _dims(item),
+            "kind": item.kind,
+            "index": item.index,
+            "dtype": item.dtype,
+            "dims": _dims(item),
             "offset": dim_to_json(abi_dim(item.offset)),
-        }  # fmt: skip
+        }
     if isinstance(item.value, DimExpr):
         return {"value": dim_to_json(abi_dim(item.value)), "dtype": item.dtype}
     if dtypes.is_float(item.dtype):

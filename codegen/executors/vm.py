@@ -64,9 +64,13 @@ def vm_type(ty: Type | None) -> abi.Type:
 
 class _Emitter:
     def __init__(
-        self, function: host.HostFunction, functions: Mapping[str, PrimFunc], kernels: Program,
-        constants: dict[int, int], spans: list[Any],
-    ) -> None:  # fmt: skip
+        self,
+        function: host.HostFunction,
+        functions: Mapping[str, PrimFunc],
+        kernels: Program,
+        constants: dict[int, int],
+        spans: list[Any],
+    ) -> None:
         self.function, self.functions = function, functions
         self.kernels, self.constants, self.spans = kernels, constants, spans
         self.registers: dict[Var, int] = {}
@@ -97,10 +101,16 @@ class _Emitter:
                 ty = replace(ty, use="copied" if source.pure else "written")
             params.append(parameter_to_json(abi.Parameter(param.name or f"arg{index}", ty, span_json(param.span))))
         return {
-            "name": function.name, "kind": "graph", "params": params, "result": type_to_json(vm_type(function.result)),
-            "registers": self.count, "code": self.code, "private": source.private, "span": span_json(source.span),
+            "name": function.name,
+            "kind": "graph",
+            "params": params,
+            "result": type_to_json(vm_type(function.result)),
+            "registers": self.count,
+            "code": self.code,
+            "private": source.private,
+            "span": span_json(source.span),
             "sizes": self.sizes,
-        }  # fmt: skip
+        }
 
     def register(self, var: Var) -> int:
         """The register of a variable."""
@@ -274,9 +284,11 @@ class _Emitter:
         name = _OPERATIONS.get(step.name)
         if name is None:
             raise TargetError(
-                f"vm: R.{step.name} has no kernel in {self.function.name}", code="W745", span=step.span,
+                f"vm: R.{step.name} has no kernel in {self.function.name}",
+                code="W745",
+                span=step.span,
                 hint="run weft.transform.LegalizeOps() before; where a shape is unknown, name it with R.match_cast",
-            )  # fmt: skip
+            )
         self.call(into, "builtin", name, [self.operand(arg) for arg in step.arguments], step.span)
         if name in _CHECKED:
             self.returned(step.into, into, step.span)
@@ -368,7 +380,11 @@ _OPERANDS: Mapping[type, Callable[[_Emitter, Any], Operand]] = {
     host.FunctionName: lambda emitter, operand: ["f", operand.name],
 }
 _OPERATIONS = {
-    "null_value": "null", "shape_of": "shape_of", "tensor_to_shape": "tensor_to_shape",
-    "shape_to_tensor": "shape_to_tensor", "print": "print", "assert_op": "assert",
-}  # fmt: skip
+    "null_value": "null",
+    "shape_of": "shape_of",
+    "tensor_to_shape": "tensor_to_shape",
+    "shape_to_tensor": "shape_to_tensor",
+    "print": "print",
+    "assert_op": "assert",
+}
 _CHECKED = ("shape_of", "tensor_to_shape", "shape_to_tensor")

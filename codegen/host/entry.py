@@ -324,14 +324,13 @@ class _Reader:
             return
         texts = {
             (item.wanted, item.given): f"{kernel.name}: {item.claim}"
-            for row in relations(kernel, operands) for item in row
-        }  # fmt: skip
+            for row in relations(kernel, operands)
+            for item in row
+        }
         for pair in open_pairs:
             self.compare([pair], f"the sizes of the arguments of {kernel.name}", span, texts.get(pair))
 
-    def compare(
-        self, pairs: Iterable[tuple[Dim, Dim]], what: str, span: Span | None, text: str | None = None
-    ) -> None:  # fmt: skip
+    def compare(self, pairs: Iterable[tuple[Dim, Dim]], what: str, span: Span | None, text: str | None = None) -> None:
         """Have the program stop where two sizes that are not proved equal are not."""
         for wanted, given in pairs:
             if prove_equal(wanted, given) is not True:

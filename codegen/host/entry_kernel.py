@@ -1,10 +1,10 @@
 """Straight-line programs as tensor-level functions, which call kernels by the addresses of their arguments.
 
-    @T.prim_func
-    def main(x, ..., constant0, ..., output0, ...):
-        arena = T.alloc_buffer((bytes,), "uint8")                     all memory that lives within a call
-        t = T.decl_buffer(shape, dtype, data=T.address_of(arena[offset]))
-        T.evaluate(cls.kernel(T.address_of(x[0]), T.address_of(t[0])))
+@T.prim_func
+def main(x, ..., constant0, ..., output0, ...):
+    arena = T.alloc_buffer((bytes,), "uint8")                     all memory that lives within a call
+    t = T.decl_buffer(shape, dtype, data=T.address_of(arena[offset]))
+    T.evaluate(cls.kernel(T.address_of(x[0]), T.address_of(t[0])))
 """
 
 from __future__ import annotations

@@ -403,9 +403,7 @@ class HostProgram:
         return "\n\n".join(map(str, self.functions.values()))
 
 
-def value_of(
-    operand: Operand, values: Mapping[Var, Any], refuse: Callable[[str, Span | None], Exception]
-) -> Any:  # fmt: skip
+def value_of(operand: Operand, values: Mapping[Var, Any], refuse: Callable[[str, Span | None], Exception]) -> Any:
     """What an operand stands for where variables have values: one of them, a tuple of them, or the operand itself.
 
     `refuse(what, span)` makes the error for a tuple that is no tuple of the function.

@@ -279,12 +279,15 @@ class _Reader:
         parts = _parts(call)
         bounds, condition = parts["range"], parts["condition"]
         return Loop(
-            var, self.operand(parts["body"]), self.spread(parts["initial"]),
+            var,
+            self.operand(parts["body"]),
+            self.spread(parts["initial"]),
             carried_types(parts["out_ty"], parts["stacked"]),
             None if bounds is None else self.spread(bounds),
             None if condition is None else self.operand(condition),
-            stacked_types(parts["out_ty"], parts["stacked"]), span,
-        )  # fmt: skip
+            stacked_types(parts["out_ty"], parts["stacked"]),
+            span,
+        )
 
 
 def _is_void(ty: Type | None) -> bool:

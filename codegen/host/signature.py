@@ -73,9 +73,11 @@ def abi_type(ty: Type) -> abi.Type:
     if isinstance(ty, AnyType):
         return abi.Object()
     raise TargetError(
-        f"llvm: a value of type {type(ty).__name__} has no compiled form", code="W743", span=ty.span,
+        f"llvm: a value of type {type(ty).__name__} has no compiled form",
+        code="W743",
+        span=ty.span,
         hint="run LambdaLift first, or use weft.interpret",
-    )  # fmt: skip
+    )
 
 
 def graph_signature(name: str, function: Function, written: Collection[int] = ()) -> abi.Signature:
@@ -88,9 +90,14 @@ def graph_signature(name: str, function: Function, written: Collection[int] = ()
             ty = replace(ty, use=use)
         params.append(abi.Parameter(param.name or f"arg{i}", ty, span_json(param.span)))
     return abi.Signature(
-        name, "graph", graph_symbol(name), tuple(params), abi_type(function.ret_type), span_json(function.span),
+        name,
+        "graph",
+        graph_symbol(name),
+        tuple(params),
+        abi_type(function.ret_type),
+        span_json(function.span),
         function.private,
-    )  # fmt: skip
+    )
 
 
 def _scalar(function: PrimFunc, param: PrimVar, names: Mapping[PrimVar, str]) -> abi.Scalar:
@@ -119,7 +126,7 @@ def kernel_abi(name: str, function: PrimFunc, functions: Mapping[str, Any]) -> a
     result = abi.Scalar(dtype) if dtype else None
     return abi.Signature(
         name, "kernel", graph_symbol(name), tuple(params), result, span_json(function.span), function.private
-    )  # fmt: skip
+    )
 
 
 def _stride(stride: Extent, names: Mapping[PrimVar, str]) -> AbiDim:

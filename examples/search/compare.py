@@ -92,8 +92,9 @@ def compare(exe: weft.Executable, timed: bool) -> int:
     net = Encoder(weft.frontend.safetensors.load(model.checkpoint() / "model.safetensors")).eval()
     rng, worst = np.random.default_rng(0), 0.0
     runs: dict[str, Callable[..., np.ndarray]] = {
-        "weft": exe["encode"], "torch": lambda ids, mask: net(torch.from_numpy(ids), torch.from_numpy(mask)).numpy(),
-    }  # fmt: skip
+        "weft": exe["encode"],
+        "torch": lambda ids, mask: net(torch.from_numpy(ids), torch.from_numpy(mask)).numpy(),
+    }
     with torch.no_grad():
         if timed and (other := exported(net)) is not None:
             runs["onnxruntime"] = other

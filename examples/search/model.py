@@ -45,9 +45,9 @@ def sentence_encoder(weights: Mapping[str, np.ndarray]) -> weft.Function:
         return R.const(weights[f"embeddings.{name}_embeddings.weight"])
 
     @R.function
-    def encode(
-        ids: R.Tensor(("batch", "length"), "int64"), mask: R.Tensor(("batch", "length"), "int64")
-    ) -> R.Tensor(("batch", HIDDEN), "float32"):
+    def encode(ids: R.Tensor(("batch", "length"), "int64"), mask: R.Tensor(("batch", "length"), "int64")) -> R.Tensor(
+        ("batch", HIDDEN), "float32"
+    ):
         words = R.take(table("word"), ids, axis=0)
         x = norm(words + table("position")[:length] + table("token_type")[0], "embeddings")
         seen = R.astype(mask, "float32")

@@ -39,10 +39,11 @@ def passages() -> list[tuple[str, str]]:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     return [
         (f"{path.relative_to(ROOT)}: {heading}", text)
-        for path in pages if path.name not in GENERATED
+        for path in pages
+        if path.name not in GENERATED
         for heading, text in paragraphs(path.read_text(encoding="utf-8"), path.name)
         if len(text.split()) >= LEAST_WORDS
-    ]  # fmt: skip
+    ]
 
 
 def paragraphs(page: str, heading: str) -> Iterator[tuple[str, str]]:

@@ -30,9 +30,13 @@ __all__ = ["TABLE", "CheckResult", "Row", "check", "load", "parameters", "row"]
 
 
 def load(
-    model: Any, *, weights: Literal["constants", "parameters"] = "constants", fixed: Mapping[str, Any] | None = None,
-    folder: str | Path | None = None, progress: Callable[[int, int], None] | None = None,
-) -> IRModule:  # fmt: skip
+    model: Any,
+    *,
+    weights: Literal["constants", "parameters"] = "constants",
+    fixed: Mapping[str, Any] | None = None,
+    folder: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> IRModule:
     """A module with the function `main` of a model, given as a path, its bytes, an open file or a ModelProto.
 
     `weights` says what the initial values become; `fixed` gives inputs their values; `folder` is where external data
@@ -51,6 +55,5 @@ def parameters(model: Any, *, folder: str | Path | None = None) -> dict[str, np.
     """The initial values of a model by name, in the order in which `load(..., weights="parameters")` takes them."""
     read = read_model(model, folder)
     return {
-        name: array for name, array in read.initializers(read.graph)
-        if array.size > 64 or array.dtype.kind not in "iub"
-    }  # fmt: skip
+        name: array for name, array in read.initializers(read.graph) if array.size > 64 or array.dtype.kind not in "iub"
+    }

@@ -30,9 +30,14 @@ _SIZE = 3  # of a symbol that nobody states
 
 
 def check(
-    model: Any, inputs: Mapping[str, Any] | None = None, *, sizes: Mapping[str, int] | None = None, seed: int = 0,
-    rtol: float = 1e-3, atol: float = 1e-5,
-) -> CheckResult:  # fmt: skip
+    model: Any,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+    rtol: float = 1e-3,
+    atol: float = 1e-5,
+) -> CheckResult:
     """Compare a model with its reference on given or random inputs.
 
     `sizes` are those of the symbols of its inputs, by default 3. Raises what `load` raises; ModelError W978 for an
@@ -70,9 +75,7 @@ def _inputs(model: Model) -> list[Any]:
 def _random(name: str, ty: Any, sizes: dict[str, int], rng: np.random.Generator) -> np.ndarray:
     if not isinstance(ty, TensorType) or ty.dims is None or ty.dtype is None:
         raise ModelError(f"no random value can be made for the input {name!r}", code="W978", hint="give its array")
-    shape = tuple(
-        evaluate(dim, {symbol: sizes.get(symbol, _SIZE) for symbol in free_symbols(dim)}) for dim in ty.dims
-    )
+    shape = tuple(evaluate(dim, {symbol: sizes.get(symbol, _SIZE) for symbol in free_symbols(dim)}) for dim in ty.dims)
     if is_float(ty.dtype):
         return rng.normal(size=shape).astype(array_dtype(ty.dtype))
     if ty.dtype == "bool":

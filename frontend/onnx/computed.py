@@ -17,9 +17,16 @@ from weft.ir.graph import Constant, Expr, ShapeExpr
 from weft.script import relax as R
 
 __all__ = [
-    "along_run_axis", "axes_mask", "count_of", "element", "int64", "kept_sizes", "reduced_at_run", "size_vector",
+    "along_run_axis",
+    "axes_mask",
+    "count_of",
+    "element",
+    "int64",
+    "kept_sizes",
+    "reduced_at_run",
+    "size_vector",
     "without_axes",
-]  # fmt: skip
+]
 
 
 def int64(values: Any) -> Constant:
@@ -93,8 +100,6 @@ def along_run_axis(n: Node, x: Expr, axis: Expr, operator: Any) -> Expr:
     axis = n.emit(R.reshape(R.astype(axis, "int64"), ()), "axis")
     axis = n.emit(R.where(R.less(axis, 0), R.add(axis, rank), axis), "axis")
     own, place = n.emit(size_vector(dims), "sizes"), int64(np.arange(rank))
-    parts = [
-        R.prod(R.where(test(place, axis), own, int64(1)), 0, True) for test in (R.less, R.equal, R.greater)
-    ]
+    parts = [R.prod(R.where(test(place, axis), own, int64(1)), 0, True) for test in (R.less, R.equal, R.greater)]
     sizes = n.sizes_of(n.emit(R.concat(parts, 0), "parts"), "part")
     return R.reshape(operator(n.emit(R.reshape(x, sizes), "joined"), 1), dims)

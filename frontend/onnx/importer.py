@@ -287,8 +287,7 @@ class Importer:
 
 def _fields(out: Emitter, expr: Expr, proto: Any) -> list[Expr]:
     var = out.emit(expr, proto.output[0] or proto.op_type)
-    return [TupleGetItem(var, index) for index in range(len(var.ty.fields))] if isinstance(
-        var.ty, TupleType) else [var]  # fmt: skip
+    return [TupleGetItem(var, index) for index in range(len(var.ty.fields))] if isinstance(var.ty, TupleType) else [var]
 
 
 def _bound_value(out: Emitter, name: str, result: Any) -> Value:

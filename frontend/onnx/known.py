@@ -94,7 +94,7 @@ def _constant(node: Node) -> Any:
     for name, dtype in (
         ("value", None), ("sparse_value", None), ("value_float", "float32"), ("value_floats", "float32"),
         ("value_int", "int64"), ("value_ints", "int64"),
-    ):  # fmt: skip
+    ):
         found = node.attr(name)
         if found is not None:
             array = np.asarray(found, dtype)
@@ -111,7 +111,7 @@ _GROWING = {  # results may be greater than their inputs by any factor
     "Loop", "If", "Scan", "SequenceMap", "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike",
     "Multinomial", "Bernoulli", "Dropout", "BlackmanWindow", "HannWindow", "HammingWindow", "MelWeightMatrix", "DFT",
     "STFT", "ImageDecoder", "Einsum", "CenterCropPad", "Col2Im", "MaxUnpool", "AffineGrid", "Attention",
-}  # fmt: skip
+}
 
 
 def _numbers(node: Node, arrays: Sequence[np.ndarray | None]) -> list[Value] | None:
@@ -133,7 +133,7 @@ def _numbers(node: Node, arrays: Sequence[np.ndarray | None]) -> list[Value] | N
                 [helper.make_tensor_value_info(name, 0, None) for name in proto.output if name],
             ),
             opset_imports=[helper.make_opsetid("", node.version)], ir_version=10,
-        )  # fmt: skip
+        )
         with np.errstate(all="ignore"):
             results = iter(onnx.reference.ReferenceEvaluator(made).run(None, dict(used)))
     except Exception:
@@ -317,5 +317,5 @@ _RULES: dict[str, Callable[..., Any]] = {
     "ReduceSum": _reduced(lambda a, b: a + b, 0),
     "ReduceMax": _reduced(maximum, None),
     "ReduceMin": _reduced(minimum, None),
-}  # fmt: skip
+}
 """Operators on sizes: arrays of dimensions in and out."""

@@ -143,8 +143,10 @@ class _Check:
             if version < 1 or (newest is not None and version > newest):
                 raise ModelError(
                     f"{self.model.name} uses version {version} of the operators of {domain or 'ai.onnx'!r}; the "
-                    f"installed onnx knows 1 to {newest}", code="W973", hint="pip install -U onnx",
-                )  # fmt: skip
+                    f"installed onnx knows 1 to {newest}",
+                    code="W973",
+                    hint="pip install -U onnx",
+                )
         self.calls()
         self.graph(proto.graph, set(), self.model.opsets, 0)
         for function in proto.functions:
@@ -153,8 +155,10 @@ class _Check:
 
     def calls(self) -> None:
         """Functions that call themselves, in one step or several."""
-        edges = {key: {(_domain(node.domain), node.op_type) for node in body.node} & set(self.model.functions)
-                 for key, body in self.model.functions.items()}  # fmt: skip
+        edges = {
+            key: {(_domain(node.domain), node.op_type) for node in body.node} & set(self.model.functions)
+            for key, body in self.model.functions.items()
+        }
         left, order = dict(edges), []
         while ready := [key for key, wanted in left.items() if not wanted & set(left)]:
             order.extend(ready)
@@ -275,6 +279,7 @@ class _Check:
 
 def node_line(node: Any) -> str:
     """A node as one line: `y = Relu(x)`."""
+
     def listed(names: Any) -> str:
         return ", ".join(name.replace("\n", " ") or "_" for name in names)
 

@@ -37,9 +37,13 @@ def node_inputs(node: Any) -> list[str]:
 
 
 def node_data(
-    node: Any, opsets: Mapping[str, int], functions: Sequence[Any], given: Sequence[str | None],
-    results: Sequence[str | None], ranks: Sequence[int],
-) -> str:  # fmt: skip
+    node: Any,
+    opsets: Mapping[str, int],
+    functions: Sequence[Any],
+    given: Sequence[str | None],
+    results: Sequence[str | None],
+    ranks: Sequence[int],
+) -> str:
     """What the text of a module keeps of a node: itself, the dtypes of inputs and results, the ranks of these."""
     onnx = require("onnx", "onnx")
     helper = onnx.helper
@@ -48,8 +52,14 @@ def node_data(
     graph = helper.make_graph([node], node.name or node.op_type, inputs, outputs)
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     model = helper.make_model(graph, opset_imports=imports, functions=list(functions), ir_version=10)
-    told = {"op": node.op_type, "name": node.name, "opset": opsets.get(node.domain, 0), "given": list(given),
-            "results": list(results), "ranks": list(ranks)}  # fmt: skip
+    told = {
+        "op": node.op_type,
+        "name": node.name,
+        "opset": opsets.get(node.domain, 0),
+        "given": list(given),
+        "results": list(results),
+        "ranks": list(ranks),
+    }
     return json.dumps({**told, "model": base64.b64encode(model.SerializeToString()).decode()})
 
 

@@ -1,9 +1,9 @@
 """Casts to and from floats and integers of eight bits or fewer, by tables: machine code only moves such values.
 
-    from short floats    their bits, read as uint8, choose a float of a table of 256
-    to short floats      a value's place among the midpoints between neighbours chooses an element of a table; a
-                         midpoint goes to the neighbour whose last bit is 0
-    to short integers    the value modulo 2^bits chooses an element
+from short floats    their bits, read as uint8, choose a float of a table of 256
+to short floats      a value's place among the midpoints between neighbours chooses an element of a table; a
+                     midpoint goes to the neighbour whose last bit is 0
+to short integers    the value modulo 2^bits chooses an element
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The types of a model's inputs: sizes with a name are symbols, one for each name.
 
-    dim_value 4        4                        dim_param "batch"        a symbol of that name
-    nothing            a symbol of its own      dim_param "past + 1"     that expression, where `past` is a symbol
+dim_value 4        4                        dim_param "batch"        a symbol of that name
+nothing            a symbol of its own      dim_param "past + 1"     that expression, where `past` is a symbol
 """
 
 from __future__ import annotations

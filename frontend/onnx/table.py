@@ -39,9 +39,7 @@ TABLE: dict[tuple[str, str], list[Row]] = {}
 """(domain, operator) -> rows, the newest first."""
 
 
-def row(
-    operator: str, function: Callable[..., Any], *, since: int = 1, domain: str = "", values: bool = False
-) -> None:
+def row(operator: str, function: Callable[..., Any], *, since: int = 1, domain: str = "", values: bool = False) -> None:
     """Add a row; a later one for the same operator and version replaces it."""
     code = function.__code__
     inputs = None if code.co_flags & 0x04 else code.co_argcount - 1

@@ -22,11 +22,30 @@ from weft.frontend.extras import require
 __all__ = ["dense_array", "dtype_name", "element_type", "tensor_array"]
 
 _NAMES = {
-    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
-    11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz",
-    19: "float8_e5m2", 20: "float8_e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4_e2m1fn", 24: "float8_e8m0fnu",
-    25: "uint2", 26: "int2",
-}  # fmt: skip
+    1: "float32",
+    2: "uint8",
+    3: "int8",
+    4: "uint16",
+    5: "int16",
+    6: "int32",
+    7: "int64",
+    9: "bool",
+    10: "float16",
+    11: "float64",
+    12: "uint32",
+    13: "uint64",
+    16: "bfloat16",
+    17: "float8_e4m3fn",
+    18: "float8_e4m3fnuz",
+    19: "float8_e5m2",
+    20: "float8_e5m2fnuz",
+    21: "uint4",
+    22: "int4",
+    23: "float4_e2m1fn",
+    24: "float8_e8m0fnu",
+    25: "uint2",
+    26: "int2",
+}
 """TensorProto.DataType -> dtype; strings (8) and complex numbers (14, 15) have none."""
 _MOST_ELEMENTS = 1 << 40
 
@@ -102,9 +121,10 @@ def _external(tensor: Any, folder: Path | None, name: str, expected: int) -> Any
     place = entries.get("location", "")
     if folder is None:
         raise ModelError(
-            f"the tensor {name!r} lies in the file {place!r}, and the folder of the model is not known", code="W975",
+            f"the tensor {name!r} lies in the file {place!r}, and the folder of the model is not known",
+            code="W975",
             hint='load the model by its path, or give folder="..."',
-        )  # fmt: skip
+        )
     root = folder.resolve()
     path = (root / place).resolve()
     if not place or not path.is_relative_to(root) or not path.is_file():
@@ -121,8 +141,9 @@ def _external(tensor: Any, folder: Path | None, name: str, expected: int) -> Any
     if offset < 0 or length != expected or offset + length > size:
         raise ModelError(
             f"the tensor {name!r} takes {expected} bytes; its place is {length} bytes from {offset} on in {place!r}, a "
-            f"file of {size}", code="W974",
-        )  # fmt: skip
+            f"file of {size}",
+            code="W974",
+        )
     if not length:
         return b""
     return np.memmap(path, "uint8", "r", offset, (length,))

@@ -33,6 +33,7 @@ from weft.ir.module import IRModule
 
 __all__ = ["TABLE", "allow", "array_of", "check", "from_exported", "parameters", "row", "state"]
 
+
 def from_exported(program: Any, *, weights: Literal["constants", "parameters"] = "constants") -> IRModule:
     """A module with the function `main` of an exported program: its inputs, in order, to its results.
 

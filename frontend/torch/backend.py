@@ -48,8 +48,9 @@ def _compiled(graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
     def run(*values: Any) -> list[Any]:
         found = main(*(_array(torch, value) for value in values))
         made = iter(found if sum(present) > 1 else (found,))
-        return [_tensor(torch, next(made)) if is_value else item
-                for is_value, item in zip(present, results, strict=True)]  # fmt: skip
+        return [
+            _tensor(torch, next(made)) if is_value else item for is_value, item in zip(present, results, strict=True)
+        ]
 
     return require("torch._functorch.aot_autograd", "torch").make_boxed_func(run)
 

@@ -19,9 +19,14 @@ _SIZE = 3  # of a symbol that nobody states
 
 
 def check(
-    program: Any, inputs: Sequence[Any] | None = None, *, sizes: Mapping[str, int] | None = None, seed: int = 0,
-    rtol: float = 1e-3, atol: float = 1e-5,
-) -> CheckResult:  # fmt: skip
+    program: Any,
+    inputs: Sequence[Any] | None = None,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+    rtol: float = 1e-3,
+    atol: float = 1e-5,
+) -> CheckResult:
     """Compare a program with PyTorch on given or random inputs.
 
     `sizes` are those of its symbols, by default 3. Raises what `from_exported` raises; ModelError W978 for an input
@@ -96,4 +101,3 @@ def _values(read: Program, inputs: Sequence[Any]) -> dict[Any, Any]:
     with torch.no_grad():
         Kept(read.exported.graph_module).run(*arguments)
     return values
-

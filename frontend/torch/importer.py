@@ -80,9 +80,13 @@ class Importer:
         self.lines = 0
 
     def run(
-        self, owner: Any, graph: Any, placeholder: Callable[[Any], Any],
-        outputs: Callable[[Any], Sequence[Any]], attrs: Mapping[str, Any] | None = None,
-    ) -> tuple[IRModule, ImportReport]:  # fmt: skip
+        self,
+        owner: Any,
+        graph: Any,
+        placeholder: Callable[[Any], Any],
+        outputs: Callable[[Any], Sequence[Any]],
+        attrs: Mapping[str, Any] | None = None,
+    ) -> tuple[IRModule, ImportReport]:
         """The module of a graph.
 
         `placeholder` gives the array of a placeholder that is none of the function's parameters, a name for one that
@@ -295,5 +299,3 @@ class Importer:
             return self.types.named(var, call.value, call.name)
         parts = [self.out.emit(TupleGetItem(var, index), call.name) for index in range(len(ty.fields))]
         return [self.types.named(part, value, part.name) for part, value in zip(parts, call.value, strict=True)]
-
-

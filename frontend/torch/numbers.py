@@ -1,8 +1,8 @@
 """Numbers that a program computes of its sizes: whole ones are dimensions, others scalars of the run.
 
-    a + b, a // b, max(a, b), ...     of dimensions: a dimension
-    a / b, sqrt(a), x.item()          a scalar of float64 or int64; where a size is wanted of it, one is bound
-    a < b                             decided while importing where it can be, else a scalar of bool
+a + b, a // b, max(a, b), ...     of dimensions: a dimension
+a / b, sqrt(a), x.item()          a scalar of float64 or int64; where a size is wanted of it, one is bound
+a < b                             decided while importing where it can be, else a scalar of bool
 """
 
 from __future__ import annotations
@@ -20,25 +20,59 @@ from weft.script import relax as R
 __all__ = ["number_of"]
 
 _DIMS: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "floordiv": operator.floordiv,
-    "mod": operator.mod, "sym_max": maximum, "sym_min": minimum, "sym_sum": sum, "int_": lambda a: a,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "neg": operator.neg,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "sym_max": maximum,
+    "sym_min": minimum,
+    "sym_sum": sum,
+    "int_": lambda a: a,
     "sym_int": lambda a: a,
-}  # fmt: skip
+}
 _SCALARS: dict[str, Callable[..., Expr]] = {
-    "add": R.add, "sub": R.subtract, "mul": R.multiply, "truediv": R.divide, "neg": R.negative, "pow": R.power,
-    "floordiv": R.floor_divide, "mod": R.floor_mod, "sym_max": R.maximum, "sym_min": R.minimum, "_sym_sqrt": R.sqrt,
-    "sym_float": lambda x: x, "floor": R.floor, "ceil": R.ceil, "trunc": R.trunc, "sym_int": R.trunc, "round": R.round,
-}  # fmt: skip
+    "add": R.add,
+    "sub": R.subtract,
+    "mul": R.multiply,
+    "truediv": R.divide,
+    "neg": R.negative,
+    "pow": R.power,
+    "floordiv": R.floor_divide,
+    "mod": R.floor_mod,
+    "sym_max": R.maximum,
+    "sym_min": R.minimum,
+    "_sym_sqrt": R.sqrt,
+    "sym_float": lambda x: x,
+    "floor": R.floor,
+    "ceil": R.ceil,
+    "trunc": R.trunc,
+    "sym_int": R.trunc,
+    "round": R.round,
+}
 _ORDER: dict[str, Callable[[Any, Any], bool | None]] = {
-    "eq": prove_equal, "ne": lambda a, b: _not(prove_equal(a, b)), "lt": prove_lt, "le": prove_le,
-    "gt": lambda a, b: prove_lt(b, a), "ge": lambda a, b: prove_le(b, a),
-}  # fmt: skip
+    "eq": prove_equal,
+    "ne": lambda a, b: _not(prove_equal(a, b)),
+    "lt": prove_lt,
+    "le": prove_le,
+    "gt": lambda a, b: prove_lt(b, a),
+    "ge": lambda a, b: prove_le(b, a),
+}
 _COMPARED: dict[str, Callable[..., Expr]] = {
-    "eq": R.equal, "ne": R.not_equal, "lt": R.less, "le": R.less_equal, "gt": R.greater, "ge": R.greater_equal,
-}  # fmt: skip
+    "eq": R.equal,
+    "ne": R.not_equal,
+    "lt": R.less,
+    "le": R.less_equal,
+    "gt": R.greater,
+    "ge": R.greater_equal,
+}
 _LOGIC: dict[str, Callable[..., Expr]] = {
-    "sym_not": R.logical_not, "not_": R.logical_not, "and_": R.logical_and, "or_": R.logical_or,
-}  # fmt: skip
+    "sym_not": R.logical_not,
+    "not_": R.logical_not,
+    "and_": R.logical_and,
+    "or_": R.logical_or,
+}
 
 
 def _not(answer: bool | None) -> bool | None:

@@ -108,14 +108,17 @@ def read_program(program: Any) -> Program:
     torch = require("torch", "torch")
     if not isinstance(program, torch.export.ExportedProgram):
         raise ModelError(
-            f"an exported program is wanted, got {type(program).__name__}", code="W977",
+            f"an exported program is wanted, got {type(program).__name__}",
+            code="W977",
             hint="torch.export.export(net, args)",
-        )  # fmt: skip
+        )
     signature = program.graph_signature
     values = {**program.state_dict, **program.constants}
     names = {
-        **signature.inputs_to_parameters, **signature.inputs_to_buffers, **signature.inputs_to_lifted_tensor_constants,
-    }  # fmt: skip
+        **signature.inputs_to_parameters,
+        **signature.inputs_to_buffers,
+        **signature.inputs_to_lifted_tensor_constants,
+    }
     held = {node: values[name] for node, name in names.items()}
     changed = set(signature.buffers_to_mutate.values())
     state = {node: name for node, name in names.items() if name in changed}

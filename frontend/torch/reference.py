@@ -74,9 +74,10 @@ def run_call(data: str, *values: Any) -> Any:
         raise ModelError(f"{call['op']} is no operator that an imported program calls", code="W976")
     if space not in _allowed:
         raise ModelError(
-            f"{call['op']} is an operator of another package, which has not been allowed here", code="W976",
+            f"{call['op']} is an operator of another package, which has not been allowed here",
+            code="W976",
             hint=f"import the package that defines it, and weft.frontend.torch.allow({space!r})",
-        )  # fmt: skip
+        )
     try:
         operator = getattr(getattr(getattr(torch.ops, space), name), overload)
     except AttributeError:

@@ -1,8 +1,8 @@
 """Sizes that PyTorch calls by sympy expressions over its symbols, as dimensions of ours.
 
-    s77, 2*s77 + 1, s77//2, Mod(s0, 4), Max(1, s0)     the same over symbols that the user named
-                                                       (`torch.export.Dim("batch")`), or that an input names: `ids_1`
-    any other expression                               the dimension that the import has computed for it, if it has
+s77, 2*s77 + 1, s77//2, Mod(s0, 4), Max(1, s0)     the same over symbols that the user named
+                                                   (`torch.export.Dim("batch")`), or that an input names: `ids_1`
+any other expression                               the dimension that the import has computed for it, if it has
 """
 
 from __future__ import annotations
@@ -19,19 +19,28 @@ from weft.ir.dim import Dim, ceildiv, maximum, minimum, symbol
 __all__ = ["Sizes"]
 
 _FUNCTIONS: dict[str, Callable[..., Dim]] = {
-    "Add": lambda *parts: reduce(operator.add, parts), "Mul": lambda *parts: reduce(operator.mul, parts),
-    "FloorDiv": operator.floordiv, "CleanDiv": operator.floordiv, "PythonMod": operator.mod, "Mod": operator.mod,
-    "CeilDiv": ceildiv, "Max": lambda *parts: reduce(maximum, parts), "Min": lambda *parts: reduce(minimum, parts),
-    "Pow": lambda base, exponent: reduce(operator.mul, [base] * exponent), "PowByNatural": operator.pow,
-}  # fmt: skip
+    "Add": lambda *parts: reduce(operator.add, parts),
+    "Mul": lambda *parts: reduce(operator.mul, parts),
+    "FloorDiv": operator.floordiv,
+    "CleanDiv": operator.floordiv,
+    "PythonMod": operator.mod,
+    "Mod": operator.mod,
+    "CeilDiv": ceildiv,
+    "Max": lambda *parts: reduce(maximum, parts),
+    "Min": lambda *parts: reduce(minimum, parts),
+    "Pow": lambda base, exponent: reduce(operator.mul, [base] * exponent),
+    "PowByNatural": operator.pow,
+}
 
 
 def _symbolic(shapes: Iterable[tuple[str, Sequence[Any]]]) -> list[tuple[str, int, Any]]:
     """The sizes that are no numbers: whose, which axis, and the expression."""
     return [
-        (name, axis, size.node.expr) for name, sizes in shapes for axis, size in enumerate(sizes)
+        (name, axis, size.node.expr)
+        for name, sizes in shapes
+        for axis, size in enumerate(sizes)
         if not isinstance(size, int) and size.node.maybe_as_int() is None
-    ]  # fmt: skip
+    ]
 
 
 class Sizes:

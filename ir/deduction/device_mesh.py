@@ -19,9 +19,17 @@ from weft.ir.node import Node, ignored, node, replace
 from weft.ir.types import TensorType, TupleType, Type
 
 __all__ = [
-    "DTensorType", "DeviceMesh", "Placement", "check_placement", "is_spread", "local_tensor", "parse_placement",
-    "placement_text", "same_mesh", "whole_tensors",
-]  # fmt: skip
+    "DTensorType",
+    "DeviceMesh",
+    "Placement",
+    "check_placement",
+    "is_spread",
+    "local_tensor",
+    "parse_placement",
+    "placement_text",
+    "same_mesh",
+    "whole_tensors",
+]
 
 Placement = tuple[int | None, ...]
 _SHARD = re.compile(r"S\[(\d{1,9})\]")

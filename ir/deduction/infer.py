@@ -475,9 +475,11 @@ def match_call(name: str, signature: FuncType, call: Call, context: TypeContext)
         wanted = len(signature.params)
         is_kernel = signature.ret is VOID and len(call.args) < wanted
         raise ScriptError(
-            f"{name} takes {wanted} argument{'s' * (wanted != 1)}, got {len(call.args)}", code="W130", span=call.span,
+            f"{name} takes {wanted} argument{'s' * (wanted != 1)}, got {len(call.args)}",
+            code="W130",
+            span=call.span,
             hint="R.call_tir makes the outputs of a kernel: R.call_tir(f, (x,), out_ty=...)" if is_kernel else None,
-        )  # fmt: skip
+        )
     match = match_types(signature.params, [exact_type(arg, context) for arg in call.args])
     require_match(name, match, context, call.span)
     own = type_symbols(signature.ret)
@@ -670,9 +672,12 @@ def _refuted(
         empty = "" if _contradictory(zip(wanted, given, strict=True), empty=True) else "but 0 "
         hint = f"no sizes {empty}make them equal: declare ({_listed(given)})"
     return ShapeError(
-        f"{what}: {setting}: declared {numbers[0]}, computed {numbers[1]}", code="W210", span=span, notes=[symbolic],
+        f"{what}: {setting}: declared {numbers[0]}, computed {numbers[1]}",
+        code="W210",
+        span=span,
+        notes=[symbolic],
         hint=hint,
-    )  # fmt: skip
+    )
 
 
 def _values_that_differ(wanted: Sequence[Dim], given: Sequence[Dim], context: TypeContext) -> dict[str, int]:

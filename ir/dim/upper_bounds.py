@@ -24,7 +24,9 @@ def upper_bounds(function: Function) -> dict[str, int]:
         found = {"": None}
     if not all(isinstance(bound, int) and not isinstance(bound, bool) and bound >= 0 for bound in found.values()):
         raise VerifyError(
-            f"{UPPER_BOUNDS} of {function.name} must map symbols to sizes, got {stated!r}", code="W439",
-            span=function.span, hint=f'write R.func_attr({{"{UPPER_BOUNDS}": {{"n": 2048}}}})',
-        )  # fmt: skip
+            f"{UPPER_BOUNDS} of {function.name} must map symbols to sizes, got {stated!r}",
+            code="W439",
+            span=function.span,
+            hint=f'write R.func_attr({{"{UPPER_BOUNDS}": {{"n": 2048}}}})',
+        )
     return found

@@ -134,9 +134,11 @@ class GraphFunction:
             if not self.levels > USUAL_NESTING:
                 raise  # of a registered function
             raise RecursionDepthError(
-                f"calls of {self.function.name} are nested too deep", code="W951", span=self.function.span,
+                f"calls of {self.function.name} are nested too deep",
+                code="W951",
+                span=self.function.span,
                 hint="a recursion needs a condition under which it ends",
-            ) from None  # fmt: skip
+            ) from None
         session.require(result, f"the result of {self.function.name}", self.function.span)
         try:
             result = shown(_own(result, args), self.function.ret_type)

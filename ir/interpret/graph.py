@@ -214,9 +214,7 @@ class Evaluator:
         _bind_parameters(function, args, scope, error)
         try:
             result = self.sequence(function.body, scope)
-            return _checked(
-                result, function.ret_type, f"the result of {function.name}", scope, function.body.body.span
-            )
+            return _checked(result, function.ret_type, f"the result of {function.name}", scope, function.body.body.span)
         except WeftError as failure:
             raise _with_symbols(failure, function, scope) from None
 
@@ -351,9 +349,11 @@ class Evaluator:
             left, right = scope.symbols.value(check.lhs), scope.symbols.value(check.rhs)
             if not check.holds(left, right):
                 raise ShapeError(
-                    f"{check.reason}: {_found(check, left, right)}", code="W222",
-                    span=check.span or node.span, notes=[scope.symbols.explain((check.lhs, check.rhs))],
-                )  # fmt: skip
+                    f"{check.reason}: {_found(check, left, right)}",
+                    code="W222",
+                    span=check.span or node.span,
+                    notes=[scope.symbols.explain((check.lhs, check.rhs))],
+                )
 
     def call_external(self, node: Call, name: str, scope: Scope) -> Any:
         """Call an external function; with `dps` its outputs are its last arguments."""
@@ -444,9 +444,7 @@ def _bind_parameters(function: Function, args: Sequence[Any], scope: Scope, erro
         param = function.params[int(place.split()[1]) - 1]
         # A call inside the program is wrong at the call, one from outside at what it should have been.
         span = param.span if error is ArgumentError else None
-        raise error(
-            f"{place} of {function.name}: {mismatch}", code=mismatch.kind, span=span
-        ) from None
+        raise error(f"{place} of {function.name}: {mismatch}", code=mismatch.kind, span=span) from None
 
 
 def _checked(value: Any, ty: Type | None, what: str, scope: Scope, span: Span | None) -> Any:

@@ -121,9 +121,11 @@ def in_order(function: PrimFunc | Function, args: Sequence[Any], named: Mapping[
 def too_deep(function: PrimFunc) -> RecursionDepthError:
     """The error for a kernel whose expressions or calls nest deeper than there is stack for."""
     return RecursionDepthError(
-        f"{function.name} is nested too deeply to be interpreted", code="W951", span=function.span,
+        f"{function.name} is nested too deeply to be interpreted",
+        code="W951",
+        span=function.span,
         hint="bind parts of long expressions to variables",
-    )  # fmt: skip
+    )
 
 
 class Kernel:
@@ -315,9 +317,12 @@ class Kernel:
         steps = compact_strides(sizes) if strides is None else strides
         count = offset + 1 + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True)) if 0 not in sizes else 0
         memory = Memory(
-            np.zeros(count * dtypes.storage(param.dtype).itemsize, np.uint8), unit,
-            written=not may_write, strict=fresh, name=param.name,
-        )  # fmt: skip
+            np.zeros(count * dtypes.storage(param.dtype).itemsize, np.uint8),
+            unit,
+            written=not may_write,
+            strict=fresh,
+            name=param.name,
+        )
         view = View(memory, param.dtype, sizes, strides, offset, param.name)
         if count:
             view.array()[...] = value
@@ -347,9 +352,10 @@ class Kernel:
         if index is not None:
             raise BoundsError(
                 f"output `{view.name}` of {self.function.name} is not written at {shape_text(index)}",
-                code="W902", span=caller.span or self.function.span,
+                code="W902",
+                span=caller.span or self.function.span,
                 hint="every element of an output must be stored",
-            )  # fmt: skip
+            )
 
 
 def _refuse_vectors(function: PrimFunc) -> None:
@@ -358,8 +364,10 @@ def _refuse_vectors(function: PrimFunc) -> None:
         if isinstance(node, Buffer) and dtypes.lanes(node.dtype) != 1:
             raise ArgumentError(
                 f"the buffer {node.name!r} is one of vectors, which has no meaning in the interpreter: {node.dtype}",
-                code="W864", span=node.span, hint="give a buffer of scalars one more dimension",
-            )  # fmt: skip
+                code="W864",
+                span=node.span,
+                hint="give a buffer of scalars one more dimension",
+            )
 
 
 def _layout_symbols(function: PrimFunc) -> Iterator[PrimVar]:

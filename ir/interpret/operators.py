@@ -372,8 +372,9 @@ def _tensor_in_storage(given: _Given) -> Any:
     if start < 0 or start + size > len(storage.raw):
         raise BoundsError(
             f"a tensor of {size} bytes at offset {start} does not fit in a storage of {len(storage.raw)}",
-            code="W903", span=given.node.span,
-        )  # fmt: skip
+            code="W903",
+            span=given.node.span,
+        )
     array = storage.raw[start : start + size].view(dtypes.storage(dtype)).reshape(shape)
     given.evaluator.session.place(storage, start, array)
     return given.evaluator.session.watch(array, "tensor")

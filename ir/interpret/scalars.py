@@ -22,9 +22,15 @@ from weft import dtypes
 from weft.ir.interpret.small_floats import round_to
 
 __all__ = [
-    "binary_function", "cast_function", "check_scalar", "coerce", "element_type", "unary_function",
-    "wrap_array", "wrapper",
-]  # fmt: skip
+    "binary_function",
+    "cast_function",
+    "check_scalar",
+    "coerce",
+    "element_type",
+    "unary_function",
+    "wrap_array",
+    "wrapper",
+]
 
 Function = Callable[..., Any]
 
@@ -110,16 +116,30 @@ def _shift_right(bits: int) -> Function:
 
 
 _COMPARE: dict[str, Function] = {
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-}  # fmt: skip
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 _IN_RANGE: dict[str, Function] = {  # results that are in range whenever the operands are
-    "floormod": _floormod, "truncmod": _truncmod, "min": min, "max": max, "bitwise_and": operator.and_,
-    "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
-}  # fmt: skip
+    "floormod": _floormod,
+    "truncmod": _truncmod,
+    "min": min,
+    "max": max,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+}
 _WRAPPED: dict[str, Function] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": _floordiv, "truncdiv": _truncdiv,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": _floordiv,
+    "truncdiv": _truncdiv,
     "div": _truncdiv,  # of integers, as in the field
-}  # fmt: skip
+}
 
 
 def _integer_scalar(kind: str, dtype: str) -> Function:
@@ -163,10 +183,17 @@ def _least(a: Any, b: Any) -> Any:
 
 
 _FLOATS: dict[str, Function] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
-    "floordiv": np.floor_divide, "floormod": np.remainder, "truncdiv": lambda a, b: np.trunc(a / b),
-    "truncmod": np.fmod, "min": _float_minimum, "max": _float_maximum,
-}  # fmt: skip
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": np.floor_divide,
+    "floormod": np.remainder,
+    "truncdiv": lambda a, b: np.trunc(a / b),
+    "truncmod": np.fmod,
+    "min": _float_minimum,
+    "max": _float_maximum,
+}
 
 
 def _rounded(function: Function, dtype: str) -> Function:
@@ -193,12 +220,20 @@ def _trunc_divide_arrays(a: Any, b: Any) -> Any:
 
 
 _VECTOR_INTEGERS: dict[str, Function] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum,
-    "floordiv": _divide_arrays(np.floor_divide), "floormod": _divide_arrays(np.remainder),
-    "truncdiv": _divide_arrays(_trunc_divide_arrays), "div": _divide_arrays(_trunc_divide_arrays),
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "floordiv": _divide_arrays(np.floor_divide),
+    "floormod": _divide_arrays(np.remainder),
+    "truncdiv": _divide_arrays(_trunc_divide_arrays),
+    "div": _divide_arrays(_trunc_divide_arrays),
     "truncmod": _divide_arrays(np.fmod),
-    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
-}  # fmt: skip
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+}
 
 
 def _shift_arrays(kind: str, bits: int) -> Function:

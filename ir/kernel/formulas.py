@@ -1,6 +1,6 @@
 """Intrinsics that are declared by a formula: a call of one becomes the formula of its operands.
 
-    T.softsign(x[i] + 1)          T.Let(v / (1 + T.abs(v)), where={v: x[i] + 1})
+T.softsign(x[i] + 1)          T.Let(v / (1 + T.abs(v)), where={v: x[i] + 1})
 """
 
 from __future__ import annotations

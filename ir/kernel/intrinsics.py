@@ -33,9 +33,15 @@ from weft import dtypes
 from weft.errors import DTypeError, Span
 
 __all__ = [
-    "INTRINSICS", "RULES", "InOwnType", "Intrinsic", "next_after", "register_intrinsic", "remove_intrinsic",
+    "INTRINSICS",
+    "RULES",
+    "InOwnType",
+    "Intrinsic",
+    "next_after",
+    "register_intrinsic",
+    "remove_intrinsic",
     "result_dtype",
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +211,14 @@ def _exp10(x: Any) -> Any:
 
 
 def _function(
-    name: str, numpy: Callable[..., Any], doc: str, arity: int = 1, rule: str = "float", c: str | None = None,
+    name: str,
+    numpy: Callable[..., Any],
+    doc: str,
+    arity: int = 1,
+    rule: str = "float",
+    c: str | None = None,
     **options: Any,
-) -> None:  # fmt: skip
+) -> None:
     """A function of numbers; C's library has it by its own name unless `c` is another one, or empty."""
     register_intrinsic(Intrinsic(name, arity, rule, numpy, doc=doc, c=name if c is None else c, **options))
 
@@ -253,8 +264,14 @@ _function("fmod", np.fmod, "what is left of a / b truncated, with the sign of a"
 _function("pow", _power, "a to the power of b", 2, "same", promotes=True)
 _function("ldexp", _ldexp, "a times 2 to the power of b", 2, c="")
 _function("fma", _fma, "a * b + c, rounded once", 3, llvm="fma")
-_function("dot_product", _dot_product, "each sum in a with the products of its group of elements of b and c added", 3,
-          "same", c="")  # fmt: skip
+_function(
+    "dot_product",
+    _dot_product,
+    "each sum in a with the products of its group of elements of b and c added",
+    3,
+    "same",
+    c="",
+)
 _function("popcount", _popcount, "how many bits are set", rule="integer", c="")
 _function("clz", _clz, "how many bits are clear before the highest that is set", rule="integer", c="")
 _function("likely", lambda x: x, "a, which is expected to hold", rule="bool", c="")

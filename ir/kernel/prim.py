@@ -32,9 +32,19 @@ from weft.ir.tensor import (
 )
 
 __all__ = [
-    "CONVERSIONS", "as_expr", "binary", "buffer_strides", "cast", "const", "equal", "intrinsic", "lane_count",
-    "never_defined", "pair", "unary",
-]  # fmt: skip
+    "CONVERSIONS",
+    "as_expr",
+    "binary",
+    "buffer_strides",
+    "cast",
+    "const",
+    "equal",
+    "intrinsic",
+    "lane_count",
+    "never_defined",
+    "pair",
+    "unary",
+]
 
 Scalar = PrimExpr | int | float | bool
 
@@ -253,6 +263,7 @@ def _install_operators() -> None:
         setattr(PrimExpr, f"__r{name}__", operator(kind, reflected=True))
     for kind in COMPARISONS[2:]:
         setattr(PrimExpr, f"__{kind}__", operator(kind))
+
     def truth(self: PrimExpr) -> bool:
         raise DTypeError(
             "an expression has no truth value while the program is built",

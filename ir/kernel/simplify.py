@@ -90,11 +90,19 @@ _EXACT: dict[str, Callable[[int, int], int]] = {
     "shift_right": operator.rshift,
 }
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-}  # fmt: skip
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 _FLOAT: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
-}  # fmt: skip
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+}
 _DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 _FOLDED_FLOATS = ("float32", "float64")
 

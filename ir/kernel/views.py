@@ -27,9 +27,16 @@ from weft.ir.structure.visit import children, substitute, walk
 from weft.ir.tensor import Buffer, BufferLoad, DeclBuffer, Extent, PrimCall, PrimExpr, PrimFunc, PrimVar
 
 __all__ = [
-    "ADDRESSES", "HANDLE_BYTES", "Within", "call_views", "handle_bytes", "handles_of", "place_of", "span_within",
+    "ADDRESSES",
+    "HANDLE_BYTES",
+    "Within",
+    "call_views",
+    "handle_bytes",
+    "handles_of",
+    "place_of",
+    "span_within",
     "unknown_memory",
-]  # fmt: skip
+]
 
 ADDRESSES = ("address_of", "access_ptr", "tvm_access_ptr")
 """Intrinsics that take the address of an element."""
@@ -93,9 +100,10 @@ def call_views(call: PrimCall, functions: Mapping[str, BaseFunc]) -> Iterator[tu
         return
     pairs = list(zip(callee.params, call.args, strict=True))
     values: dict[Any, Any] = {
-        param: cast(param.dtype, arg) for param, arg in pairs
+        param: cast(param.dtype, arg)
+        for param, arg in pairs
         if isinstance(param, PrimVar) and param.dtype != "handle" and isinstance(arg, PrimExpr)
-    }  # fmt: skip
+    }
     for param, arg in pairs:
         place = place_of(arg) if isinstance(param, Buffer) else None
         if place is None or not isinstance(param, Buffer) or place[0].ndim != param.ndim:

@@ -87,21 +87,54 @@ FAMILIES = (
 
 
 _ELSEWHERE = {
-    "T": "permute_dims", "mT": "permute_dims", "transpose": "permute_dims", "permute": "permute_dims",
-    "swapaxes": "permute_dims", "view": "reshape", "ravel": "flatten", "unsqueeze": "expand_dims", "cat": "concat",
-    "concatenate": "concat", "dot": "matmul", "mm": "matmul", "bmm": "matmul", "to": "astype", "cast": "astype",
-    "type": "astype", "float": "astype", "int": "astype", "half": "astype", "clamp": "clip", "amax": "max",
-    "amin": "min", "masked_fill": "where", "select": "where", "index_select": "take", "narrow": "strided_slice",
-    "slice": "strided_slice", "chunk": "split", "expand": "broadcast_to", "pow": "power", "sub": "subtract",
-    "mul": "multiply", "div": "divide", "neg": "negative", "gather": "gather_elements", "scatter": "scatter_elements",
-    "scatter_": "scatter_elements", "var": "variance", "pad": "nn.pad", "swish": "nn.silu", "reciprocal": "divide",
+    "T": "permute_dims",
+    "mT": "permute_dims",
+    "transpose": "permute_dims",
+    "permute": "permute_dims",
+    "swapaxes": "permute_dims",
+    "view": "reshape",
+    "ravel": "flatten",
+    "unsqueeze": "expand_dims",
+    "cat": "concat",
+    "concatenate": "concat",
+    "dot": "matmul",
+    "mm": "matmul",
+    "bmm": "matmul",
+    "to": "astype",
+    "cast": "astype",
+    "type": "astype",
+    "float": "astype",
+    "int": "astype",
+    "half": "astype",
+    "clamp": "clip",
+    "amax": "max",
+    "amin": "min",
+    "masked_fill": "where",
+    "select": "where",
+    "index_select": "take",
+    "narrow": "strided_slice",
+    "slice": "strided_slice",
+    "chunk": "split",
+    "expand": "broadcast_to",
+    "pow": "power",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "neg": "negative",
+    "gather": "gather_elements",
+    "scatter": "scatter_elements",
+    "scatter_": "scatter_elements",
+    "var": "variance",
+    "pad": "nn.pad",
+    "swish": "nn.silu",
+    "reciprocal": "divide",
     "fill": "full",
-}  # fmt: skip
+}
 """Operators by names that they have in NumPy, PyTorch and other libraries."""
 
 _COMPOSED = {
     "addmm": "write R.add(R.matmul(a, b), c)",
-}  # fmt: skip
+}
 """What several operators make together, by names that it has there."""
 
 

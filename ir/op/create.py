@@ -218,7 +218,9 @@ def _numpy_arange(start: Any, end: Any, step: Any, dtype: str | None) -> np.ndar
 @register_op(
     "arange",
     [
-        Param("start", "prim", of="dim"), Param("end", "prim", None, "dim"), Param("step", "prim", 1, "dim"),
+        Param("start", "prim", of="dim"),
+        Param("end", "prim", None, "dim"),
+        Param("step", "prim", 1, "dim"),
         _DTYPE_OR_NONE,
     ],
     lowering=_lower_arange,
@@ -279,7 +281,9 @@ def _size(args: Arguments, name: str) -> Dim:
 @register_op(
     "eye",
     [
-        Param("n", "prim", of="dim"), Param("m", "prim", None, "dim"), Param("k", "prim", 0),
+        Param("n", "prim", of="dim"),
+        Param("m", "prim", None, "dim"),
+        Param("k", "prim", 0),
         Param("dtype", "dtype", "float32"),
     ],
     lowering=_lower_eye,

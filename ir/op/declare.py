@@ -53,10 +53,19 @@ from weft.ir.tensor import IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type, VDevice
 
 __all__ = [
-    "FIXED", "REQUIRED", "RUN_TIME", "Arguments", "Builtin", "Example", "Lower", "OpDef", "Param", "ParamKind",
-    "ValueKind", "constant_like",
-]  # fmt: skip
-
+    "FIXED",
+    "REQUIRED",
+    "RUN_TIME",
+    "Arguments",
+    "Builtin",
+    "Example",
+    "Lower",
+    "OpDef",
+    "Param",
+    "ParamKind",
+    "ValueKind",
+    "constant_like",
+]
 
 
 class ParamKind(StrEnum):
@@ -92,9 +101,16 @@ class ValueKind(StrEnum):
     ANY = "any"
 
 
-RUN_TIME = frozenset((
-    ParamKind.EXPR, ParamKind.EXPRS, ParamKind.SHAPE, ParamKind.PRIM, ParamKind.VARIADIC, ParamKind.CALLEE,
-))  # fmt: skip
+RUN_TIME = frozenset(
+    (
+        ParamKind.EXPR,
+        ParamKind.EXPRS,
+        ParamKind.SHAPE,
+        ParamKind.PRIM,
+        ParamKind.VARIADIC,
+        ParamKind.CALLEE,
+    )
+)
 FIXED = frozenset((ParamKind.ATTR, ParamKind.DTYPE))
 """The kinds whose values are attributes of the call."""
 

@@ -43,7 +43,6 @@ from weft.ir.types import ShapeType, TensorType, TupleType, Type
 __all__: list[str] = []
 
 
-
 def _hint(expr: Expr) -> str:
     return expr.name if isinstance(expr, Var) else "data"
 
@@ -125,9 +124,13 @@ def _masked(x: Any, mask: Any) -> Any:
 
 
 @register_op(
-    "masked_select", [Param("x"), Param("mask", of="bool")], decompose=_decompose_masked_select, numpy=_masked,
-    pure=True, builtin=Builtin.WRITTEN_OUT,
-)  # fmt: skip
+    "masked_select",
+    [Param("x"), Param("mask", of="bool")],
+    decompose=_decompose_masked_select,
+    numpy=_masked,
+    pure=True,
+    builtin=Builtin.WRITTEN_OUT,
+)
 def masked_select(args: Arguments, context: TypeContext) -> Type:
     """The elements of x where the mask is true, as a vector, in row-major order; both are broadcast.
 

@@ -1,10 +1,10 @@
 """Families of operators that differ in a few facts: one class with their rule, kernel and reference.
 
-    @dataclass(frozen=True)
-    class Convolution(OperatorFamily):
-        count: int                                             what the operators of the family differ in
-        ...
-    Convolution(2).declare("The convolution over two axes ...", examples)
+@dataclass(frozen=True)
+class Convolution(OperatorFamily):
+    count: int                                             what the operators of the family differ in
+    ...
+Convolution(2).declare("The convolution over two axes ...", examples)
 """
 
 from __future__ import annotations
@@ -51,7 +51,14 @@ class OperatorFamily:
         family = family_of(type(self).__module__)
         return add_op(
             OpDef(
-                self.name, self.params, self.rule, doc, kernel_lowering(self.lower), numpy=self.reference, pure=True,
-                examples=examples, family=family,
+                self.name,
+                self.params,
+                self.rule,
+                doc,
+                kernel_lowering(self.lower),
+                numpy=self.reference,
+                pure=True,
+                examples=examples,
+                family=family,
             )
-        )  # fmt: skip
+        )

@@ -232,9 +232,18 @@ class _MaxPoolGradient(_PoolGradient):
 
 
 def _numpy_pool_gradient(
-    grad: np.ndarray, data: np.ndarray, average: bool, pool_size: Any, strides: Any, padding: Any, dilation: Any,
-    ceil_mode: bool, count_include_pad: bool, layout: str, out_layout: str | None,
-) -> np.ndarray:  # fmt: skip
+    grad: np.ndarray,
+    data: np.ndarray,
+    average: bool,
+    pool_size: Any,
+    strides: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    layout: str,
+    out_layout: str | None,
+) -> np.ndarray:
     spread = lambda values: values * 2 if len(values) == 1 else values  # noqa: E731
     size, step, gap, pad = spread(pool_size), spread(strides), spread(dilation), spread(padding)
     begins, ends = (pad, pad) if len(pad) == 2 else (pad[:2], pad[2:])
@@ -381,13 +390,20 @@ def _numpy_nll(
     examples=(
         example(f32(), f32(4, 5), i64(4), ranges={"targets": (0, 4)}),
         example(f32(), f32("n", 3), i64("n"), f32(3), reduction="sum", ranges={"targets": (0, 2), "weights": (0.5, 2)}),
-        example(f32("n", "m"), f32("n", 3, "m"), typed("int32", "n", "m"), reduction="none", ignore_index=1,
-                ranges={"targets": (0, 2)}),
+        example(
+            f32("n", "m"),
+            f32("n", 3, "m"),
+            typed("int32", "n", "m"),
+            reduction="none",
+            ignore_index=1,
+            ranges={"targets": (0, 2)},
+        ),
         example(f32(), f32(5), i64(), ranges={"targets": (0, 4)}),
-        example(f32(), f32(6, 3, 2), i64(6, 2), f32(3), ranges={"targets": (1, 2), "weights": (0.5, 2)},
-                ignore_index=0),
+        example(
+            f32(), f32(6, 3, 2), i64(6, 2), f32(3), ranges={"targets": (1, 2), "weights": (0.5, 2)}, ignore_index=0
+        ),
     ),
-)  # fmt: skip
+)
 def nll_loss_backward(args: Arguments, context: TypeContext) -> TensorType:
     """The gradient of nn.nll_loss for predictions: minus the target's weight where the class is the target, else 0.
 
@@ -486,7 +502,10 @@ def _numpy_take(grad: np.ndarray, x: np.ndarray, indices: Any, axis: int | None,
 @register_op(
     "grad.take_backward",
     [
-        Param("output_grad"), Param("x"), Param("indices", of="int"), Param("axis", "attr", None, "int?"),
+        Param("output_grad"),
+        Param("x"),
+        Param("indices", of="int"),
+        Param("axis", "attr", None, "int?"),
         Param("mode", "attr", "", "str"),
     ],
     lowering=_lower_take,

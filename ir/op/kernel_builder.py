@@ -41,9 +41,19 @@ from weft.ir.tensor import (
 from weft.ir.types import TensorType, TupleType
 
 __all__ = [
-    "INDEX", "LoopKernel", "Loops", "counted", "index", "joined", "load", "loops", "loops_lowering", "store", "wrapped",
+    "INDEX",
+    "LoopKernel",
+    "Loops",
+    "counted",
+    "index",
+    "joined",
+    "load",
+    "loops",
+    "loops_lowering",
+    "store",
+    "wrapped",
     "zero",
-]  # fmt: skip
+]
 
 INDEX = "int64"
 Index = int | PrimExpr

@@ -57,8 +57,11 @@ def _numpy_layout_transform(
 @register_op(
     "layout_transform",
     [
-        Param("x"), Param("index_map", "attr", of="index_map"), Param("pad_value", "prim", None),
-        Param("axis_separators", "attr", (), "ints?"), Param("input_axis_separators", "attr", (), "ints?"),
+        Param("x"),
+        Param("index_map", "attr", of="index_map"),
+        Param("pad_value", "prim", None),
+        Param("axis_separators", "attr", (), "ints?"),
+        Param("input_axis_separators", "attr", (), "ints?"),
     ],
     lowering=_lower_layout_transform,
     numpy=_numpy_layout_transform,

@@ -191,21 +191,32 @@ _SCALES = {"scale": (0.02, 0.1), "zero_point": (-3, 3), "x1_scale": (0.02, 0.1)}
 @register_op(
     "matmul_dequantized",
     [
-        Param("x1"), Param("x2"), Param("scale"), Param("zero_point", "prim", 0), Param("x1_scale", default=None),
-        Param("group_size", "attr", 0, "int"), Param("out_dtype", "dtype", None),
+        Param("x1"),
+        Param("x2"),
+        Param("scale"),
+        Param("zero_point", "prim", 0),
+        Param("x1_scale", default=None),
+        Param("group_size", "attr", 0, "int"),
+        Param("out_dtype", "dtype", None),
     ],
     lowering=_lower_product,
     numpy=_product_reference,
     pure=True,
     examples=(
         example(f32("n", 8), typed("int8", 8, 5), f32(2, 5), group_size=4, ranges=_SCALES),
-        example(f32("n", 8), typed("uint8", 8, 5), f32(2, 5), typed("uint8", 2, 5), group_size=4,
-                ranges={**_SCALES, "zero_point": (0, 8)}),
+        example(
+            f32("n", 8),
+            typed("uint8", 8, 5),
+            f32(2, 5),
+            typed("uint8", 2, 5),
+            group_size=4,
+            ranges={**_SCALES, "zero_point": (0, 8)},
+        ),
         example(f32(2, 3, 6), typed("int8", 6, "m"), f32(1, "m"), ranges=_SCALES),
         example(typed("float16", 2, 10), typed("int8", 10, 4), typed("float16", 3, 4), group_size=4, ranges=_SCALES),
         example(typed("int8", "n", 8), typed("uint8", 8, 4), f32(2, 4), 8, f32("n", 2), group_size=4, ranges=_SCALES),
     ),
-)  # fmt: skip
+)
 def matmul_dequantized(args: Arguments, context: TypeContext) -> TensorType:
     """x1 times a matrix of few bits: (..., k), (k, n) -> (..., n), as x1 @ ((x2 - zero_point) * scale).
 

@@ -131,12 +131,22 @@ def _numpy_multinomial(prob: np.ndarray, uniform: np.ndarray, indices: np.ndarra
     numpy=_numpy_multinomial,
     pure=True,
     examples=(
-        example(f32(3, 5), f32(4, 1), i64(4, 1), ranges={"prob": (0, 0.4), "uniform_sample": (0, 1),
-                                                          "sample_indices": (0, 2)}),
-        example(f32("b", "c"), f32("n", 1), typed("int32", "n", 1), dtype="int32", least=1,
-                ranges={"prob": (0, 0.4), "uniform_sample": (0, 1), "sample_indices": (0, 0)}),
+        example(
+            f32(3, 5),
+            f32(4, 1),
+            i64(4, 1),
+            ranges={"prob": (0, 0.4), "uniform_sample": (0, 1), "sample_indices": (0, 2)},
+        ),
+        example(
+            f32("b", "c"),
+            f32("n", 1),
+            typed("int32", "n", 1),
+            dtype="int32",
+            least=1,
+            ranges={"prob": (0, 0.4), "uniform_sample": (0, 1), "sample_indices": (0, 0)},
+        ),
     ),
-)  # fmt: skip
+)
 def multinomial_from_uniform(args: Arguments, context: TypeContext) -> TensorType:
     """The class that each uniform random number chooses from a row of probabilities: the first one whose cumulative
     probability exceeds the number (the last class if none does).

@@ -1,7 +1,7 @@
 """Which functions of a module a function refers to, by name.
 
-    referenced_functions(function) -> names        directly
-    reached_from(module, names)    -> names        directly or not, the given ones among them
+referenced_functions(function) -> names        directly
+reached_from(module, names)    -> names        directly or not, the given ones among them
 """
 
 from __future__ import annotations

@@ -159,9 +159,7 @@ class _Comparison:
             return self._dimension(x, y, path)
         return None if _same_data(x, y) else f"{path}: {_show(x)} against {_show(y)}"
 
-    def _identity(
-        self, x: Any, y: Any, path: _Path, defines: bool, stack: list[_Pair]
-    ) -> str | None:
+    def _identity(self, x: Any, y: Any, path: _Path, defines: bool, stack: list[_Pair]) -> str | None:
         known, known_back = self.left.get(id(x)), self.right.get(id(y))
         if known is not None or known_back is not None:
             return None if known is y and known_back is x else f"{path}: {_show(x)} against {_show(y)}"

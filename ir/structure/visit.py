@@ -27,9 +27,16 @@ from weft.ir.tensor import Buffer, Stmt
 from weft.ir.types import Type
 
 __all__ = [
-    "children", "inner_statements", "map_statements", "post_order", "rewrite", "statements", "substitute",
-    "substitute_symbols", "walk",
-]  # fmt: skip
+    "children",
+    "inner_statements",
+    "map_statements",
+    "post_order",
+    "rewrite",
+    "statements",
+    "substitute",
+    "substitute_symbols",
+    "walk",
+]
 
 N = TypeVar("N", bound=Node)
 

@@ -1,7 +1,7 @@
 """Tensors of formulas: given ones, and computed ones with the stage that computes them.
 
-    tensor ::= placeholder(shape, dtype) | compute(shape, f) | scan(shape, f, axis)
-    f      ::= (i, j, ...) -> expr | reduction | (expr, ...)       one expression per output
+tensor ::= placeholder(shape, dtype) | compute(shape, f) | scan(shape, f, axis)
+f      ::= (i, j, ...) -> expr | reduction | (expr, ...)       one expression per output
 """
 
 from __future__ import annotations

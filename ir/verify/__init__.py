@@ -23,6 +23,12 @@ from weft.ir.verify.entry import (
 from weft.ir.verify.findings import CHECKS, Finding
 
 __all__ = [
-    "CHECKS", "Finding", "assert_well_formed", "certain_findings", "fault_of", "refuse_ill_formed_kernels",
-    "valueless_symbols", "verify",
-]  # fmt: skip
+    "CHECKS",
+    "Finding",
+    "assert_well_formed",
+    "certain_findings",
+    "fault_of",
+    "refuse_ill_formed_kernels",
+    "valueless_symbols",
+    "verify",
+]

@@ -1,7 +1,7 @@
 """Checks of calls in tensor-level functions: what intrinsics and other kernels are given.
 
-    T.vectorlow(0)          W463: the table of intrinsics says a vector
-    M.k(p[0])               W463 where k takes a handle: a number is no pointer
+T.vectorlow(0)          W463: the table of intrinsics says a vector
+M.k(p[0])               W463 where k takes a handle: a number is no pointer
 """
 
 from __future__ import annotations

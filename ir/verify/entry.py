@@ -23,8 +23,13 @@ from weft.ir.verify.tensor import check_tensor
 from weft.ir.verify.values import Deduction, check_outputs, check_values
 
 __all__ = [
-    "assert_well_formed", "certain_findings", "fault_of", "refuse_ill_formed_kernels", "valueless_symbols", "verify",
-]  # fmt: skip
+    "assert_well_formed",
+    "certain_findings",
+    "fault_of",
+    "refuse_ill_formed_kernels",
+    "valueless_symbols",
+    "verify",
+]
 
 
 def _verify(value: IRModule | BaseFunc) -> list[Finding]:

@@ -53,9 +53,10 @@ def undeclared(caller: str, name: str, span: Span | None) -> TargetError:
     """The error of a call of foreign code by a name that nobody declared."""
     return TargetError(
         f"{caller} of {name!r}, which nobody declared: a text reaches foreign code only by declared names",
-        code="W760", span=span,
+        code="W760",
+        span=span,
         hint=f"if you trust it: weft.compile(..., externs=({name!r},)), or --allow-extern {name} on the command line",
-    )  # fmt: skip
+    )
 
 
 def _check_call(call: PrimCall, declared: Mapping[str, Extern], known: Callable[[str], bool]) -> None:

@@ -68,9 +68,15 @@ class Report:
     _seen: set[tuple[str, int, str]] = field(default_factory=set)
 
     def add(
-        self, code: str, message: str, span: Span | None = None, *, hint: str | None = None, key: object = None,
+        self,
+        code: str,
+        message: str,
+        span: Span | None = None,
+        *,
+        hint: str | None = None,
+        key: object = None,
         notes: tuple[str, ...] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Report a violation; repeated ones about the same object (`key`) count once."""
         mark = (code, id(key) if key is not None else -1, message if key is None else "")
         if key is not None and mark in self._seen:

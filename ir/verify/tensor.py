@@ -54,6 +54,7 @@ _LOOPS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
 def check_tensor(function: PrimFunc, deduction: Deduction, report: Report) -> None:
     """W450-W477 for a tensor-level function."""
+
     def walked() -> list[Finding]:
         own = Report(report.function)
         _Walk(function, deduction, own).run()

@@ -13,9 +13,17 @@ from dataclasses import dataclass
 from functools import reduce
 
 __all__ = [
-    "OPERATIONS", "Dim", "Expression", "Operation", "Tree", "dim_names", "dim_text", "evaluate_dim", "shape_text",
+    "OPERATIONS",
+    "Dim",
+    "Expression",
+    "Operation",
+    "Tree",
+    "dim_names",
+    "dim_text",
+    "evaluate_dim",
+    "shape_text",
     "solve_linear",
-]  # fmt: skip
+]
 
 
 def _product(*values: int) -> int:

@@ -13,14 +13,21 @@ __all__ = ["failure", "span_of"]
 _BUILTIN: dict[str, type[Exception]] = {
     name: kind
     for name, kind in (
-        ("AssertionError", AssertionError), ("ValueError", ValueError), ("TypeError", TypeError), ("RuntimeError",
-        RuntimeError), ("IndexError", IndexError), ("ZeroDivisionError", ZeroDivisionError), ("OverflowError",
-        OverflowError), ("NotImplementedError", NotImplementedError), ("KeyError", KeyError),
+        ("AssertionError", AssertionError),
+        ("ValueError", ValueError),
+        ("TypeError", TypeError),
+        ("RuntimeError", RuntimeError),
+        ("IndexError", IndexError),
+        ("ZeroDivisionError", ZeroDivisionError),
+        ("OverflowError", OverflowError),
+        ("NotImplementedError", NotImplementedError),
+        ("KeyError", KeyError),
     )
-}  # fmt: skip
+}
 _OURS: dict[str, type[WeftError]] = {
-    "MemoryError": errors.OutOfMemoryError, "RecursionError": errors.RecursionDepthError,
-}  # fmt: skip
+    "MemoryError": errors.OutOfMemoryError,
+    "RecursionError": errors.RecursionDepthError,
+}
 """Failures with the names of Python's exceptions: ours are those too."""
 _UNCOUNTED = 1 << 62
 """The number of bytes of what 64 bits do not count."""

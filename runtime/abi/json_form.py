@@ -23,9 +23,18 @@ from weft.runtime.abi.dims import OPERATIONS, Dim, Expression, Operation, Tree
 from weft.runtime.abi.scalars import DTYPE_CODES
 
 __all__ = [
-    "argument_from_json", "dim_from_json", "dim_to_json", "parameter_from_json", "parameter_to_json",
-    "signature_from_json", "signature_to_json", "site_from_json", "site_to_json", "type_from_json", "type_to_json",
-]  # fmt: skip
+    "argument_from_json",
+    "dim_from_json",
+    "dim_to_json",
+    "parameter_from_json",
+    "parameter_to_json",
+    "signature_from_json",
+    "signature_to_json",
+    "site_from_json",
+    "site_to_json",
+    "type_from_json",
+    "type_to_json",
+]
 
 _MOST = 1 << 62
 _MOST_SIZES = 64
@@ -128,9 +137,7 @@ def _is_rank(value: Any, low: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= _MOST_SIZES
 
 
-def _tensor(
-    data: list[Any], dtype: Any = 0, dims: Any = 0, rank: Any = None, use: Any = "", *more: Any
-) -> abi.Tensor:  # fmt: skip
+def _tensor(data: list[Any], dtype: Any = 0, dims: Any = 0, rank: Any = None, use: Any = "", *more: Any) -> abi.Tensor:
     _expect(not more and (dtype is None or _is_dtype(dtype)) and _is_rank(rank, -1), "tensor", data)
     _expect(use in ("copied", "written", "constant") or len(data) == 4, "tensor", data)
     read = _dims_from_json(dims)
@@ -140,7 +147,7 @@ def _tensor(
 
 def _buffer(
     data: list[Any], dtype: Any = 0, dims: Any = None, strides: Any = None, written: Any = None, *more: Any
-) -> abi.Buffer:  # fmt: skip
+) -> abi.Buffer:
     sizes, steps = _dims_from_json(dims), _dims_from_json(strides)
     _expect(not more and _is_dtype(dtype) and isinstance(written, bool), "buffer", data)
     if sizes is None or len(sizes) > _MOST_SIZES or (steps is not None and len(steps) != len(sizes)):
@@ -173,9 +180,14 @@ def _plain(make: Callable[[], abi.Type]) -> Callable[..., abi.Type]:
 
 
 _READ: Mapping[str, Callable[..., abi.Type]] = {
-    "tensor": _tensor, "buffer": _buffer, "shape": _shape, "prim": _scalar, "tuple": _tuple,
-    "string": _plain(abi.String), "object": _plain(abi.Object),
-}  # fmt: skip
+    "tensor": _tensor,
+    "buffer": _buffer,
+    "shape": _shape,
+    "prim": _scalar,
+    "tuple": _tuple,
+    "string": _plain(abi.String),
+    "object": _plain(abi.Object),
+}
 _WRITE: Mapping[type, Callable[[Any], list[Any]]] = {
     abi.Tensor: lambda ty: ["tensor", ty.dtype, _dims_to_json(ty.dims), ty.rank, *([ty.use] if ty.use else [])],
     abi.Buffer: lambda ty: ["buffer", ty.dtype, _dims_to_json(ty.dims), _dims_to_json(ty.strides), ty.written],
@@ -217,10 +229,14 @@ _FIELDS = {"name", "kind", "symbol", "params", "result", "span", "private"}
 def signature_to_json(signature: abi.Signature) -> dict[str, Any]:
     """A signature as JSON."""
     return {
-        "name": signature.name, "kind": signature.kind, "symbol": signature.symbol,
+        "name": signature.name,
+        "kind": signature.kind,
+        "symbol": signature.symbol,
         "params": [parameter_to_json(parameter) for parameter in signature.params],
-        "result": type_to_json(signature.result), "span": signature.span, "private": signature.private,
-    }  # fmt: skip
+        "result": type_to_json(signature.result),
+        "span": signature.span,
+        "private": signature.private,
+    }
 
 
 def signature_from_json(data: Any) -> abi.Signature:

@@ -11,9 +11,15 @@ from weft.dtypes import CODES, offered_items, storage
 from weft.runtime.abi.frame import DYNAMIC_RANK
 
 __all__ = [
-    "DTYPE_CODES", "DTYPE_NAMES", "check_scalar", "is_size", "scalar_word", "shape_sizes", "storage",
+    "DTYPE_CODES",
+    "DTYPE_NAMES",
+    "check_scalar",
+    "is_size",
+    "scalar_word",
+    "shape_sizes",
+    "storage",
     "word_scalar",
-]  # fmt: skip
+]
 
 DTYPE_CODES = CODES
 DTYPE_NAMES = {code: name for name, code in DTYPE_CODES.items()}

@@ -138,7 +138,7 @@ def _mismatch(what: str, ty: abi.Type, value: Any, code: str, why: str = "") -> 
 
 def _claims(
     value: Any, ty: abi.Type, what: str, code: str
-) -> Iterator[tuple[Sequence[Dim], Sequence[int], Any, abi.Type]]:  # fmt: skip
+) -> Iterator[tuple[Sequence[Dim], Sequence[int], Any, abi.Type]]:
     """(dims, sizes, value, type) of each sized part; ShapeError for another kind, dtype or rank."""
     if isinstance(ty, (abi.Tensor, abi.Buffer)):
         wrong_kind = not isinstance(value, np.ndarray) or (ty.dtype is not None and value.dtype != storage(ty.dtype))

@@ -17,9 +17,22 @@ from weft.runtime.abi.dims import Dim, shape_text
 from weft.runtime.abi.frame import DYNAMIC_RANK
 
 __all__ = [
-    "Buffer", "Object", "Parameter", "Scalar", "Shape", "Signature", "Sized", "StridedBuffer", "Strides",
-    "String", "Tensor", "Text", "Tuple", "Type", "Use",
-]  # fmt: skip
+    "Buffer",
+    "Object",
+    "Parameter",
+    "Scalar",
+    "Shape",
+    "Signature",
+    "Sized",
+    "StridedBuffer",
+    "Strides",
+    "String",
+    "Tensor",
+    "Text",
+    "Tuple",
+    "Type",
+    "Use",
+]
 
 Use = Literal["", "copied", "written", "constant"]
 """What becomes of a tensor: only read; a copy of it written; written in place; a constant, which nobody writes."""

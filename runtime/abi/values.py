@@ -75,9 +75,7 @@ class ArgumentPacker:
         """The error for a value that does not have its type."""
         return self.binder.refuse(position, name, str(ty), value_text(value), code=code, hint=hint)
 
-    def _array(
-        self, ty: abi.Tensor | abi.Buffer, value: Any, position: int, name: str, written: bool
-    ) -> np.ndarray:  # fmt: skip
+    def _array(self, ty: abi.Tensor | abi.Buffer, value: Any, position: int, name: str, written: bool) -> np.ndarray:
         array = as_array(value)
         if array is None:
             hint = "pass a NumPy array, or anything with __dlpack__ or __array__"
@@ -414,9 +412,12 @@ def view_memory(data: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 
 def unpack(
-    ty: abi.Type, words: Sequence[int], release: Callable[[int], None], objects: Sequence[Any],
+    ty: abi.Type,
+    words: Sequence[int],
+    release: Callable[[int], None],
+    objects: Sequence[Any],
     places: Mapping[int, np.ndarray] = MappingProxyType({}),
-) -> Any:  # fmt: skip
+) -> Any:
     """The Python value of a result; takes over the references that the words hold.
 
     `places` are arrays of the caller by address: what was written there is the array itself.

@@ -26,9 +26,7 @@ _MATH = (
     "exp exp2 exp10 expm1 log log2 log10 log1p pow sqrt cbrt hypot sin cos sincos tan asin acos atan atan2 sinh cosh"
     " tanh asinh acosh atanh erf erfc fma fmod ldexp copysign nextafter fabs fmin fmax"
 )
-HOST_SYMBOLS = frozenset(_MEMORY.split()).union(
-    *((name, f"{name}f") for name in (*_ROUNDING.split(), *_MATH.split()))
-)
+HOST_SYMBOLS = frozenset(_MEMORY.split()).union(*((name, f"{name}f") for name in (*_ROUNDING.split(), *_MATH.split())))
 """What every program on a system with a C library links."""
 PROCESS_SYMBOLS = frozenset(
     "madvise pthread_attr_destroy pthread_attr_getstack pthread_create pthread_detach pthread_getattr_np pthread_self"

@@ -37,16 +37,42 @@ from weft.runtime.abi.json_form import parameter_from_json, type_from_json
 from weft.runtime.abi.types import Signature
 
 __all__ = [
-    "BUILTINS", "FORMAT", "VERSION", "BytecodeFunction", "check_program", "listing", "program_bytes", "program_hash",
+    "BUILTINS",
+    "FORMAT",
+    "VERSION",
+    "BytecodeFunction",
+    "check_program",
+    "listing",
+    "program_bytes",
+    "program_hash",
     "read_functions",
-]  # fmt: skip
+]
 
 FORMAT, VERSION = "weft-bytecode", 2
 BUILTINS = (
-    "alloc_tensor", "alloc_storage", "tensor_in_storage", "view", "kill", "same", "null", "shape_of",
-    "tensor_to_shape", "shape_to_tensor", "print", "assert", "make_closure", "match", "item", "enter", "leave",
-    "range", "more", "index", "increment", "set_row",
-)  # fmt: skip
+    "alloc_tensor",
+    "alloc_storage",
+    "tensor_in_storage",
+    "view",
+    "kill",
+    "same",
+    "null",
+    "shape_of",
+    "tensor_to_shape",
+    "shape_to_tensor",
+    "print",
+    "assert",
+    "make_closure",
+    "match",
+    "item",
+    "enter",
+    "leave",
+    "range",
+    "more",
+    "index",
+    "increment",
+    "set_row",
+)
 _CALLEES = ("kernel", "function", "packed", "value", "builtin")
 
 

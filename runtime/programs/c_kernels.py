@@ -33,9 +33,11 @@ C_KERNELS = "c-kernels"
 def c_kernels_data(code: bytes, functions: Sequence[Mapping[str, Any]], messages: Sequence[str]) -> bytes:
     """The data of an artifact from object code and what its functions take."""
     content = {
-        "format": C_KERNELS, "object": base64.b64encode(code).decode(), "functions": list(functions),
+        "format": C_KERNELS,
+        "object": base64.b64encode(code).decode(),
+        "functions": list(functions),
         "messages": list(messages),
-    }  # fmt: skip
+    }
     return json.dumps(content, indent=1).encode()
 
 
@@ -46,11 +48,13 @@ def load_c_kernels(artifact: Artifact) -> Mapping[str, Callable[..., Any]]:
         code = base64.b64decode(content["object"], validate=True)
         entries = {
             entry["name"]: (
-                str(entry["symbol"]), str(entry["prototype"]), [None if x is None else (int(x[0]), int(x[1])) for x in
-                entry["sizes"]], int(entry["workspace"]),
+                str(entry["symbol"]),
+                str(entry["prototype"]),
+                [None if x is None else (int(x[0]), int(x[1])) for x in entry["sizes"]],
+                int(entry["workspace"]),
             )
             for entry in content["functions"]
-        }  # fmt: skip
+        }
         messages = [str(message) for message in content["messages"]]
     except (ValueError, KeyError, TypeError, IndexError, binascii.Error, RecursionError) as error:
         raise ArtifactError(f"{artifact.name!r} does not hold kernels: {error}", code="W810") from None
@@ -64,7 +68,7 @@ def load_c_kernels(artifact: Artifact) -> Mapping[str, Callable[..., Any]]:
 
 def _kernel(
     function: Callable[..., int], sizes: Sequence[tuple[int, int] | None], workspace: int, messages: Sequence[str]
-) -> Callable[..., None]:  # fmt: skip
+) -> Callable[..., None]:
     def call(*args: Any) -> None:
         given = [np.ascontiguousarray(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
         shapes = [0 if place is None else args[place[0]].shape[place[1]] for place in sizes]

@@ -204,7 +204,7 @@ def _scalar(value: Any, ty: abi.Type) -> Any:
 
 def _argument(
     argument: Place | Size | float | bool, memories: Mapping[str, Sequence[np.ndarray]], symbols: Symbols
-) -> Any:  # fmt: skip
+) -> Any:
     if isinstance(argument, Size):
         return symbols.size(argument.dim)
     if not isinstance(argument, Place):
@@ -247,9 +247,11 @@ def _check(program: Mapping[str, Any], kernels: Mapping[str, Any], constants: in
     try:
         known = FORMATS.get(program["executor"]) == program["format"] and program["version"] == VERSION
         counts = {
-            "input": len(program["params"]), "constant": len(program["constants"]), "output": len(program["outputs"]),
+            "input": len(program["params"]),
+            "constant": len(program["constants"]),
+            "output": len(program["outputs"]),
             "arena": 1,
-        }  # fmt: skip
+        }
         wrong = [number for number in program["constants"] if not 0 <= number < constants]
         if program["executor"] == "aot" and program["name"] not in kernels:
             wrong.append(program["name"])

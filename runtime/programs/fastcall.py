@@ -23,9 +23,22 @@ from weft.runtime.abi.values import PlainArray, plain_array
 __all__ = ["FORMATS", "TABLE", "Linear", "ResultTensor", "fast_arguments", "fast_call", "result_tensors"]
 
 _ENTRIES = (
-    "slow", "failure", "wrap", "empty", "none", "array type", "constants", "parallel", "into", "out", "tuple type",
-    "begin", "end", "callback", "poll",
-)  # fmt: skip
+    "slow",
+    "failure",
+    "wrap",
+    "empty",
+    "none",
+    "array type",
+    "constants",
+    "parallel",
+    "into",
+    "out",
+    "tuple type",
+    "begin",
+    "end",
+    "callback",
+    "poll",
+)
 TABLE = {name: slot for slot, name in enumerate(_ENTRIES)}
 """The words of the table that emitted code reads; the dtypes of the results follow."""
 FORMATS = {name: row.characters for name, row in SCALARS.items() if row.characters}
@@ -114,8 +127,11 @@ def _linear_parts(tree: Tree) -> Iterator[tuple[str | None, int]]:
 
 class _Method(ctypes.Structure):
     _fields_ = (
-        ("name", ctypes.c_char_p), ("code", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p),
-    )  # fmt: skip
+        ("name", ctypes.c_char_p),
+        ("code", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
 
 
 def _is_supported() -> bool:
@@ -128,9 +144,13 @@ def _is_supported() -> bool:
 
 
 def fast_call(
-    signature: abi.Signature, code: int, table: int, words: Mapping[str, int],
-    functions: Mapping[str, Callable[..., Any]], keep: object,
-) -> Callable[..., Any] | None:  # fmt: skip
+    signature: abi.Signature,
+    code: int,
+    table: int,
+    words: Mapping[str, int],
+    functions: Mapping[str, Callable[..., Any]],
+    keep: object,
+) -> Callable[..., Any] | None:
     """The built-in function for emitted code, its table at the address `table` filled in.
 
     `words` are the entries of the table that are plain numbers, `functions` those that are Python's: `slow` takes all

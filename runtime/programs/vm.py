@@ -31,9 +31,16 @@ from weft.runtime.programs.bytecode import BytecodeFunction, check_program, read
 from weft.runtime.registry import lookup
 
 __all__ = [
-    "Closure", "Event", "ProfileRow", "VMFunction", "VirtualMachine", "adopted", "fresh_memory", "kernel_scalar",
+    "Closure",
+    "Event",
+    "ProfileRow",
+    "VMFunction",
+    "VirtualMachine",
+    "adopted",
+    "fresh_memory",
+    "kernel_scalar",
     "machine_functions",
-]  # fmt: skip
+]
 
 MOST_FRAMES = 200_000
 _DISCARD = -1

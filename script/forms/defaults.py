@@ -11,9 +11,21 @@ from weft.ir.attrs import HINT
 from weft.ir.tensor import Extent, PrimExpr
 
 __all__ = [
-    "DEVICE_KINDS", "DTYPE_FIRST", "DTYPE_LAST", "DTYPE_MAYBE_FIRST", "DTYPE_OF_ARGUMENT", "HINT", "OLD_OPERATORS",
-    "OPERATORS_ONLY", "RENAMED_OPERATORS", "RESULT_DTYPES", "SCOPE_IDS", "axis_dtype", "is_device_name", "loop_dtype",
-]  # fmt: skip
+    "DEVICE_KINDS",
+    "DTYPE_FIRST",
+    "DTYPE_LAST",
+    "DTYPE_MAYBE_FIRST",
+    "DTYPE_OF_ARGUMENT",
+    "HINT",
+    "OLD_OPERATORS",
+    "OPERATORS_ONLY",
+    "RENAMED_OPERATORS",
+    "RESULT_DTYPES",
+    "SCOPE_IDS",
+    "axis_dtype",
+    "is_device_name",
+    "loop_dtype",
+]
 
 # Calls whose first argument is the dtype of the result, as TVM writes them; then the usual dtypes of others.
 DTYPE_FIRST = ("call_extern", "call_pure_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "reinterpret")
@@ -75,9 +87,21 @@ RESULT_DTYPES = {
 
 # Kinds of devices by the numbers that DLPack gives them.
 DEVICE_KINDS: dict[Any, str] = {
-    1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 7: "vulkan", 8: "metal", 9: "vpi", 10: "rocm", 11: "rocm_host",
-    12: "ext_dev", 13: "cuda_managed", 14: "oneapi", 15: "webgpu", 16: "hexagon",
-}  # fmt: skip
+    1: "cpu",
+    2: "cuda",
+    3: "cuda_host",
+    4: "opencl",
+    7: "vulkan",
+    8: "metal",
+    9: "vpi",
+    10: "rocm",
+    11: "rocm_host",
+    12: "ext_dev",
+    13: "cuda_managed",
+    14: "oneapi",
+    15: "webgpu",
+    16: "hexagon",
+}
 
 # Device intrinsics that TVM's readers know as operators only (`T.call_intrin`), and those that 0.27 renamed.
 OPERATORS_ONLY = frozenset(

@@ -114,10 +114,31 @@ def string_text(value: str) -> str:
 
 
 _DELEGATED = (
-    "anything", "buffer", "callee", "dim", "dims", "extent", "extents", "lanes", "leaf", "literal", "mesh", "operand",
-    "placement", "pointer", "prim", "prims", "region", "regions", "scalar_value", "shape", "type", "types", "vdevice",
+    "anything",
+    "buffer",
+    "callee",
+    "dim",
+    "dims",
+    "extent",
+    "extents",
+    "lanes",
+    "leaf",
+    "literal",
+    "mesh",
+    "operand",
+    "placement",
+    "pointer",
+    "prim",
+    "prims",
+    "region",
+    "regions",
+    "scalar_value",
+    "shape",
+    "type",
+    "types",
+    "vdevice",
     "where",
-)  # fmt: skip
+)
 
 KINDS: dict[str, Kind] = {
     "text": Plain("text", "a string", (str,), string_text),

@@ -35,7 +35,7 @@ __all__ = [
     "ALIASES", "ALL_FORMS", "BINARY", "BINARY_BY_TREE", "BUFFERS", "BY_CLASS", "CLAUSES", "COMPARE_BY_TREE",
     "DIRECTIVES", "LOOPS", "NAMES", "REQUIRED", "REWRITER", "SCALARS", "SCOPES", "SHOWN_AS", "SIDES", "TYPES", "UNARY",
     "UNARY_BY_TREE", "VALUES", "Form", "Hole", "Operator", "ShownAs", "add_form", "form_doc",
-]  # fmt: skip
+]
 
 
 class _Required:
@@ -153,7 +153,7 @@ def form_doc(name: str) -> str:
 # ---------------------------------------------------------------------------------------------------------------------
 
 add_form(TYPES, "R.Tensor(shape: shape_or_none = None, dtype: dtype_or_none = None, *, ndim: integer = -1, "
-             "vdevice: vdevice_or_none = None)", types.TensorType)  # fmt: skip
+             "vdevice: vdevice_or_none = None)", types.TensorType)
 add_form(TYPES, "R.Shape(dims: dims_or_none = None, *, ndim: integer = -1)", types.ShapeType)
 add_form(TYPES, "R.Tuple(*fields: type)", types.TupleType)
 add_form(TYPES, "R.Prim(dtype: dtype_or_none = None, value: scalar_value_or_none = None)", types.PrimType)
@@ -168,7 +168,7 @@ add_form(
 add_form(TYPES, "R.Any()", types.AnyType, aliases="R.Object I.AnyType", doc="The type of anything.")
 add_form(TYPES, "R.Str()", types.StringType, aliases="R.String I.StringType")
 add_form(TYPES, "R.DTensor(shape: shape_or_none = None, dtype: dtype_or_none = None, device_mesh: mesh_or_none = None, "
-             "placement: placement_or_none = None, *, ndim: integer = -1)", aliases="R.dist.DTensor")  # fmt: skip
+             "placement: placement_or_none = None, *, ndim: integer = -1)", aliases="R.dist.DTensor")
 add_form(TYPES, "R.device_mesh(shape: literal, device_ids: literal)", aliases="R.dist.device_mesh R.DeviceMesh")
 add_form(TYPES, "I.vdevice(target: literal, index: integer = 0, scope: text = 'global')", types.VDevice)
 
@@ -207,7 +207,7 @@ add_form(
     doc="The value, its type checked when the function runs; symbols of the type that are new are bound.",
 )
 add_form(VALUES, "R.call_packed(func: callee, *args: leaf, ty_args: types = (), attrs: literal = {})",
-      old_names={"sinfo_args": "ty_args"})  # fmt: skip
+      old_names={"sinfo_args": "ty_args"})
 add_form(VALUES, "R.call_op(name: text, *args: leaf, attrs: literal = {}, ty_args: types = ())")
 add_form(DIRECTIVES, "R.func_attr(attrs: literal)", doc="Attributes of the function.")
 add_form(DIRECTIVES, "R.output(*vars: leaf)", doc="The variables that leave a dataflow block, at its end.")
@@ -318,7 +318,7 @@ add_form(
     doc="Nested loops, one variable each (a single name stands for the tuple of all).",
 )
 add_form(LOOPS, "range(start: extent, stop: extent_or_none = None, step: extent_or_none = None, *, "
-      "annotations: literal = {})", doc="A loop over numbers, as in Python.")  # fmt: skip
+      "annotations: literal = {})", doc="A loop over numbers, as in Python.")
 add_form(LOOPS, "T.launch_thread(thread: anything, extent: extent)", doc="A thread axis around the rest of the block.")
 
 add_form(
@@ -422,7 +422,7 @@ BINARY_CALLS = {
     "eq": "T.EQ", "ne": "T.NE", "lt": "T.LT", "le": "T.LE", "gt": "T.GT", "ge": "T.GE", "and": "T.And", "or": "T.Or",
     "bitwise_and": "T.bitwise_and", "bitwise_or": "T.bitwise_or", "bitwise_xor": "T.bitwise_xor",
     "shift_left": "T.shift_left", "shift_right": "T.shift_right",
-}  # fmt: skip
+}
 UNARY_CALLS = {"not": "T.Not", "bitwise_not": "T.bitwise_not", "neg": "T.neg"}
 CALLED_KINDS = {name: kind for kind, name in (*BINARY_CALLS.items(), *UNARY_CALLS.items())}
 ALIASES.update({
@@ -438,6 +438,6 @@ ALIASES.update({
     "T.BitwiseOr": "T.bitwise_or", "T.BitwiseXor": "T.bitwise_xor", "T.BitwiseNot": "T.bitwise_not",
     "T.LShift": "T.shift_left", "T.RShift": "T.shift_right", "T.left_shift": "T.shift_left",
     "T.right_shift": "T.shift_right",
-})  # fmt: skip
+})
 
 NAMES.extend(sorted({*ALL_FORMS, *ALIASES, *CALLED_KINDS}))

@@ -64,10 +64,15 @@ __all__ = [
 @varies
 def write_graph_function(printer: Printer, written: str, name: str, function: Function) -> None:
     """`@R.function def ...`."""
-    write_decorator(printer, "R.function", {
-        "pure": (function.pure, True), "private": (function.private, False),
-        "name": (name, name if printer.foreign else written),
-    })  # fmt: skip
+    write_decorator(
+        printer,
+        "R.function",
+        {
+            "pure": (function.pure, True),
+            "private": (function.private, False),
+            "name": (name, name if printer.foreign else written),
+        },
+    )
     before, printer.quoted = printer.quoted, True
     share_sizes(printer, function)
     params = ", ".join(f"{printer.name(param)}: {show_parameter_type(printer, param)}" for param in function.params)

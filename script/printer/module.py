@@ -30,9 +30,15 @@ __all__ = ["HEADER", "script_of"]
 
 @explained_by(fault_of)
 def script_of(
-    node: Any, *, spelling: str = "weft", types: str = "all", line_numbers: bool = False,
-    blobs: Any = None, only: str | None = None, underline: Any = None,
-) -> str:  # fmt: skip
+    node: Any,
+    *,
+    spelling: str = "weft",
+    types: str = "all",
+    line_numbers: bool = False,
+    blobs: Any = None,
+    only: str | None = None,
+    underline: Any = None,
+) -> str:
     """The script text of a module or function, or readable text of any smaller node.
 
     `spelling` is "weft", "tvm-0.27" or "tvm-0.20" (what those versions of TVM call the same things); `types` is

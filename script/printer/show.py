@@ -21,9 +21,13 @@ __all__ = ["show", "to_html"]
 
 _ANSI = {"keyword": "35", "string": "32", "number": "36", "comment": "90", "namespace": "34", "definition": "1;33"}
 _HTML = {
-    "keyword": "color:#8250df", "string": "color:#0a7d34", "number": "color:#0550ae", "comment": "color:#6e7781",
-    "namespace": "color:#0969da", "definition": "color:#953800;font-weight:bold",
-}  # fmt: skip
+    "keyword": "color:#8250df",
+    "string": "color:#0a7d34",
+    "number": "color:#0550ae",
+    "comment": "color:#6e7781",
+    "namespace": "color:#0969da",
+    "definition": "color:#953800;font-weight:bold",
+}
 _NUMBERED = re.compile(r"^ *\d+ \| ?", re.MULTILINE)
 
 

@@ -22,9 +22,19 @@ from weft.ir.tensor import For, PrimVar
 from weft.script.forms.syntax import BUFFERS, Form
 
 __all__ = [
-    "RESERVED", "SPELLINGS", "Always", "Piece", "Printer", "Ready", "Style", "Varies", "identifier", "raised",
-    "separated", "varies",
-]  # fmt: skip
+    "RESERVED",
+    "SPELLINGS",
+    "Always",
+    "Piece",
+    "Printer",
+    "Ready",
+    "Style",
+    "Varies",
+    "identifier",
+    "raised",
+    "separated",
+    "varies",
+]
 
 RESERVED = frozenset(
     {
@@ -53,13 +63,20 @@ _NOT_NAME = re.compile(r"\W")
 SPELLINGS: dict[str, dict[str, str]] = {
     "weft": {},
     "tvm-0.27": {
-        "T.block": "T.sblock", "T.block_attr": "T.sblock_attr", "R.Str": "R.Any", "R.Str()": "R.Any",
+        "T.block": "T.sblock",
+        "T.block_attr": "T.sblock_attr",
+        "R.Str": "R.Any",
+        "R.Str()": "R.Any",
     },
     "tvm-0.20": {
-        "R.Any": "R.Object", "R.Any()": "R.Object", "R.Str": "R.Object", "R.Str()": "R.Object",
-        "out_ty": "out_sinfo", "ty_args": "sinfo_args",
+        "R.Any": "R.Object",
+        "R.Any()": "R.Object",
+        "R.Str": "R.Object",
+        "R.Str()": "R.Object",
+        "out_ty": "out_sinfo",
+        "ty_args": "sinfo_args",
     },
-}  # fmt: skip
+}
 
 Piece = Any  # str | (PrimExpr, minimal precedence)
 

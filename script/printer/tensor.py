@@ -22,10 +22,15 @@ __all__ = ["has_blocks", "says_s_tir", "show_parameter", "show_signature", "writ
 @varies
 def write_prim_function(printer: Printer, written: str, name: str, function: PrimFunc) -> None:
     """`@T.prim_func def ...`."""
-    write_decorator(printer, "T.prim_func", {
-        "private": (function.private, False), "name": (name, name if printer.foreign else written),
-        "s_tir": (says_s_tir(printer, function), False),
-    })  # fmt: skip
+    write_decorator(
+        printer,
+        "T.prim_func",
+        {
+            "private": (function.private, False),
+            "name": (name, name if printer.foreign else written),
+            "s_tir": (says_s_tir(printer, function), False),
+        },
+    )
     for param in function.params:
         if isinstance(param, PrimVar):
             printer.name(param)

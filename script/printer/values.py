@@ -164,13 +164,33 @@ def show_call(printer: Printer, call: Call) -> str:
         definition = OPS.get(op.name)
         if definition is not None and is_declared(definition, call):
             return show_operator(printer, op.name, definition, call)
-        return join(printer, fill_form(printer, VALUES["R.call_op"], {
-            "name": op.name, "args": call.args, "attrs": dict(call.attrs), "ty_args": call.ty_args,
-        }))  # fmt: skip
+        return join(
+            printer,
+            fill_form(
+                printer,
+                VALUES["R.call_op"],
+                {
+                    "name": op.name,
+                    "args": call.args,
+                    "attrs": dict(call.attrs),
+                    "ty_args": call.ty_args,
+                },
+            ),
+        )
     if isinstance(op, ExternFunc):
-        return join(printer, fill_form(printer, VALUES["R.call_packed"], {
-            "func": op, "args": call.args, "attrs": dict(call.attrs), "ty_args": call.ty_args,
-        }))  # fmt: skip
+        return join(
+            printer,
+            fill_form(
+                printer,
+                VALUES["R.call_packed"],
+                {
+                    "func": op,
+                    "args": call.args,
+                    "attrs": dict(call.attrs),
+                    "ty_args": call.ty_args,
+                },
+            ),
+        )
     parts = [show_leaf(printer, argument) for argument in call.args]
     if call.attrs:
         parts.append(f"attrs={_show_literal(printer, call.attrs)}")

@@ -58,9 +58,11 @@ def passed_parameters(session: Session, arguments: ast.arguments) -> dict[ast.ar
         value = session.value(default)
         if isinstance(value, Expr) and not isinstance(value, (PrimFunc, Function)):
             raise session.fail(
-                "W115", f"the default of '{argument.arg}' is not known while reading", default,
+                "W115",
+                f"the default of '{argument.arg}' is not known while reading",
+                default,
                 "give the parameter a type, or bind it in the body",
-            )  # fmt: skip
+            )
         session.scope.names[argument.arg] = value
     return passed
 
@@ -118,9 +120,11 @@ def definition_options(session: Session, tree: ast.FunctionDef | ast.ClassDef) -
             raise session.fail("W111", f"`{tried}` does not decorate a {_kind_of_definition(tree)}", decorator, hint)
     what = _kind_of_definition(tree)
     raise fail(
-        "W104", f"the {what} '{tree.name}' has no decorator of the script", session.unit.name_span(tree),
+        "W104",
+        f"the {what} '{tree.name}' has no decorator of the script",
+        session.unit.name_span(tree),
         hint="@I.ir_module for a class; @R.function or @T.prim_func for a function",
-    )  # fmt: skip
+    )
 
 
 def _kind_of_definition(tree: ast.FunctionDef | ast.ClassDef) -> str:
@@ -135,6 +139,8 @@ def _check_other_decorators(session: Session, tree: ast.FunctionDef | ast.ClassD
         name = other.id if isinstance(other, ast.Name) else ""
         if other is not chosen and name != "staticmethod" and not session.unit.partial:
             raise session.fail(
-                "W115", f"the decorator `{ast.unparse(other)[:60]}` has no meaning for a script", other,
+                "W115",
+                f"the decorator `{ast.unparse(other)[:60]}` has no meaning for a script",
+                other,
                 "the script is read as it is written",
-            )  # fmt: skip
+            )

@@ -25,12 +25,25 @@ __all__ = ["MAX_BITS", "binary", "check_bits", "contains", "rounded", "too_many"
 MAX_BITS = 4096
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
-    "floordiv": operator.floordiv, "floormod": operator.mod, "pow": operator.pow, "shift_left": operator.lshift,
-    "shift_right": operator.rshift, "bitwise_and": operator.and_, "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor, "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
-    "gt": operator.gt, "ge": operator.ge,
-}  # fmt: skip
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": operator.floordiv,
+    "floormod": operator.mod,
+    "pow": operator.pow,
+    "shift_left": operator.lshift,
+    "shift_right": operator.rshift,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": operator.neg,

@@ -20,9 +20,17 @@ from weft.script.source.diagnostics import Consequence, fail
 from weft.script.source.text import MISSING
 
 __all__ = [
-    "MAX_PARTS", "UNREAD", "Called", "Hidden", "ModuleScope", "Scope", "describe", "is_dim", "is_plain",
+    "MAX_PARTS",
+    "UNREAD",
+    "Called",
+    "Hidden",
+    "ModuleScope",
+    "Scope",
+    "describe",
+    "is_dim",
+    "is_plain",
     "plain_capture",
-]  # fmt: skip
+]
 
 MAX_PARTS = 1_000_000
 
@@ -88,9 +96,11 @@ class ModuleScope:
     def adopt(self, function: Any, span: Span) -> str:
         """The name under which a captured function joins the module."""
         raise fail(
-            "W150", "a captured function can be called only inside an @I.ir_module class", span,
+            "W150",
+            "a captured function can be called only inside an @I.ir_module class",
+            span,
             hint="put both functions in one class",
-        )  # fmt: skip
+        )
 
     def parameters_of(self, name: str) -> Mapping[str, Any] | None:
         """The parameters of a graph function with the trees of their defaults; None where they are not known."""

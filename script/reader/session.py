@@ -28,12 +28,22 @@ __all__ = ["Level", "Session"]
 _SCALARS = frozenset({bool, int, float, type(None)})
 
 _UNSUPPORTED = {
-    ast.SetComp: "a set comprehension", ast.Await: "`await`", ast.Yield: "`yield`", ast.YieldFrom: "`yield`",
-    ast.NamedExpr: "an assignment expression", ast.Set: "a set", ast.Starred: "a starred expression",
-    ast.FormattedValue: "a format", ast.AsyncFunctionDef: "an asynchronous function", ast.AsyncFor: "`async for`",
-    ast.AsyncWith: "`async with`", ast.ClassDef: "a class", ast.FunctionDef: "a function without a decorator",
-    ast.Delete: "`del`", ast.ImportFrom: "`import`",
-}  # fmt: skip
+    ast.SetComp: "a set comprehension",
+    ast.Await: "`await`",
+    ast.Yield: "`yield`",
+    ast.YieldFrom: "`yield`",
+    ast.NamedExpr: "an assignment expression",
+    ast.Set: "a set",
+    ast.Starred: "a starred expression",
+    ast.FormattedValue: "a format",
+    ast.AsyncFunctionDef: "an asynchronous function",
+    ast.AsyncFor: "`async for`",
+    ast.AsyncWith: "`async with`",
+    ast.ClassDef: "a class",
+    ast.FunctionDef: "a function without a decorator",
+    ast.Delete: "`del`",
+    ast.ImportFrom: "`import`",
+}
 
 _HINTS: dict[type, str] = {
     ast.While: "write the loop as a T.prim_func, or use a static `for i in range(3)`",
@@ -137,9 +147,11 @@ class Session:
         self.depth += 1
         if self.depth > self.unit.limits.nesting:
             raise self.fail(
-                "W103", f"expressions nest deeper than {self.unit.limits.nesting}", tree,
+                "W103",
+                f"expressions nest deeper than {self.unit.limits.nesting}",
+                tree,
                 "name parts of it by bindings; Limits(nesting=...) allows more",
-            )  # fmt: skip
+            )
         try:
             read = COMMON.tree.get(type(tree))
             if read is None:
@@ -193,9 +205,11 @@ class Session:
         count = _length(values)
         if count > most:
             raise self.fail(
-                "W103", f"{count} rounds of a static loop, the limit is {most}", tree,
+                "W103",
+                f"{count} rounds of a static loop, the limit is {most}",
+                tree,
                 "Limits(unrolled=...) allows more",
-            )  # fmt: skip
+            )
         self.unit.charge(count, tree)
 
 

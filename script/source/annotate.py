@@ -1,9 +1,9 @@
 """Texts for reading: parts underlined with carets, lines numbered.
 
-    marked_nodes(root, targets)     each target as the chain of nodes from it up to the root
-    decorated_text(text, ...)       marks as carets below the lines, numbers before them
+marked_nodes(root, targets)     each target as the chain of nodes from it up to the root
+decorated_text(text, ...)       marks as carets below the lines, numbers before them
 
-    path ::= "root" ("." field | "[" index or key "]")*      as `first_mismatch` writes it
+path ::= "root" ("." field | "[" index or key "]")*      as `first_mismatch` writes it
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ def _stepped(current: Any, step: re.Match[str], path: str) -> Any:
     except (AttributeError, IndexError, KeyError):
         pass
     known = current.__dataclass_fields__ if isinstance(current, Node) else ()  # type: ignore[attr-defined]
-    raise ScriptError(
-        f"{path!r} leads nowhere at {step.group()!r}", code="W114", hint=did_you_mean(name or "", known)
-    )  # fmt: skip
+    raise ScriptError(f"{path!r} leads nowhere at {step.group()!r}", code="W114", hint=did_you_mean(name or "", known))
 
 
 def _chain_of_node(root: Any, target: Any) -> Chain:

@@ -75,6 +75,7 @@ def as_blobs(blobs: Any) -> Any:
     if isinstance(blobs, (str, os.PathLike)):
         return BlobFolder(blobs)
     raise ScriptError(
-        f"blobs is a mapping or a folder, got {type(blobs).__name__}", code="W113",
+        f"blobs is a mapping or a folder, got {type(blobs).__name__}",
+        code="W113",
         hint='blobs={"sha256:...": bytes} or blobs="folder"',
-    )  # fmt: skip
+    )

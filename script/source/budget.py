@@ -46,18 +46,22 @@ class Budget:
         self.left -= units
         if self.left < 0:
             raise fail(
-                "W103", f"reading computes more than the limit of {self.limits.work} steps on what is known", span,
+                "W103",
+                f"reading computes more than the limit of {self.limits.work} steps on what is known",
+                span,
                 "compute it outside the script, or allow more by Limits(work=...)",
-            )  # fmt: skip
+            )
 
     def statement(self, span: Span) -> None:
         """Count a statement, or one round, of a static loop or macro; ScriptError W103 past the limit."""
         self.statements += 1
         if self.statements > self.limits.unrolled:
             raise fail(
-                "W103", f"static loops and macros unroll to more than {self.limits.unrolled} statements", span,
+                "W103",
+                f"static loops and macros unroll to more than {self.limits.unrolled} statements",
+                span,
                 "Limits(unrolled=...) allows more",
-            )  # fmt: skip
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,4 +108,3 @@ def _units(value: Any) -> int:
     if isinstance(value, int):
         return 1 + value.bit_length() // 64
     return 1 + value.size if isinstance(value, np.ndarray) else 1
-

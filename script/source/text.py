@@ -27,11 +27,19 @@ from weft.script.source.diagnostics import Consequence, Limits, fail
 __all__ = ["MISSING", "NAMESPACE_MODULES", "Unit", "make_source", "parse_python", "print_deeply", "read_deeply"]
 
 NAMESPACE_MODULES = {
-    "weft.script.ir": "I", "weft.script.relax": "R", "weft.script.tir": "T", "weft.script.tirx": "T",
-    "tvm.script.ir": "I", "tvm.script.relax": "R", "tvm.script.tir": "T", "tvm.script.tirx": "T",
-    "tvm.script.parser.ir": "I", "tvm.script.parser.relax": "R", "tvm.script.parser.tir": "T",
+    "weft.script.ir": "I",
+    "weft.script.relax": "R",
+    "weft.script.tir": "T",
+    "weft.script.tirx": "T",
+    "tvm.script.ir": "I",
+    "tvm.script.relax": "R",
+    "tvm.script.tir": "T",
+    "tvm.script.tirx": "T",
+    "tvm.script.parser.ir": "I",
+    "tvm.script.parser.relax": "R",
+    "tvm.script.parser.tir": "T",
     "tvm.script.parser.tirx": "T",
-}  # fmt: skip
+}
 PRELUDE = {"I": "I", "R": "R", "T": "T", "tirx": "T", "tir": "T", "ty": "T"}
 
 
@@ -56,9 +64,10 @@ def parse_python(source: Source, limits: Limits) -> ast.Module:
     """
     if len(source.text) > limits.size:
         raise fail(
-            "W103", f"the text has {len(source.text)} characters, the limit is {limits.size}",
+            "W103",
+            f"the text has {len(source.text)} characters, the limit is {limits.size}",
             hint="Limits(size=...) allows more",
-        )  # fmt: skip
+        )
     try:
         with warnings.catch_warnings(), _uncollected():
             warnings.simplefilter("ignore")  # Python's advice on style (`1if x`) is not about the script

@@ -128,9 +128,13 @@ def _add_whole_compilation(parser: argparse.ArgumentParser) -> None:
 def _add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--setup", metavar="FILE", help=argparse.SUPPRESS)  # named beside --model
     parser.add_argument(
-        "--model", metavar="NAME[=FILE]", action="append", type=_model, default=[],
+        "--model",
+        metavar="NAME[=FILE]",
+        action="append",
+        type=_model,
+        default=[],
         help="one of several models (--setup PATH: Python to run)",
-    )  # fmt: skip
+    )
 
 
 def _model(text: str) -> tuple[str, str | None]:

@@ -19,9 +19,16 @@ from weft.errors import ArgumentError
 __all__ = ["CODES", "array_over", "offered_array", "to_dlpack"]
 
 CODES = {
-    4: "bfloat16", 7: "float8_e3m4", 8: "float8_e4m3", 9: "float8_e4m3b11fnuz", 10: "float8_e4m3fn",
-    11: "float8_e4m3fnuz", 12: "float8_e5m2", 13: "float8_e5m2fnuz", 14: "float8_e8m0fnu",
-}  # fmt: skip
+    4: "bfloat16",
+    7: "float8_e3m4",
+    8: "float8_e4m3",
+    9: "float8_e4m3b11fnuz",
+    10: "float8_e4m3fn",
+    11: "float8_e4m3fnuz",
+    12: "float8_e5m2",
+    13: "float8_e5m2fnuz",
+    14: "float8_e8m0fnu",
+}
 """The codes of DLPack for floats that NumPy lacks and that fill whole bytes."""
 _OWN = {name: code for code, name in CODES.items()}
 _CPU = 1
@@ -30,10 +37,16 @@ _NAME = b"dltensor"
 
 class _Tensor(ctypes.Structure):
     _fields_ = (
-        ("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64),
-    )  # fmt: skip
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("offset", ctypes.c_uint64),
+    )
 
 
 def _tensor_of(capsule: Any) -> _Tensor:

@@ -188,15 +188,23 @@ def float_format(dtype: str) -> FloatFormat:
 
 # What releases of the field called them before.
 _OLD_NAMES = {
-    "e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "e2m1_float4": "float4_e2m1fn",
-    "float": "float32", "int": "int32", "uint": "uint32",
-}  # fmt: skip
+    "e4m3_float8": "float8_e4m3fn",
+    "e5m2_float8": "float8_e5m2",
+    "e2m1_float4": "float4_e2m1fn",
+    "float": "float32",
+    "int": "int32",
+    "uint": "uint32",
+}
 _OLD = re.compile(rf"({'|'.join(_OLD_NAMES)})(x(?:vscalex)?\d+)?$")
 _VECTOR = re.compile(r"(.+?)x(vscalex)?(\d+)$")
 USUAL_DTYPES = (
-    "bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float16", "float32", "float64",
+    "bool",
+    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+    "float16",
+    "float32",
+    "float64",
     "bfloat16",
-)  # fmt: skip
+)
 """The dtypes that are offered: those of the machine, and the short float."""
 _REGISTERED = 2
 """`isbuiltin` of NumPy's for dtypes that another package has registered."""

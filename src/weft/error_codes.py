@@ -514,7 +514,7 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
         ("W979", "a file of safetensors is none", "w.safetensors: its header is no mapping"),
         ("W980", "an importer cannot be added for an ending of files", "an importer for '.onnx': there is one already"),
     ),
-}  # fmt: skip
+}
 
 ERROR_CODES: dict[str, ErrorCode] = {
     code: ErrorCode(code, kind, sentence, example) for kind, rows in _TABLE.items() for code, sentence, example in rows

@@ -157,8 +157,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     (
         "weft.script",
         "weft.script.source",
-        "live_source>source_lookup blobs outside>namespace_guard diagnostics underline>annotate "
-        "python_member units",
+        "live_source>source_lookup blobs outside>namespace_guard diagnostics underline>annotate python_member units",
     ),
 )
 """Old package, new package, modules."""

@@ -37,8 +37,9 @@ def load_plugins() -> list[str]:
         except Exception as error:
             raise WeftError(
                 f"the plug-in {entry.name!r} ({entry.value}) does not load: {type(error).__name__}: {error}",
-                code="W070", hint="uninstall it, or repair it",
-            ) from error  # fmt: skip
+                code="W070",
+                hint="uninstall it, or repair it",
+            ) from error
         _loaded.add((entry.name, entry.value))
         names.append(entry.name)
     return names

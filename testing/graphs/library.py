@@ -28,5 +28,3 @@ _PYTHON = (
     '@other("""\n x""")\ndef {name}(x, *y, k="名"):\n\n    """Any\n  margin.\n"""\n    # why\n    return (x +\n k)',
     "def {name}(self, x):\n\tif x:\n\t    return '\\\n'\n\treturn f'''\n{{x}}\n'''",
 )
-
-

@@ -115,9 +115,7 @@ def parameter_type(f: FunctionState, depth: int = 1) -> Type:
         return TupleType(tuple(choices.several(1, 3, lambda: parameter_type(f, depth - 1))))
     if kind == 18 and not f.runnable:
         tensor = TensorType((symbol("n"),), "float32")
-        return choices.pick(
-            (AnyType(), FuncType((tensor,), tensor), FuncType(None, AnyType(), False), TensorType())
-        )
+        return choices.pick((AnyType(), FuncType((tensor,), tensor), FuncType(None, AnyType(), False), TensorType()))
     return choices.pick((StringType(), TensorType(ndim=1, dtype="float32")))
 
 

@@ -39,9 +39,20 @@ from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 
 NUMBERS = (
-    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
     "float64",
-)  # fmt: skip
+)
 LANES = (1, 16)
 MODEL = """
 from weft.script import relax as R
@@ -69,9 +80,14 @@ class Level:
 
 
 LEVELS = (
-    Level(X86, "x86-64"), Level(X86, "x86-64-v2"), Level(X86, "x86-64-v3", bits=256), Level(X86, "x86-64-v4", bits=512),
-    Level(X86, "x86-64-v4", "-avx512f", 256), Level(X86, "x86-64-v3", "-f16c", 256), Level(ARM, "generic"),
-)  # fmt: skip
+    Level(X86, "x86-64"),
+    Level(X86, "x86-64-v2"),
+    Level(X86, "x86-64-v3", bits=256),
+    Level(X86, "x86-64-v4", bits=512),
+    Level(X86, "x86-64-v4", "-avx512f", 256),
+    Level(X86, "x86-64-v3", "-f16c", 256),
+    Level(ARM, "generic"),
+)
 
 
 def single(expr: PrimExpr, inputs: list[Buffer], index: PrimExpr) -> PrimFunc:
@@ -88,9 +104,7 @@ def values() -> Iterator[tuple[str, PrimFunc]]:
         inputs = [Buffer(f"x{k}", (64,), dtype) for k in range(3)]
         loads = [BufferLoad(buffer, (index,)) for buffer in inputs]
 
-        def kernel(
-            expr: PrimExpr, count: int, inputs: list[Buffer] = inputs, index: PrimExpr = index
-        ) -> PrimFunc:
+        def kernel(expr: PrimExpr, count: int, inputs: list[Buffer] = inputs, index: PrimExpr = index) -> PrimFunc:
             return single(expr, inputs[:count], index)
 
         for target in NUMBERS:

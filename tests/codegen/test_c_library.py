@@ -55,9 +55,13 @@ def library(tree: SourceTree, folder: Path, *more: Path) -> ctypes.CDLL:
 
 
 def call(
-    loaded: ctypes.CDLL, model: str, inputs: list[np.ndarray], outputs: list[np.ndarray], sizes: list[int],
+    loaded: ctypes.CDLL,
+    model: str,
+    inputs: list[np.ndarray],
+    outputs: list[np.ndarray],
+    sizes: list[int],
     devices: list[int] | None = None,
-) -> int:  # fmt: skip
+) -> int:
     """One call of a model's entry, with a block of memory for each pool."""
     blocks = [np.zeros(size + 16, "uint8") for size in sizes]
     pools = [block.ctypes.data + -block.ctypes.data % 16 for block in blocks]
@@ -80,10 +84,16 @@ def test_each_label_has_a_file_of_its_own(digits, tmp_path: Path) -> None:
     module, image, expected = digits
     tree = source_tree(lowered(module, LABELS), LABELS, name="digits")
     assert list(tree.files) == [
-        "include/digits.h", "src/digits_ops.h", "src/digits_data.c", "src/digits_main.c",
-        "src/digits_ops_low_power_cpu.c", "src/digits_ops_inference_cpu.c", "Makefile", "CMakeLists.txt",
+        "include/digits.h",
+        "src/digits_ops.h",
+        "src/digits_data.c",
+        "src/digits_main.c",
+        "src/digits_ops_low_power_cpu.c",
+        "src/digits_ops_inference_cpu.c",
+        "Makefile",
+        "CMakeLists.txt",
         "metadata.json",
-    ]  # fmt: skip
+    ]
     assert "digits_conv2d(" in tree.files["src/digits_ops_inference_cpu.c"]
     assert "digits_conv2d(" not in tree.files["src/digits_ops_low_power_cpu.c"]
     outputs = [np.empty_like(item) for item in expected]
@@ -107,8 +117,9 @@ def test_the_makefile_builds_the_library(digits, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if "-c src/digits_ops" in line]
     assert sorted(re.findall(r"-march=(\S+) .*_ops_(\w+)\.c", " ".join([f"{line}\n" for line in lines]))) == [
-        ("x86-64", "low_power_cpu"), ("x86-64-v3", "inference_cpu"),
-    ]  # fmt: skip
+        ("x86-64", "low_power_cpu"),
+        ("x86-64-v3", "inference_cpu"),
+    ]
     assert (tmp_path / "libdigits.a").is_file()
     option = 'src/digits_ops_inference_cpu.c PROPERTIES COMPILE_OPTIONS "-march=x86-64-v3"'
     assert option in tree.files["CMakeLists.txt"]
@@ -290,9 +301,13 @@ def test_calls_of_devices_bracket_their_operators(tmp_path: Path) -> None:
 
 def test_several_devices_are_switched_off_in_the_reverse_order(tmp_path: Path) -> None:
     """G5: also when one of them cannot be switched on; each operator is for its own device."""
-    two = DEVICE.replace("    def more(x: T.Buffer((4,), \"float32\"), y: T.Buffer((4,), \"float32\")):\n", (
-        "    def more(x: T.Buffer((4,), \"float32\"), y: T.Buffer((4,), \"float32\")):\n"
-        '        T.func_attr({"target": "other"})\n'))  # fmt: skip
+    two = DEVICE.replace(
+        '    def more(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):\n',
+        (
+            '    def more(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):\n'
+            '        T.func_attr({"target": "other"})\n'
+        ),
+    )
     with toy_accelerator.installed("acc-kind"), toy_accelerator.installed("other-kind"):
         target = "host: c; acc: acc-kind; other: other-kind"
         tree = source_tree(transform.LowerToMemory()(parsed(two)), target, name="model")

@@ -22,9 +22,18 @@ from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="GCC says what C reads")
 STRICT = ["gcc", "-std=c99", "-trigraphs", "-pedantic", "-Wall", "-Wextra", "-Werror"]
 HOSTILE = [
-    "what??/", 'end"; abort(); //', "\\", "\n*/ int x; /*", "a\0b", "\r", "é\u2028", "??=include", "%s%n", "\x7f",
+    "what??/",
+    'end"; abort(); //',
+    "\\",
+    "\n*/ int x; /*",
+    "a\0b",
+    "\r",
+    "é\u2028",
+    "??=include",
+    "%s%n",
+    "\x7f",
     "0\\0",
-]  # fmt: skip
+]
 PIECES = st.sampled_from([*"?/\\\"'*\n\r\t 0179aé%<:>", "??/", "*/", "/*", "\x00", "\x1b", "\ud800", "#include"])
 
 

@@ -170,9 +170,16 @@ def test_a_program_says_what_it_was_made_from() -> None:
 
 PARTS = "host: llvm; other: llvm -mcpu=host"
 EVERYWHERE = [
-    ("llvm", "native"), ("llvm", "vm"), ("llvm", "graph"), ("llvm", "aot"), (PARTS, "native"), ("c", None),
-    ("c -mcpu=cortex-m4", None), ("llvm -mcpu=cortex-m4", None), ("llvm -mtriple=aarch64-linux-gnu", None),
-]  # fmt: skip
+    ("llvm", "native"),
+    ("llvm", "vm"),
+    ("llvm", "graph"),
+    ("llvm", "aot"),
+    (PARTS, "native"),
+    ("c", None),
+    ("c -mcpu=cortex-m4", None),
+    ("llvm -mcpu=cortex-m4", None),
+    ("llvm -mtriple=aarch64-linux-gnu", None),
+]
 READ = """
 import sys, weft
 from pathlib import Path

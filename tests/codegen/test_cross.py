@@ -96,7 +96,8 @@ def test_extremes_by_comparisons_are_nan_where_either_side_is(monkeypatch: pytes
 @pytest.mark.parametrize(
     ("triple", "magic"),
     [
-        ("x86_64-linux-gnu-macho", b"\xcf\xfa\xed\xfe"), ("x86_64-linux-musl", b"\x7fELF"),
+        ("x86_64-linux-gnu-macho", b"\xcf\xfa\xed\xfe"),
+        ("x86_64-linux-musl", b"\x7fELF"),
         ("x86_64-linux-gnux32", None),
     ],
 )

@@ -73,9 +73,13 @@ class Module:
         return y
 """
 MODELS = {
-    "product": PRODUCT, "columns": COLUMNS, "scheduled": SCHEDULED, "scratch": SCRATCH, "strided": STRIDED,
+    "product": PRODUCT,
+    "columns": COLUMNS,
+    "scheduled": SCHEDULED,
+    "scratch": SCRATCH,
+    "strided": STRIDED,
     "loops": LOOPS,
-}  # fmt: skip
+}
 # kind and field | the model that shows the change, or the code of the refusal | a target | it changed (+: with more)
 # and for configurations: ... | parts | options | options changed
 TABLE = """

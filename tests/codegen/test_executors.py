@@ -150,8 +150,11 @@ def test_a_profile_counts_each_callee() -> None:
         main(np.array(2))
     kernels = [event for event in events if event.kind == "kernel"]
     assert [(event.function, event.name) for event in kernels] == [
-        ("factorial", "less_equal"), ("factorial", "subtract"), ("factorial", "less_equal"), ("factorial", "multiply"),
-    ]  # fmt: skip
+        ("factorial", "less_equal"),
+        ("factorial", "subtract"),
+        ("factorial", "less_equal"),
+        ("factorial", "multiply"),
+    ]
     assert int(kernels[0].arguments[0]) == 2
     assert all(event.seconds >= 0 for event in events)
     main(np.array(3))

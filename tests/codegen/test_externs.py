@@ -46,8 +46,9 @@ def process_symbols() -> list[str]:
 
 @given(
     name=st.sampled_from([*process_symbols(), "weft.print", "no such", "a\0b", 'x"()\n ret void', "nowhere"]),
-    how=st.sampled_from(["call_extern", "call_pure_extern"]), target=st.sampled_from(["llvm", "c"]),
-)  # fmt: skip
+    how=st.sampled_from(["call_extern", "call_pure_extern"]),
+    target=st.sampled_from(["llvm", "c"]),
+)
 def test_an_undeclared_name_is_read_printed_verified_and_not_compiled(name: str, how: str, target: str) -> None:
     module = kernel(f'T.{how}("float32", {name!r}, x[i])')
     assert weft.verify(module) == []

@@ -35,12 +35,17 @@ def test_the_environment_of_a_triple_says_how_c_passes_floats(triple: str, conve
 @pytest.mark.parametrize(
     ("target", "code"),
     [
-        ("c -mcpu=cortex-m0 -mattr=+dsp", "W725"), ("c -mtriple=thumbv7em-none-eabi", "W725"),
-        ("llvm -mcpu=cortex-m4 -mattr=+nonsense", "W732"), ("llvm -mattr=+nonsense", "W732"),
-        ("llvm -mtriple=thumbv6m-none-eabihf", "W724"), ("llvm -mcpu=cortex-m0 -mtriple=thumbv6m-none-eabihf", "W724"),
-        ("llvm -mcpu=cortex-m3 -mtriple=thumbv7m-none-eabihf", "W724"), ("cuda", "W701"), ("ptx", "W701"),
+        ("c -mcpu=cortex-m0 -mattr=+dsp", "W725"),
+        ("c -mtriple=thumbv7em-none-eabi", "W725"),
+        ("llvm -mcpu=cortex-m4 -mattr=+nonsense", "W732"),
+        ("llvm -mattr=+nonsense", "W732"),
+        ("llvm -mtriple=thumbv6m-none-eabihf", "W724"),
+        ("llvm -mcpu=cortex-m0 -mtriple=thumbv6m-none-eabihf", "W724"),
+        ("llvm -mcpu=cortex-m3 -mtriple=thumbv7m-none-eabihf", "W724"),
+        ("cuda", "W701"),
+        ("ptx", "W701"),
     ],
-)  # fmt: skip
+)
 def test_what_nothing_obeys_is_refused(target: str, code: str) -> None:
     with pytest.raises(weft.TargetError) as caught:
         weft.compile(PLAIN, target)
@@ -56,9 +61,12 @@ def test_features_that_are_known_are_obeyed_after_one_that_was_not() -> None:
 
 @pytest.mark.parametrize(
     ("triple", "magic"),
-    [("x86_64-pc-windows-msvc", struct.pack("<H", 0x8664)), ("x86_64-apple-darwin", struct.pack("<I", 0xFEEDFACF)),
-     ("x86_64-unknown-none", b"\x7fELF")],
-)  # fmt: skip
+    [
+        ("x86_64-pc-windows-msvc", struct.pack("<H", 0x8664)),
+        ("x86_64-apple-darwin", struct.pack("<I", 0xFEEDFACF)),
+        ("x86_64-unknown-none", b"\x7fELF"),
+    ],
+)
 def test_the_format_of_objects_is_that_of_the_system(triple: str, magic: bytes) -> None:
     assert made(f"llvm -mtriple={triple}")["model.o"].data.startswith(magic)
 

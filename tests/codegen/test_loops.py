@@ -136,7 +136,7 @@ PROGRAMS = {
             h = h * 0.5
         return h
     """,
-}  # fmt: skip
+}
 
 
 def expected(body: str, x: np.ndarray, k: int) -> Any:
@@ -302,7 +302,7 @@ PYTHON = {
             h = h * 0.5 + i % 3
         return h
     """,
-}  # fmt: skip
+}
 
 
 def python_value(body: str, x: np.ndarray, k: int) -> Any:
@@ -341,18 +341,22 @@ REFUSED = {
     "what grows": ("h = x\nfor i in range(k):\n    h = R.concat([h, x])\nreturn h", "W210", "append to a list"),
     "a value of another kind": ("m = 'a'\nfor i in range(k):\n    m = 'b'\nreturn x", "W115", "use another name"),
     "a list that gets a value in some iterations": (
-        "hs = []\nfor i in range(n):\n    if x[i] > 0.0:\n        hs.append(x[i])\nreturn hs", "W115",
+        "hs = []\nfor i in range(n):\n    if x[i] > 0.0:\n        hs.append(x[i])\nreturn hs",
+        "W115",
         "each iteration",
     ),
     "a list of an inner loop": (
-        "hs = []\nfor i in range(n):\n    for j in range(n):\n        hs.append(x[j])\nreturn hs", "W115",
+        "hs = []\nfor i in range(n):\n    for j in range(n):\n        hs.append(x[j])\nreturn hs",
+        "W115",
         "where it is made",
     ),
     "a size that only an iteration knows": (
-        "for i in range(n):\n    if x[i] > 0.0:\n        return x[:i]\nreturn x", "W115", "known before the loop",
+        "for i in range(n):\n    if x[i] > 0.0:\n        return x[:i]\nreturn x",
+        "W115",
+        "known before the loop",
     ),
     "rows of a scalar": ("for v in k:\n    pass\nreturn x", "W115", ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -460,8 +464,12 @@ def test_unrolling_stops_at_its_limit() -> None:
 
 
 EVERYWHERE = [
-    "return in a loop", "rows", "asked only where it is in range", "conditional expressions", "lists as tuples",
-]  # fmt: skip
+    "return in a loop",
+    "rows",
+    "asked only where it is in range",
+    "conditional expressions",
+    "lists as tuples",
+]
 
 
 @pytest.mark.parametrize("executor", ["graph", "aot"])

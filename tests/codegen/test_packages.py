@@ -53,12 +53,15 @@ def config(part: str, **fields: Any) -> weft.Target:
 @pytest.mark.parametrize(
     ("part", "fields"),
     [
-        ("c -mcpu=cortex-m7", {"runtime": "host"}), ("llvm -mcpu=cortex-m4", {"runtime": "host"}),
-        ("llvm", {"runtime": "bare"}), ("c -mcpu=cortex-m7", {"package": "shared"}),
-        ("c", {"package": "shared", "runtime": "bare"}), ("llvm -mcpu=cortex-m4", {"package": "shared"}),
+        ("c -mcpu=cortex-m7", {"runtime": "host"}),
+        ("llvm -mcpu=cortex-m4", {"runtime": "host"}),
+        ("llvm", {"runtime": "bare"}),
+        ("c -mcpu=cortex-m7", {"package": "shared"}),
+        ("c", {"package": "shared", "runtime": "bare"}),
+        ("llvm -mcpu=cortex-m4", {"package": "shared"}),
         ("c", {"runtime": "rtos"}),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_produced_is_refused(part: str, fields: dict[str, str]) -> None:
     with pytest.raises(weft.TargetError) as caught:
         weft.compile(model(), config(part, **fields))
@@ -157,11 +160,16 @@ REQUESTS = [Request(64, 0, 1, 64), Request(32, 1, 2, 64), Request(16, 2, 3, 64)]
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (([0, 32, 0], 96), "overlap"), (([0, 64, 0], 80), "do not fit"), (([0, 65, 128], 512), "no multiple of 64"),
-        (([0, 64], 96), "2 offsets for 3"), (None, "must return"), (([0, 64.0, 0], 96), "that are int"),
-        (([-64, 64, 0], 96), "do not fit"), (([0, 64, 64], 96), "overlap"),
+        (([0, 32, 0], 96), "overlap"),
+        (([0, 64, 0], 80), "do not fit"),
+        (([0, 65, 128], 512), "no multiple of 64"),
+        (([0, 64], 96), "2 offsets for 3"),
+        (None, "must return"),
+        (([0, 64.0, 0], 96), "that are int"),
+        (([-64, 64, 0], 96), "do not fit"),
+        (([0, 64, 64], 96), "overlap"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_answer_of_a_planner_is_refused(answer: Any, reason: str) -> None:
     with pytest.raises(weft.TargetError, match=reason) as caught:
         checked_plan(lambda requests: answer, REQUESTS)

@@ -133,10 +133,14 @@ def factors(dtype: str) -> tuple[np.ndarray, np.ndarray]:
     near = 1 + random.uniform(-1e-3, 1e-3, 20_000)
     with np.errstate(all="ignore"):
         x = np.concatenate([np.repeat(special, len(special)), bases, near, -np.arange(1.0, 2001)]).astype(dtype)
-        y = np.concatenate([
-            np.tile(special, len(special)), random.uniform(-top, top, 20_000) / np.log(bases),
-            random.uniform(-9e4, 9e4, 20_000), np.arange(2000) % 11 - 5,
-        ]).astype(dtype)  # fmt: skip
+        y = np.concatenate(
+            [
+                np.tile(special, len(special)),
+                random.uniform(-top, top, 20_000) / np.log(bases),
+                random.uniform(-9e4, 9e4, 20_000),
+                np.arange(2000) % 11 - 5,
+            ]
+        ).astype(dtype)
     return x, y
 
 
@@ -157,12 +161,14 @@ def test_powers_that_are_known_need_no_library_and_are_rounded_once(exponent: fl
     x = np.concatenate([special, np.exp(random.uniform(-90, 88, 20_000)), random.uniform(-9, 9, 20_000)])
     x = x.astype("float32")
     y = np.zeros_like(x)
-    executable = weft.compile(module(f"""
+    executable = weft.compile(
+        module(f"""
 @T.prim_func
 def main(x: T.Buffer(("n",), "float32"), y: T.Buffer(("n",), "float32")):
     for i in range(n):
         y[i] = T.pow(x[i], T.float32({exponent}))
-"""))  # fmt: skip
+""")
+    )
     executable["main"](x, y)
     assert "@llvm.pow" not in executable.source("llvm")
     with np.errstate(all="ignore"):
@@ -187,12 +193,14 @@ def test_the_cube_of_float64_is_two_products() -> None:
     assert "fma" in text
     x = values("float64")
     y = np.zeros_like(x)
-    executable = weft.compile(module("""
+    executable = weft.compile(
+        module("""
 @T.prim_func
 def main(x: T.Buffer(("n",), "float64"), y: T.Buffer(("n",), "float64")):
     for i in range(n):
         y[i] = T.pow(x[i], T.float64(3.0))
-"""))  # fmt: skip
+""")
+    )
     executable["main"](x, y)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(y, x * x * x)

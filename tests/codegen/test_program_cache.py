@@ -127,11 +127,18 @@ def test_bound_weights_come_back(no_passes: Callable[[], None]) -> None:
 def test_every_change_is_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
     base = module()
     keys = [
-        key(base), key(module(factor="2.25")), key(module(rows="9")), key(module(rows='"n"')),
-        key(module(dtype="float64")), key(module(function="R.tanh")), key(base.with_attr("kind", 1)),
-        key(base, opt=3), key(base, "llvm -mcpu=x86-64-v2"), key(base, executor="vm"),
+        key(base),
+        key(module(factor="2.25")),
+        key(module(rows="9")),
+        key(module(rows='"n"')),
+        key(module(dtype="float64")),
+        key(module(function="R.tanh")),
+        key(base.with_attr("kind", 1)),
+        key(base, opt=3),
+        key(base, "llvm -mcpu=x86-64-v2"),
+        key(base, executor="vm"),
         key(base, "llvm -mcpu=x86-64-v2 -mattr=+avx"),
-    ]  # fmt: skip
+    ]
     text = SCRIPT.format(rows="8", dtype="float32", factor="2.5", function="R.exp")
     named, moved = weft.parse(text.replace("(x", "(z").replace("main(x", "main(z")), weft.parse("\n" + text)
     keys += [key(item) for item in (named, moved) if isinstance(item, weft.IRModule)]

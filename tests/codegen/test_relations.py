@@ -45,9 +45,7 @@ def parsed(parameters: str, *lines: str) -> IRModule:
 MATMUL = parsed(TWO, "h = R.exp(x)", "y = R.matmul(h, w)")
 ADD = parsed(TWO, "h = R.exp(x)", "y = h + w")
 STATIC = parsed(FIXED, "h = R.exp(x)", "y = R.matmul(h, w)")
-KERNEL = parsed(
-    ROWS, "h = R.exp(x)", 'y = R.call_tir(Module.kernel, (h, w), out_ty=R.Tensor((n,), "float32"))'
-)  # fmt: skip
+KERNEL = parsed(ROWS, "h = R.exp(x)", 'y = R.call_tir(Module.kernel, (h, w), out_ty=R.Tensor((n,), "float32"))')
 
 
 def ones(*shape: int) -> np.ndarray:

@@ -82,11 +82,15 @@ MISTAKES = {
     "no array": Mistake(graph(ONE, "R.exp(x)", ""), ("x",), "W851"),
     "sizes of arguments that differ": Mistake(
         graph('x: R.Tensor(("n",), "float32"), y: R.Tensor(("n",), "float32")', "R.add(x, y)", ""),
-        (f32(3), f32(4)), "W852", symbolic=True,
+        (f32(3), f32(4)),
+        "W852",
+        symbolic=True,
     ),
     "sizes that do not broadcast": Mistake(
         graph('x: R.Tensor(("n",), "float32"), y: R.Tensor((3,), "float32")', "R.add(x[:3], y)", ""),
-        (f32(2), f32(3)), "W222", symbolic=True,
+        (f32(2), f32(3)),
+        "W222",
+        symbolic=True,
     ),
     "a result of another size": Mistake(
         graph(TWO, "R.exp(x)", 'R.Tensor(("m",), "float32")'), (f32(3), f32(4)), "W222", symbolic=True
@@ -97,21 +101,29 @@ MISTAKES = {
     "one element of none": Mistake(graph(ANY, "R.squeeze(x[:1], axis=0)", ""), (f32(0),), "W222", symbolic=True),
     "an index": Mistake(
         graph('x: R.Tensor((4,), "float32"), i: R.Tensor((2,), "int64")', "R.take(x, i, axis=0)", ""),
-        (f32(4), np.array([0, 4])), "W900",
+        (f32(4), np.array([0, 4])),
+        "W900",
     ),
     "an index of a kernel": Mistake(kernel("for i in range(8):\n    y[i] = x[s[0]]"), at(8), "W900", kernel=True),
     "a store of a kernel": Mistake(
         kernel("for i in range(8):\n    y[i] = x[i]\ny[s[0]] = T.float32(1)"), at(-1), "W900", kernel=True
     ),
     "a sum that was not begun": Mistake(
-        kernel('c = T.alloc_buffer((8,), "float32")\nif s[0] > 0:\n    for i in range(8):\n        c[i] = x[i]\n'
-               "for i in range(8):\n    y[i] = c[i]"), at(0), "W901", kernel=True,
-    ),
-    "an assertion about sizes": Mistake(
-        kernel('assert s[0] > 0, ("ShapeError", "too small")\nfor i in range(8):\n    y[i] = x[i]'), at(0), "W222",
+        kernel(
+            'c = T.alloc_buffer((8,), "float32")\nif s[0] > 0:\n    for i in range(8):\n        c[i] = x[i]\n'
+            "for i in range(8):\n    y[i] = c[i]"
+        ),
+        at(0),
+        "W901",
         kernel=True,
     ),
-}  # fmt: skip
+    "an assertion about sizes": Mistake(
+        kernel('assert s[0] > 0, ("ShapeError", "too small")\nfor i in range(8):\n    y[i] = x[i]'),
+        at(0),
+        "W222",
+        kernel=True,
+    ),
+}
 
 
 @cache

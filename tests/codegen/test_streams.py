@@ -36,8 +36,12 @@ def program(kind: str, dims: str = '"n", "m"', dtype: str = "float32") -> IRModu
 
 
 def expected(kind: str, x: np.ndarray) -> np.ndarray:
-    return {"map": lambda: x + x.dtype.type(1), "transpose": lambda: x.T, "comparison": lambda: x > 3,
-            "copy": lambda: x[::-1]}[kind]()  # fmt: skip
+    return {
+        "map": lambda: x + x.dtype.type(1),
+        "transpose": lambda: x.T,
+        "comparison": lambda: x > 3,
+        "copy": lambda: x[::-1],
+    }[kind]()
 
 
 def streams(module: IRModule, target: str) -> bool:
@@ -91,9 +95,12 @@ def test_marked_are_the_steps_over_vectors_of_results_that_are_not_read() -> Non
 
 @settings(max_examples=10)
 @given(
-    st.sampled_from(sorted(KINDS)), st.sampled_from(["float32", "float64", "int8", "float16"]),
-    st.sampled_from([1, 7, 16, 33, 64, 129]), st.sampled_from([1, 16, 31, 64, 100, 256]), st.integers(0, 17),
-)  # fmt: skip
+    st.sampled_from(sorted(KINDS)),
+    st.sampled_from(["float32", "float64", "int8", "float16"]),
+    st.sampled_from([1, 7, 16, 33, 64, 129]),
+    st.sampled_from([1, 16, 31, 64, 100, 256]),
+    st.integers(0, 17),
+)
 def test_values_are_the_same_wherever_the_result_lies(kind: str, dtype: str, rows: int, columns: int, off: int) -> None:
     """Results of the caller may lie at any address: only aligned vectors go past the caches."""
     x = np.random.default_rng(rows).integers(-9, 9, (rows, columns)).astype(dtype)

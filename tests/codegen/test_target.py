@@ -106,7 +106,8 @@ def test_code_keeps_to_the_features_that_are_left(feature: str) -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        "llvm -mcpu=x86-64 -mattr=-sse2", "llvm -mtriple=i686-linux-gnu -mattr=-sse",
+        "llvm -mcpu=x86-64 -mattr=-sse2",
+        "llvm -mtriple=i686-linux-gnu -mattr=-sse",
         "llvm -mcpu=x86-64-v4 -mattr=+avx2,-sse",
     ],
 )

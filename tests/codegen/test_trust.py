@@ -127,8 +127,11 @@ def test_the_command_line_names_externs(tmp_path: Path, capsys: pytest.CaptureFi
         "    for i in range(2):\n        x[i] = T.call_extern('int32', 'abs', x[i])\n"
     )
     source = str(tmp_path / "f.py")
-    for command in (["run", source, "--random"], ["compile", source, "-o", str(tmp_path / "f.weft")],
-                    ["export", source, "--target", "c", "-o", str(tmp_path / "sources")]):  # fmt: skip
+    for command in (
+        ["run", source, "--random"],
+        ["compile", source, "-o", str(tmp_path / "f.weft")],
+        ["export", source, "--target", "c", "-o", str(tmp_path / "sources")],
+    ):
         assert main(command) == 1
         assert "--allow-extern abs" in capsys.readouterr().err
         assert main([*command, "--allow-extern", "abs"]) == 0

@@ -36,7 +36,7 @@ BODIES = {
     "libm": "y[r, v] = T.tanh(x[r, v]) + T.erf(x[r, v])",
     "cast": 'y[r, v] = T.Cast("float32", T.Cast("int8", x[r, v] * T.float32(100)))',
     "inner loop": "y[r, v] = T.float32(0)\n            for k in range(5):\n                y[r, v] = y[r, v] + x[r, k]",
-    "bind": "z: T.let[T.int32] = v * 2 + 1\n            y[r, v] = x[r, z % 40] + T.Cast(\"float32\", z)",
+    "bind": 'z: T.let[T.int32] = v * 2 + 1\n            y[r, v] = x[r, z % 40] + T.Cast("float32", z)',
 }
 
 
@@ -169,9 +169,20 @@ def main(x: T.Buffer((16,), "float32"), y: T.Buffer((16,), "float32")):
     check_kernel(function, weft.compile(function, opt=1)["main"], {}, 1)
 
 
-@pytest.mark.parametrize("compared", ["{ramp} < {bound}", "{ramp} <= {bound}", "{ramp} > {bound}", "{ramp} >= {bound}",
-                                      "{bound} < {ramp}", "{bound} <= {ramp}", "{bound} > {ramp}", "{bound} >= {ramp}",
-                                      "{ramp} == {bound}"])  # fmt: skip
+@pytest.mark.parametrize(
+    "compared",
+    [
+        "{ramp} < {bound}",
+        "{ramp} <= {bound}",
+        "{ramp} > {bound}",
+        "{ramp} >= {bound}",
+        "{bound} < {ramp}",
+        "{bound} <= {ramp}",
+        "{bound} > {ramp}",
+        "{bound} >= {ramp}",
+        "{ramp} == {bound}",
+    ],
+)
 def test_consecutive_indices_compared_with_a_bound_known_when_it_runs(compared: str) -> None:
     text = compared.format(ramp="T.Ramp(start, T.int64(1), 8)", bound="T.Broadcast(end, 8)")
     function = module(f"""

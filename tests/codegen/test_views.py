@@ -141,10 +141,14 @@ def test_the_strides_of_a_matched_region_are_those_of_its_source() -> None:
 
 
 _POINTERS = [
-    "T.if_then_else(p[0] > 0, A.data, A.data)", "T.Select(p[0] > 0, A.data, p.data)", 'T.reinterpret("handle", p[0])',
-    'T.Cast("handle", p[0])', 'T.reinterpret("handle", T.reinterpret("int64", A.data))',
-    "T.handle_add_byte_offset(A.data, 1)", "T.handle_add_byte_offset(A.data, p[0])",
-]  # fmt: skip
+    "T.if_then_else(p[0] > 0, A.data, A.data)",
+    "T.Select(p[0] > 0, A.data, p.data)",
+    'T.reinterpret("handle", p[0])',
+    'T.Cast("handle", p[0])',
+    'T.reinterpret("handle", T.reinterpret("int64", A.data))',
+    "T.handle_add_byte_offset(A.data, 1)",
+    "T.handle_add_byte_offset(A.data, p[0])",
+]
 _LOOK = """
     @T.prim_func
     def look(h: T.handle):
@@ -178,10 +182,13 @@ def test_a_number_is_no_pointer() -> None:
 @pytest.mark.parametrize(
     ("pointer", "first"),
     [
-        ("A.data", 0), ("T.address_of(A[2])", 2), ('A.access_ptr("rw", offset=3)', 3),
-        ("T.handle_add_byte_offset(A.data, 16)", 4), ('T.access_ptr(T.address_of(A[1]), "rw", 2)', 3),
+        ("A.data", 0),
+        ("T.address_of(A[2])", 2),
+        ('A.access_ptr("rw", offset=3)', 3),
+        ("T.handle_add_byte_offset(A.data, 16)", 4),
+        ('T.access_ptr(T.address_of(A[1]), "rw", 2)', 3),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("use", ["{}", "h"])
 def test_pointers_under_other_names_are_followed(pointer: str, first: int, use: str) -> None:
     text = f"""

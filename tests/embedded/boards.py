@@ -33,7 +33,7 @@ def of_processor(cpu: str) -> Board:
 
 def run_tree(
     tree: SourceTree, inputs: dict[str, np.ndarray], outputs: list[np.ndarray], folder: Path, board: Board
-) -> list[np.ndarray]:  # fmt: skip
+) -> list[np.ndarray]:
     """The outputs of one call of a tree's image on an emulated board; its objects are in `folder / "built"`."""
     tree.write(folder / "sources")
     read = read_tree(folder / "sources")
@@ -44,9 +44,14 @@ def run_tree(
 
 
 def run(
-    source: CSource, model: str, target: Target, inputs: dict[str, np.ndarray], outputs: list[np.ndarray], folder: Path,
+    source: CSource,
+    model: str,
+    target: Target,
+    inputs: dict[str, np.ndarray],
+    outputs: list[np.ndarray],
+    folder: Path,
     board: Board | None = None,
-) -> list[np.ndarray]:  # fmt: skip
+) -> list[np.ndarray]:
     """The outputs of one call of a single file of C on the emulated board of the target's processor."""
     board = board or board_of(target)
     assert board is not None

@@ -92,9 +92,11 @@ def test_two_processors_share_one_image(tree: SourceTree, digits, tmp_path: Path
     np.testing.assert_allclose(confidence, expected[1], atol=1e-5)
     built = tmp_path / "built" / "tree"
     assert architectures(built) == {
-        "digits_data": "v6S-M", "digits_main": "v6S-M", "digits_ops_low_power_cpu": "v6S-M",
+        "digits_data": "v6S-M",
+        "digits_main": "v6S-M",
+        "digits_ops_low_power_cpu": "v6S-M",
         "digits_ops_inference_cpu": "v7E-M",
-    }  # fmt: skip
+    }
     command = ["arm-none-eabi-objdump", "-d", built / "src" / "digits_ops_inference_cpu.o"]
     floats = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "vmul.f32" in floats or "vfma.f32" in floats or "vmla.f32" in floats

@@ -80,14 +80,15 @@ def test_the_command_runs_a_part_and_keeps_the_outputs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("inputs", "options", "code", "said"),
     [
-        ({"x": X}, {}, "W850", "needs the input 's'"), ({"x": X, "s": S, "q": S}, {}, "W850", "has no input 'q'"),
+        ({"x": X}, {}, "W850", "needs the input 's'"),
+        ({"x": X, "s": S, "q": S}, {}, "W850", "has no input 'q'"),
         ({"x": X.astype("float64"), "s": S}, {}, "W851", "'x' is float32, got float64"),
         ({"x": X[:1], "s": S}, {}, "W852", r"'x' has the shape \(2, 4\), got \(1, 4\)"),
         ({"x": X, "s": S}, {"board": "esp32"}, "W824", "no board 'esp32'"),
         ({"x": X, "s": S}, {"part": "high"}, "W824", "no part 'high'"),
         ({"x": X, "s": S}, {"model": "other"}, "W824", "no model 'other'"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_told_before_anything_is_built(
     inputs: dict[str, np.ndarray], options: dict[str, str], code: str, said: str, tmp_path: Path
 ) -> None:

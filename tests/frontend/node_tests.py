@@ -42,10 +42,12 @@ def loaded(case: Any) -> Any:
     folder = Path(case.model_dir)
     model = onnx.load(folder / "model.onnx")
     sets = [
-        [[of_type(path, item.type) for path, item in zip(listed(data, what), items, strict=False)]
-         for what, items in (("input", model.graph.input), ("output", model.graph.output))]
+        [
+            [of_type(path, item.type) for path, item in zip(listed(data, what), items, strict=False)]
+            for what, items in (("input", model.graph.input), ("output", model.graph.output))
+        ]
         for data in sorted(folder.glob("test_data_set_*"))
-    ]  # fmt: skip
+    ]
     return dataclasses.replace(case, model=model, data_sets=sets)
 
 
@@ -140,8 +142,10 @@ def main() -> int:
             print(f"{status:8} {case.name}: {detail[:300]}", flush=True)
     total, right = sum(counts.values()), counts["native"] + counts["python"]
     native = counts["native"] / right if right else 0.0
-    print(f"{right} of {total} right ({right / max(total, 1):.1%}), {native:.1%} of these native; {dict(counts)}; "
-          f"{time.perf_counter() - start:.0f} s")  # fmt: skip
+    print(
+        f"{right} of {total} right ({right / max(total, 1):.1%}), {native:.1%} of these native; {dict(counts)}; "
+        f"{time.perf_counter() - start:.0f} s"
+    )
     return 0 if right >= options.minimum * total and native >= options.native else 1
 
 

@@ -29,7 +29,7 @@ FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 _UNARY = (
     "Relu", "Sigmoid", "Tanh", "Neg", "Abs", "Erf", "Softplus", "Softsign", "HardSwish", "HardSigmoid", "Elu", "Selu",
     "LeakyRelu", "Floor", "Ceil", "Round", "Sign", "Identity", "Mish", "Cos", "Sin", "Atan", "Gelu", "Celu",
-)  # fmt: skip
+)
 _BINARY = ("Add", "Sub", "Mul", "Max", "Min", "Mean", "Sum")
 _REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceSumSquare", "ReduceLogSumExp")
 
@@ -326,7 +326,7 @@ class Maker:
              helper.make_tensor_value_info(old, FLOAT, [None] * len(dims))],
             [helper.make_tensor_value_info(still, TensorProto.BOOL, []),
              helper.make_tensor_value_info(new, FLOAT, [None] * len(dims))],
-        )  # fmt: skip
+        )
         shape = self.helper("Shape", [x])
         count = self.helper("Gather", [shape, self.constant(0, "int64")], axis=0)
         self.node("Loop", [count, "", x], dims, body=body)
@@ -342,7 +342,7 @@ class Maker:
             self.norm, self.reduction, self.transpose, self.flatten_by_shape, self.unsqueeze, self.squeeze, self.concat,
             self.take_slice, self.gather, self.pad, self.expand_by_shape, self.choice, self.clip, self.whole,
             self.running, self.greatest, self.windows, self.windows, self.branches, self.steps,
-        ]  # fmt: skip
+        ]
         for _ in range(self.random.randint(4, 20)):
             self.random.choice(made)()
         names = [name for name, _ in self.tensors[len(inputs) :]] or [inputs[0][0]]
@@ -350,7 +350,7 @@ class Maker:
         graph = helper.make_graph(
             self.nodes, "random", [helper.make_tensor_value_info(name, FLOAT, dims) for name, dims in inputs],
             [helper.make_empty_tensor_value_info(name) for name in outputs], self.constants,
-        )  # fmt: skip
+        )
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), inputs
 
 

@@ -22,9 +22,13 @@ F, I64 = TensorProto.FLOAT, TensorProto.INT64
 
 
 def model(
-    nodes: Sequence[Any], inputs: dict[str, Any], outputs: Sequence[str], values: dict[str, Any] | None = None,
-    opset: int = 21, **options: Any,
-) -> Any:  # fmt: skip
+    nodes: Sequence[Any],
+    inputs: dict[str, Any],
+    outputs: Sequence[str],
+    values: dict[str, Any] | None = None,
+    opset: int = 21,
+    **options: Any,
+) -> Any:
     """A model; inputs are shapes of float32, or (element type, shape)."""
     made = []
     for name, given in inputs.items():
@@ -43,10 +47,14 @@ def node(operator: str, inputs: str, outputs: str, **attributes: Any) -> Any:
 def rows() -> Any:
     """A projection whose result is reshaped by sizes that the model computes."""
     nodes = [
-        node("MatMul", "x w", "a", name="project"), node("Shape", "a", "s"), node("Gather", "s zero", "b"),
-        node("Unsqueeze", "b front", "b1"), node("Concat", "b1 rest", "sizes", axis=0), node("Reshape", "a sizes", "r"),
+        node("MatMul", "x w", "a", name="project"),
+        node("Shape", "a", "s"),
+        node("Gather", "s zero", "b"),
+        node("Unsqueeze", "b front", "b1"),
+        node("Concat", "b1 rest", "sizes", axis=0),
+        node("Reshape", "a sizes", "r"),
         node("Relu", "r", "y"),
-    ]  # fmt: skip
+    ]
     values = {"w": np.ones((4, 3), "float32"), "zero": np.array(0), "front": np.array([0]), "rest": np.array([-1])}
     return model(nodes, {"x": ["batch", 2, 4]}, ["y"], values)
 
@@ -79,8 +87,12 @@ def test_a_model_is_a_path_bytes_a_file_or_a_message(tmp_path: Path) -> None:
 
 def test_large_arrays_stay_in_the_file(tmp_path: Path) -> None:
     w = np.random.default_rng(0).normal(size=(130, 140)).astype("float32")
-    proto = model([node("MatMul", "x w", "a"), node("MatMul", "a small", "y")], {"x": ["n", 130]}, ["y"],
-                  {"w": w, "small": np.ones((140, 2), "float32")})  # fmt: skip
+    proto = model(
+        [node("MatMul", "x w", "a"), node("MatMul", "a small", "y")],
+        {"x": ["n", 130]},
+        ["y"],
+        {"w": w, "small": np.ones((140, 2), "float32")},
+    )
     path = tmp_path / "model.onnx"
     path.write_bytes(proto.SerializeToString())
     for given in (path, proto.SerializeToString()):
@@ -231,14 +243,20 @@ def hostile() -> dict[str, tuple[Any, str]]:
     return {
         "cycle": (cycle, "a cycle, or nodes out of order"),
         "unknown": (unknown, "node 0 Relu 'act': it uses 'nothing'"),
-        "twice": (twice, "the output of two nodes"), "short": (short, "takes 16 bytes and has 3"),
-        "great": (great, "has the sizes"), "listed": (listed, "'w'"),
+        "twice": (twice, "the output of two nodes"),
+        "short": (short, "takes 16 bytes and has 3"),
+        "great": (great, "has the sizes"),
+        "listed": (listed, "'w'"),
         "misspelt": (misspelt, "node 0 Rellu 'act': ONNX has no operator"),
         "attribute": (attribute, "no attribute 'slope'"),
-        "types": (types, "mixed"), "output": (output, "'z'"), "future": (future, "version 900"),
+        "types": (types, "mixed"),
+        "output": (output, "'z'"),
+        "future": (future, "version 900"),
         "deep": (model([deep], {"x": [2], "c": (TensorProto.BOOL, [])}, ["y"]), "nested deeper"),
-        "bytes": (b"not a model", "no ONNX model"), "empty": (b"", "no graph"), "type": (7, "got int"),
-    }  # fmt: skip
+        "bytes": (b"not a model", "no ONNX model"),
+        "empty": (b"", "no graph"),
+        "type": (7, "got int"),
+    }
 
 
 @pytest.mark.parametrize("name", list(hostile()))
@@ -250,8 +268,9 @@ def test_what_is_no_valid_model_has_one_clear_error(name: str) -> None:
 
 
 def test_functions_that_call_themselves_are_refused() -> None:
-    body = helper.make_function("f", "Self", ["a"], ["b"], [helper.make_node("Self", ["a"], ["b"], domain="f")],
-                                [helper.make_opsetid("f", 1)])  # fmt: skip
+    body = helper.make_function(
+        "f", "Self", ["a"], ["b"], [helper.make_node("Self", ["a"], ["b"], domain="f")], [helper.make_opsetid("f", 1)]
+    )
     proto = model([helper.make_node("Self", ["x"], ["y"], domain="f")], {"x": [2]}, ["y"])
     proto.functions.append(body)
     proto.opset_import.append(helper.make_opsetid("f", 1))
@@ -275,9 +294,12 @@ def test_loops_in_loops_are_not_taken_apart_without_bound() -> None:
     graph, result = node("Add", "s s", "s2"), helper.make_tensor_value_info("s2", F, None)
     given = [helper.make_tensor_value_info("i", I64, []), helper.make_tensor_value_info("c", TensorProto.BOOL, [])]
     for _ in range(6):
-        body = helper.make_graph([node("Identity", "c", "c2"), graph], "body",
-                                 [*given, helper.make_tensor_value_info("s", F, None)],
-                                 [helper.make_tensor_value_info("c2", TensorProto.BOOL, None), result])  # fmt: skip
+        body = helper.make_graph(
+            [node("Identity", "c", "c2"), graph],
+            "body",
+            [*given, helper.make_tensor_value_info("s", F, None)],
+            [helper.make_tensor_value_info("c2", TensorProto.BOOL, None), result],
+        )
         graph = helper.make_node("Loop", ["count", "", "s"], ["s2"], body=body)
     graph.input[2] = "x"
     importer = Importer(read_model(model([graph], {"x": [2]}, ["s2"], {"count": np.array(4)})))
@@ -315,9 +337,12 @@ def test_a_loop_over_a_count_of_the_run_is_a_loop_that_stacks_its_rows() -> None
 
 def test_a_loop_ends_when_its_body_says_so_and_may_carry_a_tensor_that_grows() -> None:
     body = [
-        node("Concat", "s s", "s2", axis=0), node("Size", "s2", "size"), node("Constant", "", "most", value_int=20),
-        node("Less", "size most", "c2"), node("ReduceSum", "s2", "r", keepdims=0),
-    ]  # fmt: skip
+        node("Concat", "s s", "s2", axis=0),
+        node("Size", "s2", "size"),
+        node("Constant", "", "most", value_int=20),
+        node("Less", "size most", "c2"),
+        node("ReduceSum", "s2", "r", keepdims=0),
+    ]
     module = weft.frontend.onnx.load(loop_model(body, "s2", "r", x=["n"]))
     assert not import_report(module).fallbacks
     y, rows = weft.interpret(module)["main"](np.ones(3, "float32"))

@@ -28,9 +28,12 @@ def entry(shape: Any = (2,), offsets: Any = (0, 8), dtype: Any = "F32", **more: 
 def test_arrays_are_read_only_views_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
     given = {
-        "a": np.arange(6, dtype="float32").reshape(2, 3), "b": np.ones(4, ml_dtypes.bfloat16), "e": np.zeros((0, 3)),
-        "s": np.array(7), "c": np.array([True, False]),
-    }  # fmt: skip
+        "a": np.arange(6, dtype="float32").reshape(2, 3),
+        "b": np.ones(4, ml_dtypes.bfloat16),
+        "e": np.zeros((0, 3)),
+        "s": np.array(7),
+        "c": np.array([True, False]),
+    }
     safetensors.save(path, given, {"made": "here"})
     found = safetensors.load(path)
     assert list(found) == list(given)
@@ -45,8 +48,10 @@ def test_arrays_are_read_only_views_of_the_file(tmp_path: Path) -> None:
 def test_a_loaded_array_is_a_parameter_of_a_compiled_module(tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
     safetensors.save(path, {"w": np.full((4, 3), 2, "float32")})
-    module = weft.parse('@R.function\ndef main(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, 3), "float32")):\n'
-                        "    return R.matmul(x, w)\n")  # fmt: skip
+    module = weft.parse(
+        '@R.function\ndef main(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, 3), "float32")):\n'
+        "    return R.matmul(x, w)\n"
+    )
     exe = weft.compile(module, params=safetensors.load(path))
     assert (exe["main"](np.ones((2, 4), "float32")) == 8).all()
 

@@ -36,9 +36,17 @@ class Images(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.net = nn.Sequential(
-            nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3, groups=8),
-            nn.GroupNorm(2, 8), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5),
-        )  # fmt: skip
+            nn.Conv2d(3, 8, 3, 2, 1),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(8, 8, 3, groups=8),
+            nn.GroupNorm(2, 8),
+            nn.SiLU(),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(8, 5),
+        )
 
     def forward(self, x: Any) -> Any:
         return self.net(x)
@@ -283,8 +291,9 @@ def test_complex_numbers_stay_in_pytorch() -> None:
 
 def test_a_saved_program_is_imported_and_checked_from_the_command_line(tmp_path: Path, capsys: Any) -> None:
     batch = torch.export.Dim("batch", min=1, max=64)
-    program = torch.export.export(nn.Sequential(nn.Linear(4, 3), nn.Tanh()), (torch.randn(2, 4),),
-                                  dynamic_shapes=({0: batch},))  # fmt: skip
+    program = torch.export.export(
+        nn.Sequential(nn.Linear(4, 3), nn.Tanh()), (torch.randn(2, 4),), dynamic_shapes=({0: batch},)
+    )
     path = tmp_path / "net.pt2"
     torch.export.save(program, path)
     assert command(["import", str(path), "-o", str(tmp_path / "net.py"), "--check"]) == 0

@@ -32,6 +32,7 @@ def rotated(x: Any, places: Any, base: float) -> Any:
 
 def next_scores(c: Any, w: dict[str, Any], tokens: list[int]) -> Any:
     """The scores of the next token, from all of the tokens at once, without a cache."""
+
     def norm(x: Any, name: str) -> Any:
         return x * (x.square().mean(-1, keepdim=True) + c.epsilon).rsqrt() * w[f"{name}.weight"]
 
@@ -79,7 +80,7 @@ def random_weights(vocabulary: int = 50) -> dict[str, np.ndarray]:
         "embeddings.word_embeddings.weight": (vocabulary, hidden),
         "embeddings.position_embeddings.weight": (64, hidden),
         "embeddings.token_type_embeddings.weight": (2, hidden),
-    }  # fmt: skip
+    }
     norms = ["embeddings"]
     for layer in range(model.LAYERS):
         name = f"encoder.layer.{layer}"

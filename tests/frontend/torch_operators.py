@@ -162,6 +162,7 @@ def operator_status(info: Any, count: int) -> tuple[str, str]:
 
 def limited(net: Applied) -> tuple[str, str]:
     """The status of a sample; one that takes too long fails."""
+
     def late(*_: Any) -> None:
         raise TimeoutError(f"more than {LIMIT} s")
 
@@ -201,8 +202,10 @@ def main() -> int:
     right = counts["native"] + counts["python"]
     total = sum(counts.values()) - counts["skip"]
     native = counts["native"] / total if total else 0.0
-    print(f"{right} of {total} right ({right / max(total, 1):.1%}), {native:.1%} native; {dict(counts)}; "
-          f"{time.perf_counter() - start:.0f} s")  # fmt: skip
+    print(
+        f"{right} of {total} right ({right / max(total, 1):.1%}), {native:.1%} native; {dict(counts)}; "
+        f"{time.perf_counter() - start:.0f} s"
+    )
     return 0 if right >= options.minimum * total and native >= options.native else 1
 
 

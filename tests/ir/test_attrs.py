@@ -16,15 +16,30 @@ from weft.ir.attrs import KEYS, AttributeKey, Carrier, attribute, wrong_values
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ("src/weft", "ir", "script", "transform", "codegen", "runtime", "frontend", "testing")
 GOOD: dict[str, Any] = {
-    "flag": True, "number from 0": 3, "text": "a", "text or number": 4, "texts": ("a", "b"),
-    "pairs of positions": ((0, 1),), "mapping": {"a": 1}, "sizes by symbol": {"n": 4}, "records": ({"kind": "gemm"},),
-    "number": 0.5, "value": object(),
-}  # fmt: skip
+    "flag": True,
+    "number from 0": 3,
+    "text": "a",
+    "text or number": 4,
+    "texts": ("a", "b"),
+    "pairs of positions": ((0, 1),),
+    "mapping": {"a": 1},
+    "sizes by symbol": {"n": 4},
+    "records": ({"kind": "gemm"},),
+    "number": 0.5,
+    "value": object(),
+}
 BAD: dict[str, tuple[Any, ...]] = {
-    "flag": ("yes", 0.5), "number from 0": (-1, "3", True), "text": (3,), "text or number": (-1, (1,)),
-    "texts": ("ab", (1,)), "pairs of positions": ((0, 1), ((0, 1, 2),)), "mapping": ((1, 2),),
-    "sizes by symbol": ({"n": "many"}, {"n": -4}), "records": (("a",), {"a": 1}), "number": ("1", True),
-}  # fmt: skip
+    "flag": ("yes", 0.5),
+    "number from 0": (-1, "3", True),
+    "text": (3,),
+    "text or number": (-1, (1,)),
+    "texts": ("ab", (1,)),
+    "pairs of positions": ((0, 1), ((0, 1, 2),)),
+    "mapping": ((1, 2),),
+    "sizes by symbol": ({"n": "many"}, {"n": -4}),
+    "records": (("a",), {"a": 1}),
+    "number": ("1", True),
+}
 
 
 LOOKUP = re.compile(r"""(?:\b(?:attrs|annotations)(?:\.(?:get|set|without))?[\[(]|with_attr\()["']([^"']+)["']""")

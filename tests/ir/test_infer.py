@@ -254,7 +254,7 @@ REFUTED = [
     ("full", ((2,), var(3)), {}, ScriptError, "W134", "scalar"),
     ("call_tir", (1, (var(3),)), {"out_ty": tensor(3)}, ScriptError, "W142", "gvar"),
     ("call_tir", (GlobalVar("f"), (var(3),)), {"out_ty": TensorType(ndim=1)}, ShapeError, "W206", "out_ty"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

@@ -56,10 +56,22 @@ def f32(value: float) -> FloatImm:
 
 
 SAME = [
-    x + 0, 0 + x, x - 0, x * 1, 1 * x, x // 1, x | 0, x ^ 0, x << 0, x >> 0,
-    prim.unary("neg", -x), prim.unary("bitwise_not", ~x),
-    prim.binary("min", x, x), prim.binary("max", x, x), prim.binary("truncdiv", x, 1),
-]  # fmt: skip
+    x + 0,
+    0 + x,
+    x - 0,
+    x * 1,
+    1 * x,
+    x // 1,
+    x | 0,
+    x ^ 0,
+    x << 0,
+    x >> 0,
+    prim.unary("neg", -x),
+    prim.unary("bitwise_not", ~x),
+    prim.binary("min", x, x),
+    prim.binary("max", x, x),
+    prim.binary("truncdiv", x, 1),
+]
 
 
 @pytest.mark.parametrize("expression", SAME, ids=range(len(SAME)))
@@ -163,14 +175,16 @@ def test_a_variable_of_a_guarded_block_keeps_its_guard() -> None:
 
 
 def test_statements_without_effect_disappear() -> None:
-    body = SeqStmt((
-        Evaluate(i32(0)),
-        AssertStmt(i32(1) < i32(2), "always"),
-        IfThenElse(i32(1) > i32(2), store(x)),
-        While(i32(1) > i32(2), store(x)),
-        For(i, 0, 0, store(x)),
-        IfThenElse(flag, store(y), SeqStmt(())),
-    ))  # fmt: skip
+    body = SeqStmt(
+        (
+            Evaluate(i32(0)),
+            AssertStmt(i32(1) < i32(2), "always"),
+            IfThenElse(i32(1) > i32(2), store(x)),
+            While(i32(1) > i32(2), store(x)),
+            For(i, 0, 0, store(x)),
+            IfThenElse(flag, store(y), SeqStmt(())),
+        )
+    )
     simplified = simplify(body)
     assert isinstance(simplified, IfThenElse)
     assert simplified.else_body is None
@@ -211,8 +225,15 @@ EDGES = {
     "bool": [False, True],
 }
 INTEGER_KINDS = [
-    "add", "sub", "mul", "min", "max", "bitwise_and", "bitwise_or", "bitwise_xor",
-]  # fmt: skip
+    "add",
+    "sub",
+    "mul",
+    "min",
+    "max",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+]
 COMPARISON_KINDS = ["eq", "ne", "lt", "le", "gt", "ge"]
 
 

@@ -189,8 +189,9 @@ def rows(A: T.Buffer(("n", 8), "float32"), B: T.Buffer(("n",), "float32")):
     ],
 )
 def test_accesses_that_a_block_states_as_its_body_has_them_do_not_matter(reads: str, writes: str) -> None:
-    plain, stated = (parse(STATED.format(*lines).replace("            pass\n", "")) for lines in (
-        ("pass", "pass"), (reads, writes)))  # fmt: skip
+    plain, stated = (
+        parse(STATED.format(*lines).replace("            pass\n", "")) for lines in (("pass", "pass"), (reads, writes))
+    )
     assert structural_equal(plain, stated)
     assert structural_equal(stated, plain)
     assert structural_hash(plain) == structural_hash(stated)
@@ -205,8 +206,9 @@ def test_accesses_that_a_block_states_as_its_body_has_them_do_not_matter(reads: 
     ],
 )
 def test_wider_accesses_are_another_block(reads: str, writes: str, field: str) -> None:
-    plain, stated = (parse(STATED.format(*lines).replace("            pass\n", "")) for lines in (
-        ("pass", "pass"), (reads, writes)))  # fmt: skip
+    plain, stated = (
+        parse(STATED.format(*lines).replace("            pass\n", "")) for lines in (("pass", "pass"), (reads, writes))
+    )
     mismatch = first_mismatch(plain, stated)
     assert mismatch is not None
     assert f".{field}: None against" in mismatch

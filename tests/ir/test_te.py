@@ -167,10 +167,21 @@ def test_scalar_variables_may_stand_in_shapes_and_among_the_arguments() -> None:
 
 
 FUNCTIONS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
-    (te.exp, np.exp), (te.log, np.log), (te.sqrt, np.sqrt), (te.tanh, np.tanh), (te.sin, np.sin), (te.cos, np.cos),
-    (te.floor, np.floor), (te.ceil, np.ceil), (te.trunc, np.trunc), (te.round, np.rint), (te.abs, np.abs),
-    (te.isnan, np.isnan), (te.rsqrt, lambda x: 1 / np.sqrt(x)), (te.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
-]  # fmt: skip
+    (te.exp, np.exp),
+    (te.log, np.log),
+    (te.sqrt, np.sqrt),
+    (te.tanh, np.tanh),
+    (te.sin, np.sin),
+    (te.cos, np.cos),
+    (te.floor, np.floor),
+    (te.ceil, np.ceil),
+    (te.trunc, np.trunc),
+    (te.round, np.rint),
+    (te.abs, np.abs),
+    (te.isnan, np.isnan),
+    (te.rsqrt, lambda x: 1 / np.sqrt(x)),
+    (te.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
+]
 
 
 @pytest.mark.parametrize(("formula", "reference"), FUNCTIONS, ids=[formula.__name__ for formula, _ in FUNCTIONS])

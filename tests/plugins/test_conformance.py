@@ -70,11 +70,12 @@ def test_the_examples_conform(target: str, label: str, dtype: str, more: str) ->
 @pytest.mark.parametrize(
     "text",
     [
-        EXP.format(', target="npu"'), PRODUCT.format("float32", "float32", ', target="npu"'),
+        EXP.format(', target="npu"'),
+        PRODUCT.format("float32", "float32", ', target="npu"'),
         PRODUCT.format("int8", "int8", ', target="npu"'),
         EXP.format("").replace("    y =", '    R.func_attr({"target": "npu"})\n    y ='),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("executor", ["native", "graph"])
 def test_what_the_accelerator_does_not_do_is_refused_with_the_reason(text: str, executor: str) -> None:
     reason = r"part 'npu' \(npu\) does not take R\.\w+: it takes R.nn.conv2d"

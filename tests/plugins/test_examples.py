@@ -102,8 +102,10 @@ def test_a_plug_in_is_found_by_its_entry_point_and_changes_no_file(tmp_path: Pat
     done = subprocess.run([sys.executable, "-c", SESSION], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "W701", "['npu'] []", f"True True {site / 'weft_npu' / '__init__.py'}",
-    ]  # fmt: skip
+        "W701",
+        "['npu'] []",
+        f"True True {site / 'weft_npu' / '__init__.py'}",
+    ]
     assert {path: path.stat().st_mtime_ns for path in (ROOT / "ir").rglob("*.py")} == before
 
 
@@ -242,10 +244,14 @@ class Layer:
         ((2, 4, 8), (2, 8, 3), "int8", "R.matmul(x, w, out_dtype='int32')"),
         ((1, 4, 5, 5), (4, 1, 3, 3), "int8", "R.nn.conv2d(x, w, groups=4, out_dtype='int32')"),
         ((1, 4, 7, 7), (4, 4, 3, 3), "int8", "R.nn.conv2d(x, w, dilation=2, out_dtype='int32')"),
-        ((1, 5, 5, 4), (2, 3, 3, 4), "int8",
-         "R.nn.conv2d(x, w, data_layout='NHWC', kernel_layout='OHWI', out_dtype='int32')"),
+        (
+            (1, 5, 5, 4),
+            (2, 3, 3, 4),
+            "int8",
+            "R.nn.conv2d(x, w, data_layout='NHWC', kernel_layout='OHWI', out_dtype='int32')",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_the_machine_does_not_do_stays_on_the_host(plugins, x, w, dtype: str, call: str) -> None:
     """B1: and gives what it gives there."""
     rng = np.random.default_rng(0)

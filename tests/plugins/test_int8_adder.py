@@ -60,7 +60,7 @@ def test_sums_wrap_on_it_under_every_executor(executor: str) -> None:
         ('("n", 4)', "int8", LABELLED, "it adds arrays of one known shape"),
         ("(4, 4)", "int8", 'R.add(x, R.const(1, "int8"), target="adder")', "it adds arrays of one known shape"),
     ],
-)  # fmt: skip
+)
 def test_what_it_cannot_do_is_refused_in_its_own_words(shape: str, dtype: str, value: str, said: str) -> None:
     """H4: under the call."""
     with pytest.raises(weft.TargetError) as caught:

@@ -49,11 +49,14 @@ _tensors = st.builds(
 _shapes = st.builds(lambda dims: abi.Shape(dims, -1 if dims is None else len(dims)), st.none() | _dims)
 _buffers = st.builds(lambda t, d, w: abi.Buffer(t, d, d[::-1] if w else None, w), _dtypes, _dims, st.booleans())
 _types = st.recursive(
-    _tensors | _shapes | _buffers | st.builds(abi.Scalar, _dtypes, st.none() | _leaves, st.booleans())
+    _tensors
+    | _shapes
+    | _buffers
+    | st.builds(abi.Scalar, _dtypes, st.none() | _leaves, st.booleans())
     | st.sampled_from((abi.String(), abi.Object())),
     lambda inner: st.builds(abi.Tuple, st.lists(inner, max_size=3).map(tuple)),
     max_leaves=5,
-)  # fmt: skip
+)
 
 
 @given(_types)
@@ -82,13 +85,28 @@ def test_other_json_is_no_type(data: Any) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        ["tensor"], ["tensor", "float32", None], ["tensor", "float32", [1], 2], ["tensor", "float99", [1], 1],
-        ["tensor", "float32", [True], 1], ["tensor", "float32", [1], 1, "kept"], ["tensor", "float32", None, 65],
-        ["tensor", "float32", [["n", ["floordiv", "n"]]], 1], ["tensor", "float32", [["n", ["exec", "n"]]], 1],
-        ["buffer", "float32", [1], [1, 2], True], ["buffer", "float32", [1], None, 1], ["shape", [1], 3],
-        ["prim", "int64", None, "number"], ["tuple", []], ["string", 3], ["object", 1], {}, 7, "tensor", [["tensor"]],
+        ["tensor"],
+        ["tensor", "float32", None],
+        ["tensor", "float32", [1], 2],
+        ["tensor", "float99", [1], 1],
+        ["tensor", "float32", [True], 1],
+        ["tensor", "float32", [1], 1, "kept"],
+        ["tensor", "float32", None, 65],
+        ["tensor", "float32", [["n", ["floordiv", "n"]]], 1],
+        ["tensor", "float32", [["n", ["exec", "n"]]], 1],
+        ["buffer", "float32", [1], [1, 2], True],
+        ["buffer", "float32", [1], None, 1],
+        ["shape", [1], 3],
+        ["prim", "int64", None, "number"],
+        ["tuple", []],
+        ["string", 3],
+        ["object", 1],
+        {},
+        7,
+        "tensor",
+        [["tensor"]],
     ],
-)  # fmt: skip
+)
 def test_malformed_types_are_refused(data: Any) -> None:
     with pytest.raises(ValueError, match=r"is no|are no|of a value"):
         type_from_json(data)

@@ -15,9 +15,16 @@ from weft import ArtifactError
 from weft.runtime.artifact import Artifact, ArtifactSet, NotSerializable, Symbol
 
 C = Artifact(
-    "c", "lib.c", b"int f(void) { return g(); }", '{"kind": "c"}', (Symbol("f", "int f(void)"),), (Symbol("g"),), "c",
-    "cc", {"weft": "0.1.0", "flags": ["-O2"]},
-)  # fmt: skip
+    "c",
+    "lib.c",
+    b"int f(void) { return g(); }",
+    '{"kind": "c"}',
+    (Symbol("f", "int f(void)"),),
+    (Symbol("g"),),
+    "c",
+    "cc",
+    {"weft": "0.1.0", "flags": ["-O2"]},
+)
 OBJECT = Artifact(
     "object", "lib.o", bytes(range(256)), '{"kind": "llvm"}', (Symbol("g"),), codegen="llvm", loader="llvm"
 )
@@ -89,11 +96,14 @@ def test_the_hash_is_the_same_in_every_process() -> None:
     )
     outputs = {
         subprocess.run(
-            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PYTHONPATH": "src"}, capture_output=True,
-            text=True, check=True
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "src"},
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for seed in ("1", "2")
-    }  # fmt: skip
+    }
     artifact = Artifact("c", "a.c", b"x", provenance={"b": 1, "a": 2})
     here = artifact.content_hash, hashlib.sha256(ArtifactSet([artifact]).to_bytes()).hexdigest()
     assert outputs == {" ".join(here) + "\n"}

@@ -52,17 +52,20 @@ def expected(value: Any, ndim: int) -> tuple[int, ...] | None:
 
 
 SIZE = st.one_of(
-    st.integers(0, 5), st.integers(-(2**70), 2**70), st.sampled_from([2**63 - 1, 2**63, 2**64, -1, True, 1.0, 1.9]),
+    st.integers(0, 5),
+    st.integers(-(2**70), 2**70),
+    st.sampled_from([2**63 - 1, 2**63, 2**64, -1, True, 1.0, 1.9]),
     st.sampled_from([None, np.int8(3), np.uint64(2**63), np.float32(1), "1"]),
-)  # fmt: skip
+)
 MANY = st.integers(0, 1200).map(lambda count: [1] * count)
 
 
 @settings(max_examples=150, deadline=None)
 @given(
-    value=st.one_of(st.lists(SIZE, max_size=20), MANY), ndim=st.sampled_from([-1, -1, 0, 3, 17]),
+    value=st.one_of(st.lists(SIZE, max_size=20), MANY),
+    ndim=st.sampled_from([-1, -1, 0, 3, 17]),
     executor=st.sampled_from(EXECUTORS),
-)  # fmt: skip
+)
 def test_sizes_come_back_as_they_are_or_are_refused(programs: Any, value: list[Any], ndim: int, executor: str) -> None:
     register_func("tests.sizes", lambda x: tuple(value))
     wanted = expected([np.nan if isinstance(size, str | None) else size for size in value], ndim)
@@ -77,7 +80,7 @@ def test_sizes_come_back_as_they_are_or_are_refused(programs: Any, value: list[A
 @pytest.mark.parametrize("count", [17, 1000])
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_more_sizes_than_there_is_room_for_are_refused_as_an_argument_too(count: int, executor: str) -> None:
-    text = '@R.function\ndef main(s: R.Shape(ndim=-1)) -> R.Shape(ndim=-1):\n    return s\n'
+    text = "@R.function\ndef main(s: R.Shape(ndim=-1)) -> R.Shape(ndim=-1):\n    return s\n"
     run = weft.compile(IRModule({"main": weft.parse(text)}), executor=executor)["main"]  # pyright: ignore
     assert run((1,) * 16) == (1,) * 16
     if executor == "native":

@@ -252,6 +252,7 @@ def test_a_result_outlives_its_executable_and_a_function_its_module() -> None:
 def test_several_threads_call_one_function(sums: weft.Executable) -> None:
     """Each call has memory of its own, whatever sizes the others have."""
     w = np.ones(4, "float32")
+
     def work(seed: int) -> None:
         generator = np.random.default_rng(seed)
         for _ in range(60):
@@ -337,11 +338,23 @@ def test_arrays_that_do_not_fit_are_for_the_slow_path(
         return False
 
     for out in (
-        list(fine), (fine[0],), (*fine, fine[0]), (fine[0], frozen), (fine[0], np.zeros(12)), fine[0], 3,
-        (fine[0], np.zeros(13, "float32")), (fine[0], np.zeros(24, "float32")[::2]), (fine[0], fine[0].reshape(12)),
-        (x, fine[1]), (whole[:12].reshape(3, 4), whole[11:23]), (fine[0], fine[1].view(Alike)), (fine[0], None),
-        (np.zeros((4, 3), "float32"), fine[1]), (fine[0], np.zeros(49, "uint8")[1:].view("float32")),
-    ):  # fmt: skip
+        list(fine),
+        (fine[0],),
+        (*fine, fine[0]),
+        (fine[0], frozen),
+        (fine[0], np.zeros(12)),
+        fine[0],
+        3,
+        (fine[0], np.zeros(13, "float32")),
+        (fine[0], np.zeros(24, "float32")[::2]),
+        (fine[0], fine[0].reshape(12)),
+        (x, fine[1]),
+        (whole[:12].reshape(3, 4), whole[11:23]),
+        (fine[0], fine[1].view(Alike)),
+        (fine[0], None),
+        (np.zeros((4, 3), "float32"), fine[1]),
+        (fine[0], np.zeros(49, "uint8")[1:].view("float32")),
+    ):
         before = sys.getrefcount(fine[0])
         assert is_refused(x, w, out=out)
         after = sys.getrefcount(fine[0])

@@ -41,6 +41,10 @@ print("done")
 def test_a_child_compiles_while_threads_of_the_parent_hold_locks() -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM],
-        capture_output=True, text=True, cwd=Path.cwd(), timeout=60, check=False,
+        capture_output=True,
+        text=True,
+        cwd=Path.cwd(),
+        timeout=60,
+        check=False,
     )
     assert ran.stdout == "done\n", ran.stderr

@@ -19,10 +19,23 @@ from weft.ir.graph import Constant
 from weft.script import relax as R
 
 SMALL = [
-    "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4", "uint4", "int2",
+    "bfloat16",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float4_e2m1fn",
+    "int4",
+    "uint4",
+    "int2",
     "uint2",
-]  # fmt: skip
+]
 ROUND = """
 from weft.script import relax as R
 
@@ -149,7 +162,7 @@ def test_the_package_is_imported_when_it_is_needed() -> None:
     code = (
         "import sys, numpy as np, weft\nfrom weft.script import relax as R\n"
         "m = weft.parse('from weft.script import relax as R\\n\\n@R.function\\n"
-        "def main(x: R.Tensor((2,), \"float32\")):\\n    return R.add(x, x)\\n')\n"
+        'def main(x: R.Tensor((2,), "float32")):\\n    return R.add(x, x)\\n\')\n'
         "weft.compile(m)['main'](np.ones(2, 'float32'))\nassert 'ml_dtypes' not in sys.modules\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -160,8 +173,11 @@ def test_the_package_is_imported_when_it_is_needed() -> None:
 def test_tensors_of_other_projects_go_in_by_dlpack(dtype: str) -> None:
     """An object that offers nothing but `__dlpack__`, with strides of its own; the memory is the same."""
     whole = np.arange(12).reshape(3, 4).astype(dtypes.array_dtype(dtype))
-    run = weft.compile(weft.parse(MOVE.format(dtype=dtype).replace("(4,)", "(3,)").replace("range(4)", "range(3)")
-                                  .replace("3 - i", "2 - i")))["main"]  # fmt: skip
+    run = weft.compile(
+        weft.parse(
+            MOVE.format(dtype=dtype).replace("(4,)", "(3,)").replace("range(4)", "range(3)").replace("3 - i", "2 - i")
+        )
+    )["main"]
     column, out = whole[:, 1], np.zeros(3, dtypes.array_dtype(dtype))
     run(weft.to_dlpack(column), out)
     np.testing.assert_array_equal(out.view("uint8"), np.ascontiguousarray(column[::-1]).view("uint8"))

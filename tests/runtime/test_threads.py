@@ -161,6 +161,7 @@ def test_python_threads_share_the_pool() -> None:
     """Whoever comes while a loop runs does its own alone."""
     exe = weft.compile(ROWS)
     weft.set_num_threads(3)
+
     def work(seed: int) -> None:
         x = np.random.default_rng(seed).uniform(-1, 1, (2000, 64)).astype("float32")
         for _ in range(10):

@@ -126,9 +126,7 @@ BUILT: dict[str, tuple[Callable[[], Any], str]] = {
         '"half": 0.5, "three": 3, "yes": True',
     ),
     "an empty block between blocks": (
-        lambda: graph(
-            bound(y, x), BindingBlock(()), bound(z, y)
-        ),
+        lambda: graph(bound(y, x), BindingBlock(()), bound(z, y)),
         "        pass",
     ),
     "a call whose operands have several dtypes": (
@@ -186,7 +184,7 @@ BUILT: dict[str, tuple[Callable[[], Any], str]] = {
     "the greatest 32-bit number": (lambda: value(IntImm(2**31 - 1, "int32")), "T.evaluate(2147483647)"),
     "the least 32-bit number": (lambda: value(IntImm(-(2**31), "int32")), "T.evaluate(-2147483648)"),
     "a function without a name": (lambda: PrimFunc((A,), BufferStore(A, load, (zero,))), "def main("),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BUILT)
@@ -205,9 +203,9 @@ def test_what_a_program_builds_reads_back_as_it(name: str) -> None:
         (Evaluate(n), "T.evaluate(n)"),
         (For(i, 0, 4, Evaluate(i)), "for i in range(4):\n    T.evaluate(i)"),
         (TensorType((symbol("n"), 4), "float32"), 'R.Tensor((n, 4), "float32")'),
-        (bound(y, x), "y: R.Tensor((2, 3), \"float32\") = R.exp(x)"),
+        (bound(y, x), 'y: R.Tensor((2, 3), "float32") = R.exp(x)'),
         (BindingBlock(()), "with R.bindings():\n    pass"),
-        (SeqExpr((bound(y, x),), y), "y: R.Tensor((2, 3), \"float32\") = R.exp(x)\ny"),
+        (SeqExpr((bound(y, x),), y), 'y: R.Tensor((2, 3), "float32") = R.exp(x)\ny'),
         (Call(Op("exp"), (n,)), "R.exp(n)"),
         (Call(Op("zeros"), (ShapeExpr((symbol("m"), 4)),)), "R.zeros((m, 4))"),
         (BufferRegion(A, ()), "A[()]"),

@@ -238,9 +238,13 @@ print("parsed", f.params[0].name)
 def run(*args: str, text: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     root = Path(weft.__file__).parent.parent
     return subprocess.run(
-        [sys.executable, *args], input=text, capture_output=True, text=True, timeout=60,
+        [sys.executable, *args],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=60,
         env={**os.environ, "PYTHONPATH": str(root), **env},
-    )  # fmt: skip
+    )
 
 
 def test_a_command_line_text_is_found() -> None:

@@ -260,10 +260,16 @@ def _outside_a_module() -> Any:
 @pytest.mark.parametrize(
     ("make", "code"),
     [
-        (_number, "W485"), (_raising, "W153"), (_rank, "W240"), (_unknown_shape, "W485"), (_no_function, "W114"),
-        (_nothing, "W113"), (_graph_value_in_a_lambda, "W114"), (_outside_a_module, "W150"),
+        (_number, "W485"),
+        (_raising, "W153"),
+        (_rank, "W240"),
+        (_unknown_shape, "W485"),
+        (_no_function, "W114"),
+        (_nothing, "W113"),
+        (_graph_value_in_a_lambda, "W114"),
+        (_outside_a_module, "W150"),
     ],
-)  # fmt: skip
+)
 def test_what_goes_wrong_is_an_error_at_the_line_of_the_call(make: Callable[[], Any], code: str) -> None:
     with pytest.raises(weft.WeftError) as caught:
         make()

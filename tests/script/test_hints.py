@@ -24,10 +24,18 @@ MISTAKES = {
     "name of PyTorch": (GRAPH, "return R.cat([x, x])", "W140", "R.cat", "did you mean R.concat?"),
     "elements assigned": (GRAPH, "x[0] = x\n    return x", "W115", "x[0]", "R.where and R.scatter_elements"),
     "condition of many values": (
-        GRAPH, "if x > 0:\n        y = x\n    else:\n        y = -x\n    return y", "W123", "x > 0", "R.where(",
+        GRAPH,
+        "if x > 0:\n        y = x\n    else:\n        y = -x\n    return y",
+        "W123",
+        "x > 0",
+        "R.where(",
     ),
     "condition that is a number": (
-        GRAPH, "if R.sum(x):\n        y = x\n    else:\n        y = -x\n    return y", "W123", "R.sum(x)", "`x > 0`",
+        GRAPH,
+        "if R.sum(x):\n        y = x\n    else:\n        y = -x\n    return y",
+        "W123",
+        "R.sum(x)",
+        "`x > 0`",
     ),
     "size as a constant": (GRAPH, 'return x * R.const(n, "float32")', "W114", "n", 'R.astype(n, "float32")'),
     "axis out of range": (GRAPH, "return R.sum(x, axis=2)", "W203", "R.sum(x, axis=2)", "axes are -2 to 1"),
@@ -37,7 +45,7 @@ MISTAKES = {
     "parameter bound anew": (KERNEL, "y = x", "W115", "y", "`y[...] = ...` writes elements"),
     "kernel called like a function": (MODULE, "return M.k(x)", "W130", "M.k(x)", "R.call_tir(f, (x,), out_ty=...)"),
     "function that is not there": (MODULE, "return M.q(x)", "W110", "M.q", "it has: k, main"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MISTAKES)

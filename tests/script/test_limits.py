@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (scripts inside strings)
 """Text from anyone, in bounded time and memory; every limit is named in its error and can be set."""
 
 from __future__ import annotations
@@ -40,7 +39,12 @@ REFUSED = {
     "lambdas": GRAPH + "    f = " + "lambda: " * DEEP + "1\n    return x\n",
     "negations": PRIM + "    if " + "not " * DEEP + "n > 0:\n        pass\n",
     "a tower of powers": GRAPH + "    y = " + "2**" * DEEP + "2\n    return x\n",
-    "comprehensions inside one another": GRAPH + "    y = " + "[" * 150 + "1" + " for i in range(2)]" * 150 + "\n    return x\n",
+    "comprehensions inside one another": GRAPH
+    + "    y = "
+    + "[" * 150
+    + "1"
+    + " for i in range(2)]" * 150
+    + "\n    return x\n",
     "a product of loops": GRAPH + "    y = [0 " + "for i in range(100) " * 10 + "]\n    return x\n",
     "a list that doubles": GRAPH + "    y = [1]\n" + "    y += y\n" * 60 + "    return x\n",
     "a list that grows by itself": GRAPH + "    y = [1]\n" + "    y.extend(y)\n" * 60 + "    return x\n",
@@ -61,13 +65,23 @@ REFUSED = {
     "many searches": GRAPH + "    y = 'ab' * 400000\n    z = ['ac' in y for i in range(50000)]\n    return x\n",
     "many sortings": GRAPH + "    y = [0] * 100000\n    z = [len(sorted(y)) for i in range(5000)]\n    return x\n",
     "many tests of a list": GRAPH + "    y = [0] * 1000000\n    z = [1 for i in range(50000) if y]\n    return x\n",
-    "dictionaries of dictionaries": GRAPH + "    y = {'a': 1}\n" + "    y = {'a': y, 'b': y}\n" * 60 + "    z = str(y)\n    return x\n",
+    "dictionaries of dictionaries": GRAPH
+    + "    y = {'a': 1}\n"
+    + "    y = {'a': y, 'b': y}\n" * 60
+    + "    z = str(y)\n    return x\n",
     "a wide format": GRAPH + "    y = '%999999999d' % 5\n    return x\n",
     "a format of a given width": GRAPH + "    y = '%*d' % (10**9, 5)\n    return x\n",
     "sorting": GRAPH + "    y = sorted(range(10**12))\n    return x\n",
     "a tuple variable that doubles": GRAPH + "    y = x\n" + "    y = (y, y)\n" * 60 + "    return x\n",
-    "a macro that doubles": "@R.macro\ndef m(a):\n    return (a, a)\n" + GRAPH + "    y = x\n" + "    y = m(y)\n" * 60 + "    return x\n",
-    "lambdas that double": GRAPH + "    f0 = lambda: 1\n" + "".join(f"    f{i + 1} = lambda: f{i}() + f{i}()\n" for i in range(60)) + "    return R.shape([f60()])\n",
+    "a macro that doubles": "@R.macro\ndef m(a):\n    return (a, a)\n"
+    + GRAPH
+    + "    y = x\n"
+    + "    y = m(y)\n" * 60
+    + "    return x\n",
+    "lambdas that double": GRAPH
+    + "    f0 = lambda: 1\n"
+    + "".join(f"    f{i + 1} = lambda: f{i}() + f{i}()\n" for i in range(60))
+    + "    return R.shape([f60()])\n",
     "a lambda of itself": GRAPH + "    f = lambda g: g(g)\n    return f(f)\n",
     "a constant of a shape that no array has": GRAPH + "    return R.const([], 'int8', shape=(0, 10**30))\n",
     "a product of sums": signature('"' + " * ".join(f"(n{i} + m{i})" for i in range(40)) + '"'),
@@ -78,7 +92,7 @@ REFUSED = {
     "a name that is no text": GRAPH + "    \ud800 = x\n    return x\n",
     "a direction mark": GRAPH + "    \u202e = x\n    return x\n",
     "a null in a size": signature('"n\0"'),
-}  # fmt: skip
+}
 
 READ = {
     "a fraction in a range": GRAPH + "    y = 0.5 in range(10**12)\n    return x\n",
@@ -91,8 +105,10 @@ READ = {
     "a long line": GRAPH + "    t = (" + "x, " * 20_000 + ")\n    return x\n",
     "a long comparison": PRIM + "    if " + " and ".join(["n > 0"] * 3000) + ":\n        A[0, 0] = 1.0\n",
     "a byte order mark": "\ufeff" + GRAPH + "    return x\n",
-    "many keys": "@I.ir_module\nclass M:\n    I.module_attrs({" + ", ".join(f"'k{i}': {i}" for i in range(20_000)) + "})\n",
-}  # fmt: skip
+    "many keys": "@I.ir_module\nclass M:\n    I.module_attrs({"
+    + ", ".join(f"'k{i}': {i}" for i in range(20_000))
+    + "})\n",
+}
 
 
 def test_hostile_text_is_refused_within_time_and_memory(tmp_path: Path) -> None:
@@ -124,24 +140,66 @@ def test_hostile_text_is_refused_within_time_and_memory(tmp_path: Path) -> None:
     sources = str(Path(weft.__file__).parent.parent)
     done = subprocess.run(
         [sys.executable, "-c", f"import sys\nsys.path[:0] = [{sources!r}, {root!r}]\n{program}"],
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout == ""
 
 
 LIMITS = {
     "size": (GRAPH + "    return x\n", Limits(size=20), "the limit is 20", "Limits(size=...)"),
-    "nesting": (GRAPH + "    return " + "R.exp(" * 30 + "x" + ")" * 30 + "\n", Limits(nesting=20), "deeper than 20", "Limits(nesting=...)"),
-    "digits": (GRAPH + "    y = 12345678901234567890123\n    return x\n", Limits(digits=10), "more than 10 digits", "Limits(digits=...)"),
-    "unrolled": (GRAPH + "    for i in range(30):\n        x = R.exp(x)\n    return x\n", Limits(unrolled=20), "the limit is 20", "Limits(unrolled=...)"),
-    "statements": (GRAPH + "    for i in range(15):\n        x = R.exp(x)\n    return x\n", Limits(unrolled=20), "more than 20 statements", "Limits(unrolled=...)"),
-    "work": (GRAPH + "    y = [[i] * 100 for i in range(100)]\n    return x\n", Limits(work=2000), "more than the limit of 2000 steps", "Limits(work=...)"),
-    "repetition": (GRAPH + "    y = [" + "+".join("i" * 200) + " for i in range(100)]\n    return x\n", Limits(work=2000), "more than the limit of 2000 steps", "Limits(work=...)"),
-    "operations": (GRAPH + "    y = [" + "+".join("x" * 200) + " for i in range(9)]\n    return x\n", Limits(work=2000), "more than the limit of 2000 steps", "Limits(work=...)"),
+    "nesting": (
+        GRAPH + "    return " + "R.exp(" * 30 + "x" + ")" * 30 + "\n",
+        Limits(nesting=20),
+        "deeper than 20",
+        "Limits(nesting=...)",
+    ),
+    "digits": (
+        GRAPH + "    y = 12345678901234567890123\n    return x\n",
+        Limits(digits=10),
+        "more than 10 digits",
+        "Limits(digits=...)",
+    ),
+    "unrolled": (
+        GRAPH + "    for i in range(30):\n        x = R.exp(x)\n    return x\n",
+        Limits(unrolled=20),
+        "the limit is 20",
+        "Limits(unrolled=...)",
+    ),
+    "statements": (
+        GRAPH + "    for i in range(15):\n        x = R.exp(x)\n    return x\n",
+        Limits(unrolled=20),
+        "more than 20 statements",
+        "Limits(unrolled=...)",
+    ),
+    "work": (
+        GRAPH + "    y = [[i] * 100 for i in range(100)]\n    return x\n",
+        Limits(work=2000),
+        "more than the limit of 2000 steps",
+        "Limits(work=...)",
+    ),
+    "repetition": (
+        GRAPH + "    y = [" + "+".join("i" * 200) + " for i in range(100)]\n    return x\n",
+        Limits(work=2000),
+        "more than the limit of 2000 steps",
+        "Limits(work=...)",
+    ),
+    "operations": (
+        GRAPH + "    y = [" + "+".join("x" * 200) + " for i in range(9)]\n    return x\n",
+        Limits(work=2000),
+        "more than the limit of 2000 steps",
+        "Limits(work=...)",
+    ),
     "parts": (GRAPH + "    y = [0] * 30\n    return x\n", Limits(parts=20), "more than 20 parts", "Limits(parts=...)"),
-    "macros": ("@R.macro\ndef m(x, n):\n    return x if n == 0 else m(x, n - 1)\n" + GRAPH + "    return m(x, 30)\n", Limits(nesting=20), "deeper than 20", "Limits(nesting=...)"),
-}  # fmt: skip
+    "macros": (
+        "@R.macro\ndef m(x, n):\n    return x if n == 0 else m(x, n - 1)\n" + GRAPH + "    return m(x, 30)\n",
+        Limits(nesting=20),
+        "deeper than 20",
+        "Limits(nesting=...)",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", LIMITS)

@@ -86,7 +86,10 @@ def test_a_nested_macro_sees_the_function_around_it() -> None:
         for i in range(8):
             add(i, T.float32(2))
 
-    same(main, '@T.prim_func\ndef main(A: T.Buffer((8,), "float32")):\n    for i in range(8):\n        A[i] = A[i] + T.float32(2)\n')
+    same(
+        main,
+        '@T.prim_func\ndef main(A: T.Buffer((8,), "float32")):\n    for i in range(8):\n        A[i] = A[i] + T.float32(2)\n',
+    )
 
 
 def test_the_value_of_a_macro_is_computed_before_the_statement() -> None:
@@ -113,23 +116,39 @@ EXPRESSIONS = {
         "    A[0] = A[1] + m(A)\n",
         ("W115", 3, 5, "writes memory"),
     ),
-    "gives nothing": ("@T.macro\ndef m(A):\n    v: T.let = A[1]\n", "    A[0] = m(A)\n", ("W120", 3, 5, "gives no value")),
+    "gives nothing": (
+        "@T.macro\ndef m(A):\n    v: T.let = A[1]\n",
+        "    A[0] = m(A)\n",
+        ("W120", 3, 5, "gives no value"),
+    ),
     "value not used": ("@T.macro\ndef m(A):\n    return A[1]\n", "    m(A)\n", ("W115", 3, 5, "is not used")),
     "other level": ("@R.macro\ndef m(A):\n    return A\n", "    m(A)\n", ("W115", 6, 5, "other level")),
     "too many": ("@T.macro\ndef m(A):\n    A[0] = A[1]\n", "    m(A, 1)\n", ("W113", 6, 5, "takes 1 argument, got 2")),
     "lacks one": ("@T.macro\ndef m(A, b):\n    A[0] = A[1]\n", "    m(A)\n", ("W113", 6, 5, "lacks its argument 'b'")),
-    "no such name": ("@T.macro\ndef m(A, bias):\n    A[0] = A[1]\n", "    m(A, bios=1)\n", ("W113", 6, 5, "has no argument 'bios'")),
+    "no such name": (
+        "@T.macro\ndef m(A, bias):\n    A[0] = A[1]\n",
+        "    m(A, bios=1)\n",
+        ("W113", 6, 5, "has no argument 'bios'"),
+    ),
     "given twice": ("@T.macro\ndef m(A):\n    A[0] = A[1]\n", "    m(A, A=1)\n", ("W113", 6, 5, "got 'A' twice")),
     "inside": ("@T.macro\ndef m(A):\n    A[0] = A[x, 1]\n", "    m(A)\n", ("W110", 3, 14, "undefined name 'x'")),
     "endless": ("@T.macro\ndef m(A):\n    m(A)\n", "    m(A)\n", ("W103", 3, 5, "macros nest deeper than 200")),
-    "doubling": ("@T.macro\ndef m(A, n):\n    if n > 0:\n        m(A, n - 1)\n        m(A, n - 1)\n", "    m(A, 150)\n", ("W103", 4, 9, "unroll to more than")),
-    "option": ("@T.macro(hygiene=False)\ndef m(A):\n    A[0] = A[1]\n", "    m(A)\n", ("W113", 1, 10, "has no option 'hygiene'")),
+    "doubling": (
+        "@T.macro\ndef m(A, n):\n    if n > 0:\n        m(A, n - 1)\n        m(A, n - 1)\n",
+        "    m(A, 150)\n",
+        ("W103", 4, 9, "unroll to more than"),
+    ),
+    "option": (
+        "@T.macro(hygiene=False)\ndef m(A):\n    A[0] = A[1]\n",
+        "    m(A)\n",
+        ("W113", 1, 10, "has no option 'hygiene'"),
+    ),
     "in a branch": (
         "@T.macro\ndef m(A):\n    v = T.float32(0)\n    v = v + A[0]\n    return v\n",
         "    A[0] = A[1] if A[0] > 0.0 else m(A)\n",
         ("W115", 3, 5, "has statements, which cannot stand here"),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
@@ -206,7 +225,10 @@ def test_methods_and_meta_variables_hold_any_object() -> None:
         tile = T.meta_var(Tile(A))
         tile.load(B)
 
-    same(main, '@T.prim_func\ndef main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):\n    for i in range(8):\n        A[i] = B[i]\n')
+    same(
+        main,
+        '@T.prim_func\ndef main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):\n    for i in range(8):\n        A[i] = B[i]\n',
+    )
 
 
 def kernel(shape: tuple[int, ...], dtype: str, outer: Any, inner: Any) -> Any:
@@ -227,7 +249,9 @@ def test_one_python_function_makes_kernels_of_any_rank_and_dtype(shape: tuple[in
     a = np.arange(math.prod(shape), dtype=dtype).reshape(shape)
     out = np.empty(shape, dtype)
     weft.interpret(made)(a, out)
-    np.testing.assert_allclose(out, np.sqrt(a * a + np.array(a.size, dtype)), rtol=1e-2 if dtype == "float16" else 1e-12)
+    np.testing.assert_allclose(
+        out, np.sqrt(a * a + np.array(a.size, dtype)), rtol=1e-2 if dtype == "float16" else 1e-12
+    )
     weft.assert_structural_equal(parse(made.script()), made)
 
 

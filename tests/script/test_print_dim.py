@@ -55,10 +55,18 @@ def test_random_dimensions_are_worth_what_their_texts_are() -> None:
             return choose.choice((n, m, k, 1, 2, 5))
         divisor = choose.choice((n, m + 1, 3, k * 2))
         a, b = grown(depth - 1), grown(choose.randrange(depth))
-        return choose.choice((
-            lambda: a + b, lambda: a - b, lambda: a * b, lambda: a // divisor, lambda: a % divisor,
-            lambda: minimum(a, b), lambda: maximum(a, b), lambda: a - 3 * b,
-        ))()  # fmt: skip
+        return choose.choice(
+            (
+                lambda: a + b,
+                lambda: a - b,
+                lambda: a * b,
+                lambda: a // divisor,
+                lambda: a % divisor,
+                lambda: minimum(a, b),
+                lambda: maximum(a, b),
+                lambda: a - 3 * b,
+            )
+        )()
 
     compared = 0
     for _ in range(400):

@@ -25,13 +25,31 @@ def unit(head: str, body: str) -> str:
 GRAPH_PAIRS = {
     "docstring": ('"""What it does."""\nreturn x', "return x"),
     "unpacking": ("a, b = R.split(x, 2)\nreturn a", "t = R.split(x, 2)\na = t[0]\nb = t[1]\nreturn a"),
-    "starred target": ("a, *b = R.split(x, 3, axis=1)\nreturn b", "t = R.split(x, 3, axis=1)\na = t[0]\nb = (t[1], t[2])\nreturn b"),
-    "starred tuple of the graph": ("t = R.split(x, 2)\nreturn R.concat([*t, x])", "t = R.split(x, 2)\na = t[0]\nb = t[1]\nreturn R.concat((a, b, x))"),
-    "starred argument of the graph": ("t = R.split(x, 2)\nreturn R.add(*t)", "t = R.split(x, 2)\na = t[0]\nb = t[1]\nreturn R.add(a, b)"),
-    "starred in the middle": ("a, *_, b = (x, w, w, x)\nreturn b", "t = (x, w, w, x)\na = t[0]\nm = (t[1], t[2])\nb = t[3]\nreturn b"),
+    "starred target": (
+        "a, *b = R.split(x, 3, axis=1)\nreturn b",
+        "t = R.split(x, 3, axis=1)\na = t[0]\nb = (t[1], t[2])\nreturn b",
+    ),
+    "starred tuple of the graph": (
+        "t = R.split(x, 2)\nreturn R.concat([*t, x])",
+        "t = R.split(x, 2)\na = t[0]\nb = t[1]\nreturn R.concat((a, b, x))",
+    ),
+    "starred argument of the graph": (
+        "t = R.split(x, 2)\nreturn R.add(*t)",
+        "t = R.split(x, 2)\na = t[0]\nb = t[1]\nreturn R.add(a, b)",
+    ),
+    "starred in the middle": (
+        "a, *_, b = (x, w, w, x)\nreturn b",
+        "t = (x, w, w, x)\na = t[0]\nm = (t[1], t[2])\nb = t[3]\nreturn b",
+    ),
     "nested targets": ("(a, b), c = R.split(x, 2), w\nreturn c", "t = R.split(x, 2)\na = t[0]\nb = t[1]\nreturn w"),
-    "swap": ("a, b = R.exp(x), R.abs(x)\na, b = b, a\nreturn R.subtract(a, b)", "a = R.exp(x)\nb = R.abs(x)\nc = b\nd = a\nreturn R.subtract(c, d)"),
-    "one value for two names": ("a = b = R.exp(x)\nreturn R.add(a, b)", "a = R.exp(x)\nb = R.exp(x)\nreturn R.add(a, b)"),
+    "swap": (
+        "a, b = R.exp(x), R.abs(x)\na, b = b, a\nreturn R.subtract(a, b)",
+        "a = R.exp(x)\nb = R.abs(x)\nc = b\nd = a\nreturn R.subtract(c, d)",
+    ),
+    "one value for two names": (
+        "a = b = R.exp(x)\nreturn R.add(a, b)",
+        "a = R.exp(x)\nb = R.exp(x)\nreturn R.add(a, b)",
+    ),
     "shape": ("return R.reshape(w, (w.shape[1], x.shape[0] // 4, w.shape[-2]))", "return R.reshape(w, (6, 1, n))"),
     "shape unpacked": ("rows, columns = w.shape\nreturn R.reshape(w, (columns, rows))", "return R.reshape(w, (6, n))"),
     "dtype and ndim": ("return R.zeros((x.ndim, len(x)), x.dtype)", 'return R.zeros((2, 4), "float32")'),
@@ -43,51 +61,123 @@ GRAPH_PAIRS = {
     "ellipsis": ("return x[..., 0]", "return R.take(x, 0, axis=1)"),
     "tensor index": ("i = R.argmax(x, axis=0)\nreturn w[i]", "i = R.argmax(x, axis=0)\nreturn R.take(w, i, axis=0)"),
     "augmented assignment": ("y = x\ny += 1.0\ny *= x\nreturn y", "y = x\nz = y + 1.0\nu = z * x\nreturn u"),
-    "chained comparison": ("return 0.0 < x < 1.0", "a = R.less(0.0, x)\nb = R.less(x, 1.0)\nreturn R.logical_and(a, b)"),
+    "chained comparison": (
+        "return 0.0 < x < 1.0",
+        "a = R.less(0.0, x)\nb = R.less(x, 1.0)\nreturn R.logical_and(a, b)",
+    ),
     "static loop": ("for i in range(2):\n    x = x + float(i)\nreturn x", "a = x + 0.0\nb = a + 1.0\nreturn b"),
-    "loop with break and else": ("for i in range(9):\n    if i == 1:\n        continue\n    if i == 3:\n        break\n    x = x + float(i)\nelse:\n    x = R.exp(x)\nreturn x", "a = x + 0.0\nb = a + 2.0\nreturn b"),
-    "loop that ends by itself": ("for i in [1.0]:\n    x = x + i\nelse:\n    x = R.exp(x)\nreturn x", "a = x + 1.0\nreturn R.exp(a)"),
-    "loop over parts": ("for part in R.split(x, 2):\n    y = R.exp(part)\nreturn y", "t = R.split(x, 2)\na = t[0]\nb = t[1]\nc = R.exp(a)\nd = R.exp(b)\nreturn d"),
-    "zip and enumerate": ("for i, (a, b) in enumerate(zip([1.0, 2.0], (3.0, 4.0))):\n    x = x + (a * b + i)\nreturn x", "a = x + 3.0\nb = a + 9.0\nreturn b"),
-    "list comprehension": ("return R.concat([x * float(i) for i in range(3) if i != 1])", "a = x * 0.0\nb = x * 2.0\nreturn R.concat((a, b))"),
-    "nested comprehension": ("return R.zeros([i * j + 1 for i in range(2) for j in (1, 2)], x.dtype)", 'return R.zeros((1, 1, 2, 3), "float32")'),
-    "dict comprehension": ('d = {str(i): i for i in range(3)}\nreturn R.zeros((d["2"], 1), "int8")', 'return R.zeros((2, 1), "int8")'),
-    "list that grows": ("ys = []\nfor i in range(2):\n    ys.append(x)\nys += [R.exp(x)]\nreturn R.concat(ys)", "a = R.exp(x)\nys = (x, x, a)\nreturn R.concat(ys)"),
+    "loop with break and else": (
+        "for i in range(9):\n    if i == 1:\n        continue\n    if i == 3:\n        break\n    x = x + float(i)\nelse:\n    x = R.exp(x)\nreturn x",
+        "a = x + 0.0\nb = a + 2.0\nreturn b",
+    ),
+    "loop that ends by itself": (
+        "for i in [1.0]:\n    x = x + i\nelse:\n    x = R.exp(x)\nreturn x",
+        "a = x + 1.0\nreturn R.exp(a)",
+    ),
+    "loop over parts": (
+        "for part in R.split(x, 2):\n    y = R.exp(part)\nreturn y",
+        "t = R.split(x, 2)\na = t[0]\nb = t[1]\nc = R.exp(a)\nd = R.exp(b)\nreturn d",
+    ),
+    "zip and enumerate": (
+        "for i, (a, b) in enumerate(zip([1.0, 2.0], (3.0, 4.0))):\n    x = x + (a * b + i)\nreturn x",
+        "a = x + 3.0\nb = a + 9.0\nreturn b",
+    ),
+    "list comprehension": (
+        "return R.concat([x * float(i) for i in range(3) if i != 1])",
+        "a = x * 0.0\nb = x * 2.0\nreturn R.concat((a, b))",
+    ),
+    "nested comprehension": (
+        "return R.zeros([i * j + 1 for i in range(2) for j in (1, 2)], x.dtype)",
+        'return R.zeros((1, 1, 2, 3), "float32")',
+    ),
+    "dict comprehension": (
+        'd = {str(i): i for i in range(3)}\nreturn R.zeros((d["2"], 1), "int8")',
+        'return R.zeros((2, 1), "int8")',
+    ),
+    "list that grows": (
+        "ys = []\nfor i in range(2):\n    ys.append(x)\nys += [R.exp(x)]\nreturn R.concat(ys)",
+        "a = R.exp(x)\nys = (x, x, a)\nreturn R.concat(ys)",
+    ),
     "lambda": ("f = lambda a, b=1.0: a + b\nreturn f(f(x), 2.0)", "a = x + 1.0\nreturn a + 2.0"),
-    "a dictionary of tensors": ("d = {'a': R.exp(x)}\nreturn R.add(d['a'], d['a'])", "a = R.exp(x)\nreturn R.add(a, a)"),
-    "operators as values": ("for f in (R.exp, R.nn.relu):\n    x = f(x)\nreturn x", "a = R.exp(x)\nreturn R.nn.relu(a)"),
+    "a dictionary of tensors": (
+        "d = {'a': R.exp(x)}\nreturn R.add(d['a'], d['a'])",
+        "a = R.exp(x)\nreturn R.add(a, a)",
+    ),
+    "operators as values": (
+        "for f in (R.exp, R.nn.relu):\n    x = f(x)\nreturn x",
+        "a = R.exp(x)\nreturn R.nn.relu(a)",
+    ),
     "static condition": ("if x.ndim == 2 and n >= 0:\n    x = R.exp(x)\nreturn x", "return R.exp(x)"),
     "none and in": ("a = None\nreturn x if a is None and 3 in (1, 2, 3) and 'b' not in 'acd' else w", "return x"),
     "assertion that holds": ('assert x.shape[0] == 4, "four rows"\nreturn x', "return x"),
     "constants": ("k = 3\nk = k * 2\nreturn R.zeros((k, 1 << 2), 'int8')", "return R.zeros((6, 4), 'int8')"),
-    "format string": ("return R.call_pure_packed(f'f{1 + 1}', x, ty_args=R.Tensor((4, 6), 'float32'))", "return R.call_pure_packed('f2', x, ty_args=R.Tensor((4, 6), 'float32'))"),
-    "functions of Python": ("return R.zeros((sum([1, 2]), min(4, 3), max(1, 2), len([0]), round(2.4)), 'int8')", "return R.zeros((3, 3, 2, 1, 2), 'int8')"),
+    "format string": (
+        "return R.call_pure_packed(f'f{1 + 1}', x, ty_args=R.Tensor((4, 6), 'float32'))",
+        "return R.call_pure_packed('f2', x, ty_args=R.Tensor((4, 6), 'float32'))",
+    ),
+    "functions of Python": (
+        "return R.zeros((sum([1, 2]), min(4, 3), max(1, 2), len([0]), round(2.4)), 'int8')",
+        "return R.zeros((3, 3, 2, 1, 2), 'int8')",
+    ),
     "functions of tensors": ("return max(abs(x), x)", "a = R.abs(x)\nreturn R.maximum(a, x)"),
     "sum of tensors": ("return sum([x, x, x])", "a = R.add(x, x)\nreturn R.add(a, x)"),
     "keyword arguments": ("return R.sum(x, keepdims=True, axis=[1])", "return R.sum(x, [1], True)"),
-    "matrix product in place": ("y = x\ny @= R.permute_dims(x)\nreturn y", "y = x\nt = R.permute_dims(x)\nreturn R.matmul(y, t)"),
-    "slice of a tuple": ("t = R.split(x, 3, axis=1)\nreturn t[1:]", "t = R.split(x, 3, axis=1)\na = t[1]\nb = t[2]\nreturn (a, b)"),
-}  # fmt: skip
+    "matrix product in place": (
+        "y = x\ny @= R.permute_dims(x)\nreturn y",
+        "y = x\nt = R.permute_dims(x)\nreturn R.matmul(y, t)",
+    ),
+    "slice of a tuple": (
+        "t = R.split(x, 3, axis=1)\nreturn t[1:]",
+        "t = R.split(x, 3, axis=1)\na = t[1]\nb = t[2]\nreturn (a, b)",
+    ),
+}
 
 PRIM_PAIRS = {
     "docstring": ('"""What it does."""\nB[0, 0] = A[0, 0]', "B[0, 0] = A[0, 0]"),
     "chained comparison": ("if 0 < n < 8:\n    B[0, 0] = A[0, 0]", "if 0 < n and n < 8:\n    B[0, 0] = A[0, 0]"),
     "augmented assignment": ("B[n, 0] += A[n, 0]", "B[n, 0] = B[n, 0] + A[n, 0]"),
     "tuple index": ("t = (n, 1)\nB[t] = A[*t]", "B[n, 1] = A[n, 1]"),
-    "one name for a grid": ("for i in T.grid(*A.shape):\n    B[i] = A[i]", "for i, j in T.grid(8, 8):\n    B[i, j] = A[i, j]"),
-    "starred loop variable": ("for i, *j in T.grid(8, 8):\n    B[i, *j] = A[i, *j]", "for i, j in T.grid(8, 8):\n    B[i, j] = A[i, j]"),
-    "static loop": ("for k, s in zip([1, 2], [0.5, 1.5]):\n    A[0, k] = B[0, k] * T.float32(s)", "A[0, 1] = B[0, 1] * T.float32(0.5)\nA[0, 2] = B[0, 2] * T.float32(1.5)"),
+    "one name for a grid": (
+        "for i in T.grid(*A.shape):\n    B[i] = A[i]",
+        "for i, j in T.grid(8, 8):\n    B[i, j] = A[i, j]",
+    ),
+    "starred loop variable": (
+        "for i, *j in T.grid(8, 8):\n    B[i, *j] = A[i, *j]",
+        "for i, j in T.grid(8, 8):\n    B[i, j] = A[i, j]",
+    ),
+    "static loop": (
+        "for k, s in zip([1, 2], [0.5, 1.5]):\n    A[0, k] = B[0, k] * T.float32(s)",
+        "A[0, 1] = B[0, 1] * T.float32(0.5)\nA[0, 2] = B[0, 2] * T.float32(1.5)",
+    ),
     "sum over a comprehension": ("A[0, 0] = sum([B[0, j] for j in range(3)])", "A[0, 0] = B[0, 0] + B[0, 1] + B[0, 2]"),
-    "swap": ("a, b = A[0, 0], B[0, 0]\nA[0, 0], B[0, 0] = b, a", "a: T.let = A[0, 0]\nb: T.let = B[0, 0]\nA[0, 0] = b\nB[0, 0] = a"),
+    "swap": (
+        "a, b = A[0, 0], B[0, 0]\nA[0, 0], B[0, 0] = b, a",
+        "a: T.let = A[0, 0]\nb: T.let = B[0, 0]\nA[0, 0] = b\nB[0, 0] = a",
+    ),
     "two targets": ("A[0, 0] = B[0, 0] = A[1, 1] + B[1, 1]", "v: T.let = A[1, 1] + B[1, 1]\nA[0, 0] = v\nB[0, 0] = v"),
     "dtype and ndim": ("A[0, 0] = T.Cast(A.dtype, n + A.ndim)", 'A[0, 0] = T.Cast("float32", n + 2)'),
-    "conditional expression": ("A[0, 0] = B[0, 0] if n > 0 else 0.0", "A[0, 0] = T.if_then_else(n > 0, B[0, 0], T.float32(0))"),
-    "lambda": ("f = lambda a: a + T.float32(1)\nA[0, 0] = f(f(B[0, 0]))", "A[0, 0] = B[0, 0] + T.float32(1) + T.float32(1)"),
+    "conditional expression": (
+        "A[0, 0] = B[0, 0] if n > 0 else 0.0",
+        "A[0, 0] = T.if_then_else(n > 0, B[0, 0], T.float32(0))",
+    ),
+    "lambda": (
+        "f = lambda a: a + T.float32(1)\nA[0, 0] = f(f(B[0, 0]))",
+        "A[0, 0] = B[0, 0] + T.float32(1) + T.float32(1)",
+    ),
     "intrinsics as values": ("f = T.exp\nA[0, 0] = f(B[0, 0])", "A[0, 0] = T.exp(B[0, 0])"),
-    "static condition": ("k = None\nif k is not None:\n    A[0, 0] = T.float32(1)\nelse:\n    A[0, 0] = T.float32(2)", "A[0, 0] = T.float32(2)"),
-    "constant of the body": ("k = A.shape[0] // 2\nfor i in range(k):\n    A[i, 0] = T.float32(1)", "for i in range(4):\n    A[i, 0] = T.float32(1)"),
-    "assertion": ('assert n > 0, "positive"\nA[0, 0] = T.float32(1)', 'assert n > 0, "positive"\nA[0, 0] = T.float32(1)'),
-}  # fmt: skip
+    "static condition": (
+        "k = None\nif k is not None:\n    A[0, 0] = T.float32(1)\nelse:\n    A[0, 0] = T.float32(2)",
+        "A[0, 0] = T.float32(2)",
+    ),
+    "constant of the body": (
+        "k = A.shape[0] // 2\nfor i in range(k):\n    A[i, 0] = T.float32(1)",
+        "for i in range(4):\n    A[i, 0] = T.float32(1)",
+    ),
+    "assertion": (
+        'assert n > 0, "positive"\nA[0, 0] = T.float32(1)',
+        'assert n > 0, "positive"\nA[0, 0] = T.float32(1)',
+    ),
+}
 
 
 @pytest.mark.parametrize("name", GRAPH_PAIRS)
@@ -96,7 +186,9 @@ def test_a_graph_function_reads_python_as_what_it_means(name: str) -> None:
     made = parse(unit(GRAPH, written))
     x, w = np.arange(24, dtype="float32").reshape(4, 6) / 24, np.ones((5, 6), "float32")
     if "call_pure_packed" not in written:
-        for a, b in zip(_flat(weft.interpret(made)(x, w)), _flat(weft.interpret(parse(unit(GRAPH, meant)))(x, w)), strict=True):
+        for a, b in zip(
+            _flat(weft.interpret(made)(x, w)), _flat(weft.interpret(parse(unit(GRAPH, meant)))(x, w)), strict=True
+        ):
             np.testing.assert_array_equal(a, b)
     weft.assert_structural_equal(parse(made.script()), made)
     assert _operations(made) == _operations(parse(unit(GRAPH, meant)))
@@ -110,7 +202,9 @@ def _operations(function: Any) -> list[str]:
     """The operators of a function in order, without the bindings of parts and the computing of one value twice."""
     calls = [binding.value for block in function.body.blocks for binding in block.bindings]
     names = [call.op.name for call in calls if isinstance(call, weft.ir.Call)]
-    return [name for position, name in enumerate(names) if position == 0 or names[position - 1] != name or name != "exp"]
+    return [
+        name for position, name in enumerate(names) if position == 0 or names[position - 1] != name or name != "exp"
+    ]
 
 
 @pytest.mark.parametrize("name", PRIM_PAIRS)
@@ -145,7 +239,9 @@ class M:
 """
 
 
-@pytest.mark.parametrize(("arguments", "result"), [("x", 4.0), ("by=R.const(3.0, 'float32'), x=x", 9.0), ("x, R.const(1.0)", 1.0)])
+@pytest.mark.parametrize(
+    ("arguments", "result"), [("x", 4.0), ("by=R.const(3.0, 'float32'), x=x", 9.0), ("x, R.const(1.0)", 1.0)]
+)
 def test_calls_inside_a_module_know_names_and_defaults(arguments: str, result: float) -> None:
     module = parse(CALLS.replace("{0}", arguments))
     assert weft.interpret(module)["main"](np.ones(2, "float32")).tolist() == [result, result]
@@ -210,7 +306,21 @@ def test_a_default_that_no_call_can_use_is_refused(text: str) -> None:
     assert span.source.text[span.start : span.end] == "R.const(1.0)"
 
 
-DIMS = st.sampled_from([None, slice(None), 0, -1, 1, slice(1, None), slice(None, -1), slice(None, None, -1), slice(3, 0, -2), slice(0, 9, 2), ...])  # fmt: skip
+DIMS = st.sampled_from(
+    [
+        None,
+        slice(None),
+        0,
+        -1,
+        1,
+        slice(1, None),
+        slice(None, -1),
+        slice(None, None, -1),
+        slice(3, 0, -2),
+        slice(0, 9, 2),
+        ...,
+    ]
+)
 
 
 @given(st.lists(DIMS, max_size=5))
@@ -220,7 +330,7 @@ def test_indexing_gives_what_numpy_gives(items: list[Any]) -> None:
         return
     text = ", ".join(_index_text(item) for item in items) or "..."
     x = np.arange(3 * 4 * 2, dtype="float32").reshape(3, 4, 2)
-    for shape in ('(3, 4, 2)', '("n", 4, "m")'):  # fmt: skip
+    for shape in ("(3, 4, 2)", '("n", 4, "m")'):
         made = parse(f'@R.function\ndef main(x: R.Tensor({shape}, "float32")):\n    return x[{text}]\n')
         np.testing.assert_array_equal(weft.interpret(made)(x), x[tuple(items)])
 
@@ -272,13 +382,41 @@ GRAPH_ERRORS: dict[str, tuple[str, str, int, int, int, str]] = {
     "element update": ("x[0] += 1.0", "W115", 1, 5, 9, "tensors are values"),
     "declaration": ("y: R.Tensor", "W115", 1, 5, 16, "without a value"),
     "method of a tensor": ("y = x.sum()", "W115", 1, 9, 14, "`.sum` of a tensor"),
-    "loop over a scalar": ("for r in R.sum(x):\n    pass", "W115", 1, 14, 22, "the rows of a tensor of known rank above 0"),
+    "loop over a scalar": (
+        "for r in R.sum(x):\n    pass",
+        "W115",
+        1,
+        14,
+        22,
+        "the rows of a tensor of known rank above 0",
+    ),
     "loop over a number": ("for r in 3:\n    pass", "W115", 1, 14, 15, "3 cannot be looped over"),
     "endless loop": ("y = [1 for r in range(10**9)]", "W103", 1, 21, 33, "1000000000 rounds of a static loop"),
-    "break on a tensor": ("for i in (1, 2, 3):\n    if R.sum(x) > 0.0:\n        break", "W115", 2, 12, 26, "not known while reading"),
+    "break on a tensor": (
+        "for i in (1, 2, 3):\n    if R.sum(x) > 0.0:\n        break",
+        "W115",
+        2,
+        12,
+        26,
+        "not known while reading",
+    ),
     "break alone": ("break", "W115", 1, 5, 10, "`break` is not"),
-    "condition of a comprehension": ("y = [1 for i in range(2) if R.sum(x) > 0.0]", "W115", 1, 33, 47, "not known while reading"),
-    "list of an outer block": ("ys = []\nwith R.dataflow():\n    ys.append(x)\n    y = R.exp(x)\n    R.output(y)", "W115", 3, 9, 21, "belongs to an outer block"),
+    "condition of a comprehension": (
+        "y = [1 for i in range(2) if R.sum(x) > 0.0]",
+        "W115",
+        1,
+        33,
+        47,
+        "not known while reading",
+    ),
+    "list of an outer block": (
+        "ys = []\nwith R.dataflow():\n    ys.append(x)\n    y = R.exp(x)\n    R.output(y)",
+        "W115",
+        3,
+        9,
+        21,
+        "belongs to an outer block",
+    ),
     "too many parts": ("a, b, c = R.split(x, 2)", "W113", 1, 5, 12, "2 values cannot be unpacked into 3 names"),
     "parts of a number": ("a, b = 3", "W114", 1, 12, 13, "cannot unpack 3"),
     "too many indices": ("y = x[0, 0, 0]", "W121", 1, 9, 19, "3 indices of a tensor of 2 dimensions"),
@@ -291,19 +429,64 @@ GRAPH_ERRORS: dict[str, tuple[str, str, int, int, int, str]] = {
     "assertion that fails": ('assert x.shape[0] == 5, "five rows"', "W124", 1, 5, 40, "false while reading: five rows"),
     "assertion in a pure function": ("assert R.sum(x) > 0.0", "W115", 1, 5, 26, "an effect"),
     "comparison of sizes": ("assert n == 5", "W115", 1, 5, 18, "an assertion about values is an effect"),
-    "value of a branch": ("if R.sum(x) > 0.0:\n    y = R.abs(x)\n    z = R.exp(y)\nelse:\n    z = x\nu = R.add(y, z)", "W119", 6, 15, 16, "'y' is not visible here"),
-    "a lambda over a variable of a block": ("with R.dataflow():\n    f = lambda: a\n    a = R.exp(x)\n    z = f()\n    R.output(z)\ny = f()", "W119", 6, 9, 10, "'f' is not visible here"),
-    "a dictionary of variables of a block": ("with R.dataflow():\n    a = R.exp(x)\n    d = {'a': a}\n    R.output(a)\nwith R.dataflow():\n    b = R.exp(x)\n    e = {'b': b}\n    z = R.exp(b)\n    R.output(z)\ny = e['b']", "W119", 10, 9, 10, "'e' is not visible here"),
-    "a list of variables of a block": ("with R.dataflow():\n    a = R.exp(x)\n    ys = []\n    ys.append(a)\n    z = R.exp(a)\n    R.output(z)\ny = ys[0]", "W119", 7, 9, 11, "'ys' is not visible here"),
+    "value of a branch": (
+        "if R.sum(x) > 0.0:\n    y = R.abs(x)\n    z = R.exp(y)\nelse:\n    z = x\nu = R.add(y, z)",
+        "W119",
+        6,
+        15,
+        16,
+        "'y' is not visible here",
+    ),
+    "a lambda over a variable of a block": (
+        "with R.dataflow():\n    f = lambda: a\n    a = R.exp(x)\n    z = f()\n    R.output(z)\ny = f()",
+        "W119",
+        6,
+        9,
+        10,
+        "'f' is not visible here",
+    ),
+    "a dictionary of variables of a block": (
+        "with R.dataflow():\n    a = R.exp(x)\n    d = {'a': a}\n    R.output(a)\nwith R.dataflow():\n    b = R.exp(x)\n    e = {'b': b}\n    z = R.exp(b)\n    R.output(z)\ny = e['b']",
+        "W119",
+        10,
+        9,
+        10,
+        "'e' is not visible here",
+    ),
+    "a list of variables of a block": (
+        "with R.dataflow():\n    a = R.exp(x)\n    ys = []\n    ys.append(a)\n    z = R.exp(a)\n    R.output(z)\ny = ys[0]",
+        "W119",
+        7,
+        9,
+        11,
+        "'ys' is not visible here",
+    ),
     "an operator for a value": ("y = R.add(x, R.exp)", "W142", 1, 9, 24, "R.exp"),
     "print": ("print(x)", "W110", 1, 5, 10, "undefined name 'print'"),
     "eval": ("y = eval('1')", "W110", 1, 9, 13, "undefined name 'eval'"),
     "default": ("f = lambda a: a\ny = f()", "W113", 2, 9, 12, "lacks its argument 'a'"),
-}  # fmt: skip
+}
 
 PRIM_ERRORS: dict[str, tuple[str, str, int, int, int, str]] = {
-    **{name: GRAPH_ERRORS[name] for name in ("try", "with", "async function", "async for", "raise", "import", "class", "match", "bytes", "complex", "ellipsis", "set comprehension", "is")
-       if "x" not in GRAPH_ERRORS[name][0].replace("except", "")},
+    **{
+        name: GRAPH_ERRORS[name]
+        for name in (
+            "try",
+            "with",
+            "async function",
+            "async for",
+            "raise",
+            "import",
+            "class",
+            "match",
+            "bytes",
+            "complex",
+            "ellipsis",
+            "set comprehension",
+            "is",
+        )
+        if "x" not in GRAPH_ERRORS[name][0].replace("except", "")
+    },
     "function": ("def g(a):\n    return a", "W115", 1, 5, -1, "a function inside a tensor-level function"),
     "walrus": ("A[0, 0] = (z := n)", "W115", 1, 16, 22, "an assignment expression"),
     "global": ("global k", "W115", 1, 5, 13, "`global` is not"),
@@ -312,16 +495,51 @@ PRIM_ERRORS: dict[str, tuple[str, str, int, int, int, str]] = {
     "attribute target": ("A.x = 1", "W115", 1, 5, 8, "only names and buffer elements"),
     "loop over a buffer": ("for a in A:\n    pass", "W115", 1, 14, 15, "a buffer cannot be looped over"),
     "else of a loop": ("for i in range(3):\n    pass\nelse:\n    pass", "W115", 1, 5, -1, "`else` of a loop"),
-    "break that depends": ("for k in [1, 2]:\n    if n > 0:\n        break", "W115", 2, 12, 17, "not known while reading"),
-    "break in a block": ("for i in range(2):\n    for k in [1, 2]:\n        with T.block():\n            break", "W115", 4, 17, 22, "`break` outside a loop"),
-    "grid and names": ("for i, j in T.grid(2, 2, 2):\n    pass", "W113", 1, 9, 13, "T.grid has 3 extents for 2 variables"),
+    "break that depends": (
+        "for k in [1, 2]:\n    if n > 0:\n        break",
+        "W115",
+        2,
+        12,
+        17,
+        "not known while reading",
+    ),
+    "break in a block": (
+        "for i in range(2):\n    for k in [1, 2]:\n        with T.block():\n            break",
+        "W115",
+        4,
+        17,
+        22,
+        "`break` outside a loop",
+    ),
+    "grid and names": (
+        "for i, j in T.grid(2, 2, 2):\n    pass",
+        "W113",
+        1,
+        9,
+        13,
+        "T.grid has 3 extents for 2 variables",
+    ),
     "two stars": ("for *i, *j in T.grid(2, 2, 2):\n    pass", "W113", 1, 9, 15, "T.grid has 3 extents"),
-    "tuple bound anew": ("t = (1, 2)\nfor i in range(3):\n    t = (i, i)", "W115", 3, 9, 10, "'t' is bound by an outer block"),
+    "tuple bound anew": (
+        "t = (1, 2)\nfor i in range(3):\n    t = (i, i)",
+        "W115",
+        3,
+        9,
+        10,
+        "'t' is bound by an outer block",
+    ),
     "tuple as a number": ("A[0, 0] = (1, 2)", "W114", 1, 15, 21, "expected a scalar, got a tuple of 2"),
-    "list of an outer block": ("ys = []\nfor i in range(3):\n    ys.append(i)", "W115", 3, 9, 21, "belongs to an outer block"),
+    "list of an outer block": (
+        "ys = []\nfor i in range(3):\n    ys.append(i)",
+        "W115",
+        3,
+        9,
+        21,
+        "belongs to an outer block",
+    ),
     "format of a variable": ("s = f'{n}'", "W114", 1, 12, 13, "expected a constant"),
     "else of while": ("while n > 0:\n    pass\nelse:\n    pass", "W115", 1, 5, -1, "`else` of a loop"),
-}  # fmt: skip
+}
 
 
 def check_error(text: str, code: str, line: int, column: int, end: int, message: str) -> None:

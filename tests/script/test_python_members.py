@@ -34,11 +34,10 @@ def scaling(factor: int) -> Any:
         @I.pyfunc
         def f(self, x):
             """Scales.
-      Any margin:
-                     kept."""
+            Any margin:
+                           kept."""
             # by the captured factor
-            y = x * (factor +
-                0)
+            y = x * (factor + 0)
 
             return y
 
@@ -137,8 +136,9 @@ def test_a_member_in_one_line_and_one_with_decorators_keep_them() -> None:
     text += "    @I.pyfunc\n    @some.wrapper(1)\n    def g(x):\n        return x\n"
     module = weft.parse(text)
     assert (module["f"].source, module["g"].source) == (
-        "def f(x): return x", "@some.wrapper(1)\ndef g(x):\n    return x",
-    )  # fmt: skip
+        "def f(x): return x",
+        "@some.wrapper(1)\ndef g(x):\n    return x",
+    )
     assert weft.first_mismatch(weft.parse(module.script()), module) is None
 
 

@@ -43,10 +43,12 @@ SAME = {
         prim("with T.block('b'):\n    T.reads(A[n:n + (m + 4 - n)])\n    B[0] = A[n]", STEP),
     ),
     "a branch that is known is taken": (
-        graph("if False:\n    y = R.exp(x)\nelse:\n    y = R.tanh(x)\nreturn y"), graph("y = R.tanh(x)\nreturn y"),
+        graph("if False:\n    y = R.exp(x)\nelse:\n    y = R.tanh(x)\nreturn y"),
+        graph("y = R.tanh(x)\nreturn y"),
     ),
     "a branch of a kernel that is known ends it": (
-        prim("if True:\n    B[0] = A[0]\n    return\nB[1] = A[1]", STEP), prim("B[0] = A[0]\nreturn\nB[1] = A[1]", STEP),
+        prim("if True:\n    B[0] = A[0]\n    return\nB[1] = A[1]", STEP),
+        prim("B[0] = A[0]\nreturn\nB[1] = A[1]", STEP),
     ),
     "a parameter of a macro that is left out has its default": (
         "@T.macro\ndef put(B, i, v=2.0):\n    B[i] = v\n\n" + prim("put(B, 0)\nput(B, 1, 3.0)", STEP),
@@ -57,7 +59,8 @@ SAME = {
         graph("z = R.zeros((max(n, 4),), 'float32')\nreturn z", SIZED),
     ),
     "arguments that are spread": (
-        graph("z = R.add(*(x, y))\nreturn z", SIZED), graph("z = R.add(x, y)\nreturn z", SIZED),
+        graph("z = R.add(*(x, y))\nreturn z", SIZED),
+        graph("z = R.add(x, y)\nreturn z", SIZED),
     ),
     "an earlier word for the types of a call": (
         graph("y = R.call_pure_packed('f', x, sinfo_args=R.Tensor)\nreturn y"),
@@ -67,7 +70,7 @@ SAME = {
         prim("P = T.preflattened_buffer(A, (4, 2), 'float32', data=A.data)\nB[0] = P[1, 1]", STEP),
         prim("P = T.decl_buffer((4, 2), 'float32', data=A.data)\nB[0] = P[1, 1]", STEP),
     ),
-}  # fmt: skip
+}
 
 REFUSED = {
     "a slice without a step": (prim("T.evaluate(A[0:8:0])", STEP), "W124", 3),
@@ -75,11 +78,23 @@ REFUSED = {
     "a slice that goes backwards": (prim("with T.block('b'):\n    T.reads(A[4:2])\n    B[0] = A[0]", STEP), "W124", 4),
     "what spreads is no tuple": (prim("T.evaluate(A[*n])", STEP), "W115", 3),
     "a pointer with too much said": (prim("T.evaluate(p)", "p: T.handle('float32', 'shared', 'x')"), "W113", 2),
-    "memory that is never there": (prim("p = T.allocate([8], 'float32', 'global', condition=False)\nT.evaluate(0)", STEP), "W115", 3),
-    "a view of another dtype": (prim("with T.block('b'):\n    C = T.match_buffer(A[0:8], (8,), 'int32')\n    B[0] = A[0]", STEP), "W123", 4),
+    "memory that is never there": (
+        prim("p = T.allocate([8], 'float32', 'global', condition=False)\nT.evaluate(0)", STEP),
+        "W115",
+        3,
+    ),
+    "a view of another dtype": (
+        prim("with T.block('b'):\n    C = T.match_buffer(A[0:8], (8,), 'int32')\n    B[0] = A[0]", STEP),
+        "W123",
+        4,
+    ),
     "a buffer that is updated as a whole": (prim("B += 1.0", STEP), "W115", 3),
-    "an if that binds several names": (graph("if c:\n    a, b = x, x\nreturn x", "x: R.Tensor((2,), 'float32'), c: R.Tensor((), 'bool')"), "W115", 3),
-}  # fmt: skip
+    "an if that binds several names": (
+        graph("if c:\n    a, b = x, x\nreturn x", "x: R.Tensor((2,), 'float32'), c: R.Tensor((), 'bool')"),
+        "W115",
+        3,
+    ),
+}
 
 
 @pytest.mark.parametrize("name", SAME)
@@ -99,7 +114,10 @@ def test_a_text_is_refused_where_it_is_wrong(name: str) -> None:
 
 
 def test_an_axis_has_the_dtype_that_it_states() -> None:
-    text = prim("for i in range(8):\n    with T.block('b'):\n        v = T.axis.spatial(8, i, dtype='int64')\n        B[v] = A[v]", STEP)
+    text = prim(
+        "for i in range(8):\n    with T.block('b'):\n        v = T.axis.spatial(8, i, dtype='int64')\n        B[v] = A[v]",
+        STEP,
+    )
     assert [node.var.dtype for node in walk(check(text)) if isinstance(node, IterVar)] == ["int64"]
 
 

@@ -87,9 +87,14 @@ def test_passes_leave_scalable_vectors_as_they_are() -> None:
     made = function("for i in range(4):", "    B[i : i + T.vscale() * 4] = A[i : i + T.vscale() * 4]")
     module = IRModule({"f": made})
     for change in (
-        LowerVectorLoops, DeadCodeElimination, HoistScratch, ParallelizeOuterLoops, ShareMemory, TileContractions,
+        LowerVectorLoops,
+        DeadCodeElimination,
+        HoistScratch,
+        ParallelizeOuterLoops,
+        ShareMemory,
+        TileContractions,
         VectorizeNests,
-    ):  # fmt: skip
+    ):
         assert structural_equal(change()(module), module)
 
 

@@ -51,7 +51,8 @@ PROGRAMS = {
     "a method": "from weft.script import relax as R\nclass Maker:\n    size = 3\n    def make(self):\n        @R.function\n        def f(x: R.Tensor((self.size,), 'int8')):\n            return R.abs(x)\n        return f\nprint('read', Maker().make().params[0].name)\n",
     "postponed in a nested function": "from __future__ import annotations\nfrom weft.script import relax as R\ndef make(n):\n    @R.function\n    def f(x: R.Tensor((n,), 'int8')):\n        return R.abs(x)\n    return f\nprint('read', make(3).params[0].name)\n",
     "a module in a function": "from weft.script import ir as I, relax as R\ndef make(n):\n    @I.ir_module\n    class M:\n        @R.function\n        def f(x: R.Tensor((n,), 'int8')):\n            return R.abs(x)\n    return M\nprint('read', make(3)['f'].params[0].name)\n",
-    "another decorator above": "from weft.script import relax as R\ndef keep(f):\n    return f\n@keep\n@keep\n" + TEXT.split("\n", 1)[1],
+    "another decorator above": "from weft.script import relax as R\ndef keep(f):\n    return f\n@keep\n@keep\n"
+    + TEXT.split("\n", 1)[1],
     "exec of a variable": f"text = {TEXT!r}\nexec(text)\n",
     "exec in a function": f"def go(text):\n    exec(text, {{}})\ngo({TEXT!r})\n",
     "exec of a literal": f"exec({TEXT!r})\n",
@@ -61,7 +62,7 @@ PROGRAMS = {
     "a function made by exec and called later": "ns = {}\ndef go():\n    exec('from weft.script import relax as R\\ndef make(n):\\n    @R.function\\n    def f(x: R.Tensor((n,), \"int8\")):\\n        return R.abs(x)\\n    return f\\nmake(1)\\n', ns)\ngo()\nprint('read', ns['make'](2).params[0].name)\n",
     "a macro": "from weft.script import tir as T\n@T.macro\ndef m(A):\n    A[0] = T.float32(1)\n@T.prim_func\ndef f(x: T.Buffer((2,), 'float32')):\n    m(x)\nprint('read', f.params[0].name)\n",
     "other characters": "from weft.script import relax as R\n@R.function\ndef f(x: R.Tensor((2,), 'float32')):\n    größe = R.exp(x); ß = R.abs(größe)\n    return ß\nprint('read', f.params[0].name)\n",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -93,7 +94,10 @@ def test_text_from_a_pipe_is_an_error_that_says_what_to_do() -> None:
     if done.returncode == 0:  # a Python that keeps it
         assert done.stdout == "read x\n"
         return
-    assert "W102: no source text of the definition in <stdin>: Python keeps no text of what is piped into it" in done.stderr
+    assert (
+        "W102: no source text of the definition in <stdin>: Python keeps no text of what is piped into it"
+        in done.stderr
+    )
     assert "weft.parse(text)" in done.stderr
 
 

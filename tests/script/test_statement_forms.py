@@ -23,9 +23,11 @@ def f(x: T.Buffer((4,), "float32")):
 @pytest.fixture
 def pragma() -> Iterator[None]:
     statement_form(
-        "T.pragma(name: text, *, factor: integer = 1)", doc="A pragma for the statements that follow.", node=AttrStmt,
-        read=lambda values, span: lambda body: AttrStmt(
-            None, f"pragma.{values['name']}", const(values["factor"], "int32"), body, span=span
+        "T.pragma(name: text, *, factor: integer = 1)",
+        doc="A pragma for the statements that follow.",
+        node=AttrStmt,
+        read=lambda values, span: (
+            lambda body: AttrStmt(None, f"pragma.{values['name']}", const(values["factor"], "int32"), body, span=span)
         ),
         show=lambda node: (
             {"name": node.key[7:], "factor": node.value.value} if node.key.startswith("pragma.") else None

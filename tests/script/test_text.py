@@ -25,9 +25,24 @@ from weft.script import parse, script_of
 from weft.script.source.blobs import BlobFolder
 
 DTYPES = [
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
-    "bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4",
-]  # fmt: skip
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "bfloat16",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "int4",
+    "uint4",
+]
 FROZEN = Path(__file__).parent / "frozen"
 
 
@@ -80,13 +95,29 @@ def test_floats_in_kernels_and_attributes_keep_their_bits(bits: int) -> None:
         assert struct.pack("<d", found) == struct.pack("<d", value)
 
 
-FLOATS = [0.0, -0.0, 0.1, 1 / 3, 1e-45, 1.17549435e-38, 5e-324, 1.7976931348623157e308, 1e22, 123456789.0, math.inf, -math.inf]
+FLOATS = [
+    0.0,
+    -0.0,
+    0.1,
+    1 / 3,
+    1e-45,
+    1.17549435e-38,
+    5e-324,
+    1.7976931348623157e308,
+    1e22,
+    123456789.0,
+    math.inf,
+    -math.inf,
+]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_floats_are_written_shortest(dtype: str) -> None:
     values = [value for value in FLOATS if dtype == "float64" or not math.isfinite(value) or abs(value) < 6e4]
-    constant = Constant(np.array(values, "float64") if dtype == "float64" else np.array(values, "float32"), "float64" if dtype == "float64" else "float32")
+    constant = Constant(
+        np.array(values, "float64") if dtype == "float64" else np.array(values, "float32"),
+        "float64" if dtype == "float64" else "float32",
+    )
     text = script_of(constant_function(constant))
     assert "0.1, " in text
     assert "-0.0, " in text
@@ -125,7 +156,9 @@ def test_strings_with_any_character_survive(text: str) -> None:
 
 @pytest.mark.parametrize("value", [0, -1, 2**31, -(2**63), 2**63 - 1, 10**18])
 def test_integers_survive(value: int) -> None:
-    made = parse(f"@R.function\ndef main(x: R.Tensor((2,), 'int64')):\n    y = R.prim_value({value})\n    return R.add(x, R.const({value}, 'int64'))\n")
+    made = parse(
+        f"@R.function\ndef main(x: R.Tensor((2,), 'int64')):\n    y = R.prim_value({value})\n    return R.add(x, R.const({value}, 'int64'))\n"
+    )
     again(made)
     again(parse(f"@T.prim_func\ndef f(A: T.Buffer((2,), 'int64')):\n    A[0] = T.int64({value})\n"))
 
@@ -135,7 +168,7 @@ NODES = {
     "nested tuple types": '@R.function\ndef main(x: R.Tuple(R.Tuple(), R.Tuple(R.Tensor((2,), "int8"), R.Tuple(R.Any, R.Shape(ndim=2))))) -> R.Tuple(R.Tuple(), R.Tuple(R.Tensor((2,), "int8"), R.Tuple(R.Any, R.Shape(ndim=2)))):\n    return x\n',
     "devices": '@I.ir_module\nclass M:\n    I.module_global_infos({"vdevice": [I.vdevice("llvm", 0, "global"), I.vdevice({"kind": "c", "mcpu": "cortex-m7"}, 1, "shared")], "mesh": [I.dummy_global_info()]})\n\n    @R.function\n    def main(x: R.Tensor((2,), "float32", vdevice="vdevice:0")):\n        y = R.to_vdevice(x, "vdevice:1")\n        return y\n',
     "targets": '@I.ir_module\nclass M:\n    I.module_attrs({"target": I.target("llvm"), "deep": {"a": [1, None, {"b": True}], "dim": I.dim("2 * n")}})\n\n    @R.function\n    def main():\n        R.func_attr({"shape": [1, 2], "ty": "x"})\n        return R.const(1)\n',
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NODES)

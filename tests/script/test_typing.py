@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """What editors and type checkers see: signatures, documentation with the shape rule, and no errors in user code."""
 
 from __future__ import annotations
@@ -191,7 +190,18 @@ def test_hovering_over_an_operator_shows_its_rule(name: str) -> None:
 def test_namespaces_have_signatures_and_documentation_at_run_time() -> None:
     for namespace in (I, R, T):
         assert namespace.__doc__
-    for function in (R.function, T.prim_func, I.ir_module, T.macro, R.macro, T.inline, R.Tensor, R.const, T.Cast, I.vdevice):
+    for function in (
+        R.function,
+        T.prim_func,
+        I.ir_module,
+        T.macro,
+        R.macro,
+        T.inline,
+        R.Tensor,
+        R.const,
+        T.Cast,
+        I.vdevice,
+    ):
         assert inspect.getdoc(function)
         assert inspect.signature(function).parameters
     assert list(inspect.signature(R.nn.conv2d).parameters)[:2] == ["data", "weight"]

@@ -330,9 +330,15 @@ def test_a_hook_stands_before_after_or_in_place_of_a_built_in_pass(toy: TargetKi
         return str(appending(item))
 
     assert order("toy") == [
-        builtin[0], appended("early"), builtin[1], appended("first"), appended("second"), builtin[2], appended("other"),
+        builtin[0],
+        appended("early"),
+        builtin[1],
+        appended("first"),
+        appended("second"),
+        builtin[2],
+        appended("other"),
         appended("last"),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_pass_is_replaced_for_the_functions_of_its_part(toy: TargetKind) -> None:

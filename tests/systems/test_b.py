@@ -259,12 +259,12 @@ def test_a_hook_cannot_take_over_a_public_name(toy: TargetKind, toy2: TargetKind
     assert caught.value.code == "W530"
 
 
-LIBRARY = '''
+LIBRARY = """
 @T.prim_func
 def library(x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32")):
     for i in range(64):
         y[i] = x[i] * T.float32({})
-'''
+"""
 USING = """
 @I.ir_module
 class Module:{}
@@ -413,9 +413,15 @@ def test_artifacts_of_a_module_are_kept_when_more_join() -> None:
 def test_artifacts_are_part_of_the_text_of_a_module() -> None:
     """C1, C3: kind, target, symbols and data are printed, and read back into equal artifacts."""
     artifact = Artifact(
-        "toy-program", "toy.bin", bytes(range(256)), target=Target("c").to_json(), codegen="toy",
-        provides=(Symbol("fast", "void fast(float *)"),), needs=(Symbol("exp"),), provenance={"flags": {"level": [1]}},
-    )  # fmt: skip
+        "toy-program",
+        "toy.bin",
+        bytes(range(256)),
+        target=Target("c").to_json(),
+        codegen="toy",
+        provides=(Symbol("fast", "void fast(float *)"),),
+        needs=(Symbol("exp"),),
+        provenance={"flags": {"level": [1]}},
+    )
     module = kernel("fast", "X[i, j]").with_attr("artifacts", ArtifactSet([artifact]))
     text = module.script()
     for part in ("I.artifacts([", '"kind": "toy-program"', '"fast"', '"name": "toy.bin"'):
@@ -430,15 +436,27 @@ def test_artifacts_are_part_of_the_text_of_a_module() -> None:
 @pytest.mark.parametrize(
     ("data", "code"),
     [
-        ("3", "W113"), ("[3]", "W113"), ("[{}]", "W810"), ('[{"data": "!"}]', "W810"),
-        ('[{"kind": "c", "name": "../a", "target": "", "provides": [], "needs": [], "codegen": "", "loader": "",'
-         ' "provenance": {}, "serialisable": True, "data": ""}]', "W810"),
-        ('[{"kind": "c", "name": "a", "target": "", "provides": [3], "needs": [], "codegen": "", "loader": "",'
-         ' "provenance": {}, "serialisable": True, "data": ""}]', "W810"),
-        ('[{"kind": "c", "name": "a", "target": "", "provides": [], "needs": [], "codegen": "", "loader": "",'
-         ' "provenance": 3, "serialisable": True, "data": "", "more": 1}]', "W810"),
+        ("3", "W113"),
+        ("[3]", "W113"),
+        ("[{}]", "W810"),
+        ('[{"data": "!"}]', "W810"),
+        (
+            '[{"kind": "c", "name": "../a", "target": "", "provides": [], "needs": [], "codegen": "", "loader": "",'
+            ' "provenance": {}, "serialisable": True, "data": ""}]',
+            "W810",
+        ),
+        (
+            '[{"kind": "c", "name": "a", "target": "", "provides": [3], "needs": [], "codegen": "", "loader": "",'
+            ' "provenance": {}, "serialisable": True, "data": ""}]',
+            "W810",
+        ),
+        (
+            '[{"kind": "c", "name": "a", "target": "", "provides": [], "needs": [], "codegen": "", "loader": "",'
+            ' "provenance": 3, "serialisable": True, "data": "", "more": 1}]',
+            "W810",
+        ),
     ],
-)  # fmt: skip
+)
 def test_hostile_artifacts_in_a_text_are_refused(data: str, code: str) -> None:
     """C3: with the place in the text."""
     with pytest.raises(WeftError) as caught:

@@ -30,16 +30,27 @@ from weft.target import Target
 from weft.transform.infra.registry import PASSES, pass_names
 
 C = Artifact(
-    "c", "twice.c", b"#include \"twice.h\"\nint32_t twice(int32_t x) { return 2 * x; }\n", Target("c").to_json(),
-    (Symbol("twice", "int32_t twice(int32_t x)"),), codegen="c", loader="cc",
-)  # fmt: skip
+    "c",
+    "twice.c",
+    b'#include "twice.h"\nint32_t twice(int32_t x) { return 2 * x; }\n',
+    Target("c").to_json(),
+    (Symbol("twice", "int32_t twice(int32_t x)"),),
+    codegen="c",
+    loader="cc",
+)
 HEADER = Artifact(
     "header", "twice.h", b"#include <stdint.h>\nint32_t twice(int32_t x);\n", C.target, codegen="c", loader="cc"
 )
 NEEDY = Artifact(
-    "c", "four.c", b"#include \"twice.h\"\nint32_t four(int32_t x) { return twice(twice(x)); }\n", C.target,
-    (Symbol("four", "int32_t four(int32_t x)"),), (Symbol("twice"),), "c", "cc",
-)  # fmt: skip
+    "c",
+    "four.c",
+    b'#include "twice.h"\nint32_t four(int32_t x) { return twice(twice(x)); }\n',
+    C.target,
+    (Symbol("four", "int32_t four(int32_t x)"),),
+    (Symbol("twice"),),
+    "c",
+    "cc",
+)
 KINDS = ("object", "staticlib", "sharedlib", "c", "ptx", "llvm-ir", "vm-bytecode", "graph-json", "constants", "header")
 MODULE = """
 @I.ir_module
@@ -105,9 +116,16 @@ def test_nothing_that_loads_is_imported_before_load() -> None:
 def test_every_kind_survives_file_bytes_json_and_text(kind: str, tmp_path: Path) -> None:
     """C3: save and load give an equal artifact with equal fields."""
     artifact = Artifact(
-        kind, f"one.{kind}", bytes(range(256)), Target("llvm -mcpu=x86-64-v3").to_json(), (Symbol("f", "int f(int)"),),
-        (Symbol("g"),), "some", "loader", {"weft": "1", "flags": ["-O2", {"x": None}]},
-    )  # fmt: skip
+        kind,
+        f"one.{kind}",
+        bytes(range(256)),
+        Target("llvm -mcpu=x86-64-v3").to_json(),
+        (Symbol("f", "int f(int)"),),
+        (Symbol("g"),),
+        "some",
+        "loader",
+        {"weft": "1", "flags": ["-O2", {"x": None}]},
+    )
     ArtifactSet([artifact]).save(tmp_path / "a.weft")
     save_module(carrying(artifact), tmp_path / "m.weft")
     found = [
@@ -163,8 +181,9 @@ def test_a_folder_of_files_is_written(tmp_path: Path) -> None:
     """C4: an export to a folder is the contents as they are."""
     ArtifactSet([C, HEADER]).export(tmp_path / "out")
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {
-        "twice.c": C.data, "twice.h": HEADER.data,
-    }  # fmt: skip
+        "twice.c": C.data,
+        "twice.h": HEADER.data,
+    }
 
 
 @pytest.mark.parametrize(
@@ -179,7 +198,7 @@ def test_a_folder_of_files_is_written(tmp_path: Path) -> None:
         (lambda folder: ArtifactSet([NEEDY]).export(folder / "a.so"), "nothing provides twice"),
         (lambda folder: loading.load_library(folder / "none.so", []), "cannot load"),
     ],
-)  # fmt: skip
+)
 def test_there_are_no_other_edges(edge: Any, message: str, tmp_path: Path) -> None:
     """C4: any other step of the chart is an error that says what to do."""
     with pytest.raises(ArtifactError, match=message):
@@ -228,9 +247,12 @@ def test_what_is_only_in_memory_is_flagged_and_refuses_to_be_saved(tmp_path: Pat
     assert weft.structural_equal(again, holder)
     assert again.script() == text
     saves = (
-        live.to_data, ArtifactSet([live]).to_bytes, lambda: module_bytes(holder),
-        lambda: ArtifactSet([live]).save(tmp_path / "x.weft"), lambda: ArtifactSet([live]).export(tmp_path / "x.so"),
-    )  # fmt: skip
+        live.to_data,
+        ArtifactSet([live]).to_bytes,
+        lambda: module_bytes(holder),
+        lambda: ArtifactSet([live]).save(tmp_path / "x.weft"),
+        lambda: ArtifactSet([live]).export(tmp_path / "x.so"),
+    )
     for save in saves:
         with pytest.raises(NotSerializable, match="kernel"):
             save()
@@ -250,7 +272,12 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     **{
         name: {"target": "a: llvm; b: c"}
         for name in (
-            "assign", "outline-labelled", "place-copies", "run-lowering-hooks", "specialise-by-label", "verify-targets",
+            "assign",
+            "outline-labelled",
+            "place-copies",
+            "run-lowering-hooks",
+            "specialise-by-label",
+            "verify-targets",
         )
     },
     "fuse-ops-by-pattern": {"patterns": ()},
@@ -292,8 +319,16 @@ def test_an_artifact_has_the_fields_of_the_schema() -> None:
     header = C.header()
     assert (header["codegen"], header["loader"], header["name"]) == ("c", "cc", "twice.c")
     assert set(header) == {
-        "kind", "name", "target", "provides", "needs", "codegen", "loader", "provenance", "serialisable",
-    }  # fmt: skip
+        "kind",
+        "name",
+        "target",
+        "provides",
+        "needs",
+        "codegen",
+        "loader",
+        "provenance",
+        "serialisable",
+    }
     both = ArtifactSet([C]).union([HEADER, C])
     assert both.names == ("twice.c", "twice.h")
     assert both == ArtifactSet([HEADER, C])

@@ -104,8 +104,16 @@ def _squeeze(program: Program, name: str) -> tuple[str, Array]:
 
 
 STEPS: list[Callable[[Program, str], tuple[str, Array]]] = [
-    _slice, _slice, _binary, _binary, _binary, _reshape, _concat, _split, _squeeze,
-]  # fmt: skip
+    _slice,
+    _slice,
+    _binary,
+    _binary,
+    _binary,
+    _reshape,
+    _concat,
+    _split,
+    _squeeze,
+]
 
 
 def made(seed: int) -> Program:
@@ -133,7 +141,7 @@ def made(seed: int) -> Program:
 
 
 def outcome(program: Program, compiled: bool) -> str:
-    """"right", "wrong", or why the program is refused."""
+    """ "right", "wrong", or why the program is refused."""
     try:
         module = weft.parse(program.text())
         run = weft.compile(module)["main"] if compiled else weft.interpret(module)["main"]

@@ -163,8 +163,25 @@ def _repeat(r: random.Random, program: Program) -> tuple[str, Any]:
     return f"R.repeat({a}, repeats=2, axis={axis})", lambda v, s: np.repeat(v[a], 2, axis)
 
 
-STEPS = [_binary, _binary, _binary, _matmul, _reshape, _reshape, _broadcast, _concat, _concat, _stack, _sum, _permute,
-         _squeeze, _expand, _slice, _tile, _repeat]  # fmt: skip
+STEPS = [
+    _binary,
+    _binary,
+    _binary,
+    _matmul,
+    _reshape,
+    _reshape,
+    _broadcast,
+    _concat,
+    _concat,
+    _stack,
+    _sum,
+    _permute,
+    _squeeze,
+    _expand,
+    _slice,
+    _tile,
+    _repeat,
+]
 
 
 def grown(seed: int) -> Program:

@@ -66,8 +66,11 @@ class Refused:
 
 REFUTED = {
     "a result that the body does not give": Refused(
-        main('x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 8), "float32")', "y = R.reshape(x, (2, -1))",
-             "return y"),
+        main(
+            'x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 8), "float32")',
+            "y = R.reshape(x, (2, -1))",
+            "return y",
+        ),
         "return y",
         "W210",
         ("n=1: declared (1, 8), computed (2, 2)", "declared (n, 8), computed (2, 2 * n)", "no sizes make"),
@@ -91,13 +94,17 @@ REFUTED = {
         ("argument of half", "2 * k is not 7", "k=1: 2 and 7"),
     ),
     "sizes that never agree": Refused(
-        main('x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("n + 1", 4), "float32"))', "n = T.int64()",
-             "z = R.add(x, y)", "return z"),
+        main(
+            'x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("n + 1", 4), "float32"))',
+            "n = T.int64()",
+            "z = R.add(x, y)",
+            "return z",
+        ),
         "z = R.add",
         "W201",
         ("n",),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REFUTED.values(), ids=REFUTED)
@@ -128,108 +135,219 @@ class Checked:
 CHECKED = {
     "add": Checked(
         main('x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("m", 4), "float32"))', "z = R.add(x, y)", "return z"),
-        (zeros(3, 4), zeros(3, 4)), (zeros(2, 4), zeros(3, 4)), "z = R.add", ("n", "2", "3"),
+        (zeros(3, 4), zeros(3, 4)),
+        (zeros(2, 4), zeros(3, 4)),
+        "z = R.add",
+        ("n", "2", "3"),
     ),
     "add of one row": Checked(
         main('x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("m", 4), "float32"))', "z = R.add(x, y)", "return z"),
-        (zeros(1, 4), zeros(1, 4)), (zeros(1, 4), zeros(3, 4)), "z = R.add", ("n", "1", "3"),
+        (zeros(1, 4), zeros(1, 4)),
+        (zeros(1, 4), zeros(3, 4)),
+        "z = R.add",
+        ("n", "1", "3"),
     ),
     "matmul": Checked(
         main('x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("m", 5), "float32"))', "z = R.matmul(x, y)", "return z"),
-        (zeros(2, 4), zeros(4, 5)), (zeros(2, 4), zeros(7, 5)), "z = R.matmul", ("4", "7"),
+        (zeros(2, 4), zeros(4, 5)),
+        (zeros(2, 4), zeros(7, 5)),
+        "z = R.matmul",
+        ("4", "7"),
     ),
     "broadcast": Checked(
-        main('x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("m",), "float32"))', "m = T.int64()",
-             "z = R.broadcast_to(x, (m, 4))", "return z"),
-        (zeros(7, 4), zeros(7)), (zeros(2, 4), zeros(7)), "z = R.broadcast_to", ("n", "m", "2", "7"),
+        main(
+            'x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("m",), "float32"))',
+            "m = T.int64()",
+            "z = R.broadcast_to(x, (m, 4))",
+            "return z",
+        ),
+        (zeros(7, 4), zeros(7)),
+        (zeros(2, 4), zeros(7)),
+        "z = R.broadcast_to",
+        ("n", "m", "2", "7"),
     ),
     "squeeze": Checked(
         main('x: R.Tensor(("n", 1, 4), "float32"))', "z = R.squeeze(x, axis=[0])", "return z"),
-        (zeros(1, 1, 4),), (zeros(3, 1, 4),), "z = R.squeeze", ("1", "3"),
+        (zeros(1, 1, 4),),
+        (zeros(3, 1, 4),),
+        "z = R.squeeze",
+        ("1", "3"),
     ),
     "concat": Checked(
-        main('x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("n", "k"), "float32"))', "z = R.concat((x, y), axis=0)",
-             "return z"),
-        (zeros(2, 4), zeros(2, 4)), (zeros(2, 4), zeros(2, 5)), "z = R.concat", ("4", "5"),
+        main(
+            'x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("n", "k"), "float32"))',
+            "z = R.concat((x, y), axis=0)",
+            "return z",
+        ),
+        (zeros(2, 4), zeros(2, 4)),
+        (zeros(2, 4), zeros(2, 5)),
+        "z = R.concat",
+        ("4", "5"),
     ),
     "reshape": Checked(
-        main('x: R.Tensor(("n", 4), "float32"), s: R.Tensor(("m",), "float32"))', "m = T.int64()",
-             "y = R.reshape(x, (m, 2))", "return y"),
-        (zeros(3, 4), zeros(6)), (zeros(3, 4), zeros(5)), "y = R.reshape", ("n=3", "m=5"),
+        main(
+            'x: R.Tensor(("n", 4), "float32"), s: R.Tensor(("m",), "float32"))',
+            "m = T.int64()",
+            "y = R.reshape(x, (m, 2))",
+            "return y",
+        ),
+        (zeros(3, 4), zeros(6)),
+        (zeros(3, 4), zeros(5)),
+        "y = R.reshape",
+        ("n=3", "m=5"),
     ),
     "a function of the module": Checked(
         HALF + main('x: R.Tensor(("m",), "float32"), h: R.Tensor(("k",), "float32"))', "y = M.half(x, h)", "return y"),
-        (zeros(6), zeros(3)), (zeros(7), zeros(3)), "y = M.half", ("7",),
+        (zeros(6), zeros(3)),
+        (zeros(7), zeros(3)),
+        "y = M.half",
+        ("7",),
     ),
     "match_cast": Checked(
-        main('x: R.Tensor(("n",), "float32"), s: R.Shape(["q"]))', "q = T.int64()",
-             'g = R.match_cast(x, R.Tensor((q * 2,), "float32"))', "return g"),
-        (zeros(6), (3,)), (zeros(7), (3,)), "g = R.match_cast", ("7",),
+        main(
+            'x: R.Tensor(("n",), "float32"), s: R.Shape(["q"]))',
+            "q = T.int64()",
+            'g = R.match_cast(x, R.Tensor((q * 2,), "float32"))',
+            "return g",
+        ),
+        (zeros(6), (3,)),
+        (zeros(7), (3,)),
+        "g = R.match_cast",
+        ("7",),
     ),
     "an annotation": Checked(
-        main('x: R.Tensor(("n", 4), "float32"), w: R.Tensor(("m", 4), "float32"))',
-             'y: R.Tensor(("m", 4), "float32") = R.exp(x)', "z = R.add(y, w)", "return z"),
-        (zeros(3, 4), zeros(3, 4)), (zeros(3, 4), zeros(2, 4)), "y: R.Tensor", ("m=2", "(3, 4)"),
+        main(
+            'x: R.Tensor(("n", 4), "float32"), w: R.Tensor(("m", 4), "float32"))',
+            'y: R.Tensor(("m", 4), "float32") = R.exp(x)',
+            "z = R.add(y, w)",
+            "return z",
+        ),
+        (zeros(3, 4), zeros(3, 4)),
+        (zeros(3, 4), zeros(2, 4)),
+        "y: R.Tensor",
+        ("m=2", "(3, 4)"),
     ),
     "an annotation with a constant": Checked(
         main('x: R.Tensor(("n", 4), "float32"))', 'y: R.Tensor((3, 4), "float32") = R.exp(x)', "return y"),
-        (zeros(3, 4),), (zeros(2, 4),), "y: R.Tensor", ("(3, 4)", "(2, 4)"),
+        (zeros(3, 4),),
+        (zeros(2, 4),),
+        "y: R.Tensor",
+        ("(3, 4)", "(2, 4)"),
     ),
     "a declared result": Checked(
-        main('x: R.Tensor(("n",), "float32"), w: R.Tensor(("m",), "float32")) -> R.Tensor(("m",), "float32")',
-             "y = R.exp(x)", "return y"),
-        (zeros(3), zeros(3)), (zeros(3), zeros(2)), "y = R.exp", ("m=2", "(3,)"),
+        main(
+            'x: R.Tensor(("n",), "float32"), w: R.Tensor(("m",), "float32")) -> R.Tensor(("m",), "float32")',
+            "y = R.exp(x)",
+            "return y",
+        ),
+        (zeros(3), zeros(3)),
+        (zeros(3), zeros(2)),
+        "y = R.exp",
+        ("m=2", "(3,)"),
     ),
     "a declared field of a result": Checked(
-        main('x: R.Tensor(("n",), "float32"), w: R.Tensor(("m",), "float32")) -> '
-             'R.Tuple(R.Tensor(("n",), "float32"), R.Tensor(("m",), "float32"))', "y = R.exp(x)", "return (y, y)"),
-        (zeros(3), zeros(3)), (zeros(3), zeros(2)), "return (y, y)", ("m=2", "(3,)"),
+        main(
+            'x: R.Tensor(("n",), "float32"), w: R.Tensor(("m",), "float32")) -> '
+            'R.Tuple(R.Tensor(("n",), "float32"), R.Tensor(("m",), "float32"))',
+            "y = R.exp(x)",
+            "return (y, y)",
+        ),
+        (zeros(3), zeros(3)),
+        (zeros(3), zeros(2)),
+        "return (y, y)",
+        ("m=2", "(3,)"),
     ),
     "a declared result of a private function": Checked(
-        RESIZED + main('x: R.Tensor(("n",), "float32"), w: R.Tensor(("m",), "float32"))', "y = M.resized(x, w)",
-                       "return y"),
-        (zeros(3), zeros(3)), (zeros(3), zeros(2)), "", ("2", "(3,)"),
+        RESIZED
+        + main('x: R.Tensor(("n",), "float32"), w: R.Tensor(("m",), "float32"))', "y = M.resized(x, w)", "return y"),
+        (zeros(3), zeros(3)),
+        (zeros(3), zeros(2)),
+        "",
+        ("2", "(3,)"),
     ),
     "the output of a kernel": Checked(
-        TWICE + main('x: R.Tensor(("n", 4), "float32"), w: R.Tensor(("m",), "float32"))',
-                     'y = R.call_tir(M.twice, (x,), out_ty=R.Tensor((m, 4), "float32"))', "return y"),
-        (zeros(2, 4), zeros(4)), (zeros(2, 4), zeros(5)), "y = R.call_tir", ("4", "5"),
+        TWICE
+        + main(
+            'x: R.Tensor(("n", 4), "float32"), w: R.Tensor(("m",), "float32"))',
+            'y = R.call_tir(M.twice, (x,), out_ty=R.Tensor((m, 4), "float32"))',
+            "return y",
+        ),
+        (zeros(2, 4), zeros(4)),
+        (zeros(2, 4), zeros(5)),
+        "y = R.call_tir",
+        ("4", "5"),
     ),
     "a slice of one element": Checked(
         main('x: R.Tensor(("n",), "float32"))', "y = x[:1]", "z = x - y", "w = R.squeeze(y)", "return (z, w)"),
-        (zeros(4),), (zeros(0),), "y = x[:1]", ("R.strided_slice", "must have its one element", "n=0"),
+        (zeros(4),),
+        (zeros(0),),
+        "y = x[:1]",
+        ("R.strided_slice", "must have its one element", "n=0"),
     ),
     "the last row": Checked(
-        main('h: R.Tensor((2, "n", 3), "float32")) -> R.Tensor((2, 1, 3), "float32")',
-             "y = R.strided_slice(h, [1], [n - 1], [n])", "return y"),
-        (zeros(2, 4, 3),), (zeros(2, 0, 3),), "y = R.strided_slice", ("axis 1 must have its one element", "n=0"),
+        main(
+            'h: R.Tensor((2, "n", 3), "float32")) -> R.Tensor((2, 1, 3), "float32")',
+            "y = R.strided_slice(h, [1], [n - 1], [n])",
+            "return y",
+        ),
+        (zeros(2, 4, 3),),
+        (zeros(2, 0, 3),),
+        "y = R.strided_slice",
+        ("axis 1 must have its one element", "n=0"),
     ),
     "a boundary that small sizes make negative": Checked(
         main('x: R.Tensor(("n",), "float32"))', "y = x[n - 3:]", "return y"),
-        (zeros(4),), (zeros(2),), "y = x[n - 3:]", ("begin n - 3 of axis 0 must not be negative", "n=2"),
+        (zeros(4),),
+        (zeros(2),),
+        "y = x[n - 3:]",
+        ("begin n - 3 of axis 0 must not be negative", "n=2"),
     ),
     "a declared difference of neighbours": Checked(
         main('x: R.Tensor(("n",), "float32")) -> R.Tensor(("n - 1",), "float32")', "y = x[1:] - x[:-1]", "return y"),
-        (zeros(4),), (zeros(0),), "y = x[1:]", ("(n - 1,)", "(0,)", "n=0"),
+        (zeros(4),),
+        (zeros(0),),
+        "y = x[1:]",
+        ("(n - 1,)", "(0,)", "n=0"),
     ),
     "boundaries that are promised to be inside": Checked(
-        main('x: R.Tensor(("n",), "float32")) -> R.Tensor((3,), "float32")',
-             "y = R.strided_slice(x, [0], [1], [4], assume_inbound=True)", "return y"),
-        (zeros(4),), (zeros(3),), "y = R.strided_slice", ("the slice of axis 0 is out of range",),
+        main(
+            'x: R.Tensor(("n",), "float32")) -> R.Tensor((3,), "float32")',
+            "y = R.strided_slice(x, [0], [1], [4], assume_inbound=True)",
+            "return y",
+        ),
+        (zeros(4),),
+        (zeros(3),),
+        "y = R.strided_slice",
+        ("the slice of axis 0 is out of range",),
     ),
     "a promised slice of no length": Checked(
-        main('x: R.Tensor(("n",), "float32")) -> R.Tensor(("n - 1",), "float32")',
-             "y = R.strided_slice(x, [0], [1], [n], assume_inbound=True)", "return y"),
-        (zeros(4),), (zeros(0),), "y = R.strided_slice", ("n - 1", "-1"),
+        main(
+            'x: R.Tensor(("n",), "float32")) -> R.Tensor(("n - 1",), "float32")',
+            "y = R.strided_slice(x, [0], [1], [n], assume_inbound=True)",
+            "return y",
+        ),
+        (zeros(4),),
+        (zeros(0),),
+        "y = R.strided_slice",
+        ("n - 1", "-1"),
     ),
     "a relation of an operator that a kernel relies on": Checked(
-        TWICE + main('x: R.Tensor(("n", 4), "float32"), w: R.Tensor(("m", 4), "float32"))', "with R.dataflow():",
-                     "    d = R.subtract(w, x)",
-                     '    y = R.call_tir(M.twice, (d,), out_ty=R.Tensor((2 * n, 4), "float32"))', "    z = R.exp(y)",
-                     "    R.output(z)", "return z"),
-        (zeros(3, 4), zeros(3, 4)), (zeros(3, 4), zeros(2, 4)), "d = R.subtract", ("3", "2"),
+        TWICE
+        + main(
+            'x: R.Tensor(("n", 4), "float32"), w: R.Tensor(("m", 4), "float32"))',
+            "with R.dataflow():",
+            "    d = R.subtract(w, x)",
+            '    y = R.call_tir(M.twice, (d,), out_ty=R.Tensor((2 * n, 4), "float32"))',
+            "    z = R.exp(y)",
+            "    R.output(z)",
+            "return z",
+        ),
+        (zeros(3, 4), zeros(3, 4)),
+        (zeros(3, 4), zeros(2, 4)),
+        "d = R.subtract",
+        ("3", "2"),
     ),
-}  # fmt: skip
+}
 
 Run = Callable[..., Any]
 
@@ -262,12 +380,22 @@ def test_what_depends_on_the_sizes_is_checked_where_it_stands(case: Checked) -> 
 @pytest.mark.parametrize(
     ("slice_", "size"),
     [
-        ("x[1:]", "max(n - 1, 0)"), ("x[:-1]", "max(n - 1, 0)"), ("x[1:-1]", "max(n - 2, 0)"),
-        ("x[1:][1:][:-1]", "max(n - 3, 0)"), ("x[:8]", "min(n, 8)"), ("x[-8:]", "min(n, 8)"),
-        ("x[2:8]", "max(min(n - 2, 6), 0)"), ("x[:1]", "1"), ("x[-1:]", "1"), ("x[n - 1:n]", "1"), ("x[n - 3:n]", "3"),
-        ("x[:n % 2]", "n % 2"), ("x[:n - 1]", "max(n - 1, 0)"), ("x[::2]", "(n + 1) // 2"),
+        ("x[1:]", "max(n - 1, 0)"),
+        ("x[:-1]", "max(n - 1, 0)"),
+        ("x[1:-1]", "max(n - 2, 0)"),
+        ("x[1:][1:][:-1]", "max(n - 3, 0)"),
+        ("x[:8]", "min(n, 8)"),
+        ("x[-8:]", "min(n, 8)"),
+        ("x[2:8]", "max(min(n - 2, 6), 0)"),
+        ("x[:1]", "1"),
+        ("x[-1:]", "1"),
+        ("x[n - 1:n]", "1"),
+        ("x[n - 3:n]", "3"),
+        ("x[:n % 2]", "n % 2"),
+        ("x[:n - 1]", "max(n - 1, 0)"),
+        ("x[::2]", "(n + 1) // 2"),
     ],
-)  # fmt: skip
+)
 def test_slices_have_the_sizes_that_one_would_write(slice_: str, size: str) -> None:
     """Clamped as in Python; one element is one element, and `n - 3` is not negative, which is checked."""
     module = weft.parse(HEAD + main('x: R.Tensor(("n",), "float32"))', f"y = {slice_}", "return y"))

@@ -43,9 +43,7 @@ def expected(*arrays: np.ndarray, causal_mask: str | None = None, window_size: i
     formula = get_op("nn.attention").numpy
     assert formula is not None
     with np.errstate(all="ignore"):
-        return formula(
-            *arrays[:3], bias, scale=None, causal_mask=causal_mask, window_size=window_size
-        )
+        return formula(*arrays[:3], bias, scale=None, causal_mask=causal_mask, window_size=window_size)
 
 
 def agree(got: np.ndarray, want: np.ndarray) -> None:
@@ -81,8 +79,11 @@ def cases(draw: st.DrawFn) -> Case:
     wild = draw(st.sampled_from((None, None, None, 0, 1, 2)))
     if wild is not None:
         arrays[wild].flat[numbers.integers(arrays[wild].size)] = draw(st.sampled_from((np.nan, np.inf, -np.inf)))
-    blocks = {"rows": draw(st.sampled_from((6, 12))), "keys": draw(st.sampled_from((8, 32))),
-              "bits": draw(st.sampled_from((128, 256, 512)))}  # fmt: skip
+    blocks = {
+        "rows": draw(st.sampled_from((6, 12))),
+        "keys": draw(st.sampled_from((8, 32))),
+        "bits": draw(st.sampled_from((128, 256, 512))),
+    }
     return legalized(name, *shapes, **options), arrays, options, blocks
 
 
@@ -186,8 +187,9 @@ class Chain:
 """
 
 
-@pytest.mark.parametrize("weights", ["powers[vb, vs, vt] / total[vb, vs]",
-                                     "powers[vb, vs, vt] * (T.float32(1) / total[vb, vs])"])  # fmt: skip
+@pytest.mark.parametrize(
+    "weights", ["powers[vb, vs, vt] / total[vb, vs]", "powers[vb, vs, vt] * (T.float32(1) / total[vb, vs])"]
+)
 @pytest.mark.parametrize(("rows", "keys"), [(20, 27), (20, 7)])
 def test_a_softmax_between_two_products_goes_by_keys_too(weights: str, rows: int, keys: int) -> None:
     """Rows that see -inf alone are nan, as they are without blocks; weights never exceed 1."""
@@ -252,8 +254,10 @@ def test_keys_are_copied_once_for_all_rows() -> None:
     assert "weighted" in stored
     assert not {"keys", "values"} & stored
     long = {
-        node.buffer.name for f in new.functions.values() for node in walk(f)
-        if isinstance(node, AllocBuffer) and any(isinstance(x, PrimVar) for e in node.buffer.shape
-                                                 if not isinstance(e, int) for x in walk(e))
-    }  # fmt: skip
+        node.buffer.name
+        for f in new.functions.values()
+        for node in walk(f)
+        if isinstance(node, AllocBuffer)
+        and any(isinstance(x, PrimVar) for e in node.buffer.shape if not isinstance(e, int) for x in walk(e))
+    }
     assert long == {"keys", "values"}

@@ -73,10 +73,19 @@ def test_products_that_lose_by_it_stay_apart(kept: IRModule) -> None:
     assert CombineParallelMatmul()(kept) is kept
 
 
-@pytest.mark.parametrize(("columns", "rows", "joined"), [
-    ((512, 512, 512), "1", 3), ((512, 1024), "16", 2), ((512, 512), "17", 0), ((512, 512), '"n"', 0),
-    ((512, 500), "4", 0), ((256, 256), "4", 0), ((2048, 2048), "4", 0), ((512, 512, 8, 8), "4", 4),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("columns", "rows", "joined"),
+    [
+        ((512, 512, 512), "1", 3),
+        ((512, 1024), "16", 2),
+        ((512, 512), "17", 0),
+        ((512, 512), '"n"', 0),
+        ((512, 500), "4", 0),
+        ((256, 256), "4", 0),
+        ((2048, 2048), "4", 0),
+        ((512, 512, 8, 8), "4", 4),
+    ],
+)
 def test_wide_products_join_where_there_are_few_rows(columns: tuple[int, ...], rows: str, joined: int) -> None:
     new = CombineParallelMatmul()(products(columns, 512, rows))
     assert operators(new).count("strided_slice") == joined
@@ -243,9 +252,12 @@ def test_groups_that_are_none_are_refused(groups: list[list[int]]) -> None:
 
 @settings(max_examples=6)
 @given(
-    st.lists(st.integers(2, 31), min_size=2, max_size=4), st.integers(1, 130), st.integers(2, 70), st.booleans(),
+    st.lists(st.integers(2, 31), min_size=2, max_size=4),
+    st.integers(1, 130),
+    st.integers(2, 70),
     st.booleans(),
-)  # fmt: skip
+    st.booleans(),
+)
 def test_results_are_those_of_the_products(
     columns: list[int], sums: int, rows: int, symbolic: bool, all_of_them: bool
 ) -> None:

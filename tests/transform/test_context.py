@@ -145,9 +145,15 @@ def test_instruments_see_every_pass_and_pipelines_around_their_parts() -> None:
     with PassContext(instruments=[recorder]):
         Pipeline([step, nothing], name="both")(IRModule())
     assert recorder.log == [
-        "enter", "before both", "before step", "after step changed", "before nothing", "after nothing same",
-        "after both changed", "exit",
-    ]  # fmt: skip
+        "enter",
+        "before both",
+        "before step",
+        "after step changed",
+        "before nothing",
+        "after nothing same",
+        "after both changed",
+        "exit",
+    ]
 
 
 def test_an_instrument_can_leave_a_pass_out() -> None:

@@ -67,10 +67,12 @@ def sums_in(dtype: str) -> str:
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.sampled_from(FLOATS + INTEGERS), st.booleans(),
-    st.tuples(st.integers(2, 14), st.integers(1, 9), st.integers(4, 21)), st.booleans(),
+    st.sampled_from(FLOATS + INTEGERS),
+    st.booleans(),
+    st.tuples(st.integers(2, 14), st.integers(1, 9), st.integers(4, 21)),
+    st.booleans(),
     st.sampled_from(({}, {"pack_from": 1}, {"pack_from": 1, "kc": 1, "mc": 4}, {"stream_k": 2})),
-)  # fmt: skip
+)
 def test_products_of_any_type_and_size_have_the_same_bits_in_tiles(
     dtype: str, wide: bool, sizes: tuple[int, int, int], is_symbolic: bool, knobs: dict[str, int]
 ) -> None:
@@ -100,9 +102,10 @@ def test_sums_of_another_type_that_end_in_a_tile_have_no_memory(dtype: str) -> N
 @pytest.mark.parametrize("terms", [0, 1, 37])
 def test_sums_of_a_block_are_complete_whatever_their_length(rows: int, terms: int) -> None:
     for module in (
-        product("matmul", "float16", (rows, N), (N, 34)), product("matmul", "float16", (N, 37), (37, 34)),
+        product("matmul", "float16", (rows, N), (N, 34)),
+        product("matmul", "float16", (N, 37), (37, 34)),
         product("matmul", "float16", (2, rows, N), (2, N, 34)),
-    ):  # fmt: skip
+    ):
         x0, x1 = (getattr(x.ty, "shape", ()) for x in module["main"].params)  # type: ignore[union-attr]
         is_long = x1[-2] == 37
         arrays = [
@@ -143,11 +146,14 @@ def test_sums_that_are_a_result_too_are_stored(dtype: str) -> None:
 @pytest.mark.parametrize(
     ("op", "shapes", "options"),
     [
-        ("matmul", ((3, 5, 6), (3, 6, 32)), {}), ("matmul", ((2, 3, 5, 6), (6, 32)), {}),
-        ("linear", ((9, 16), (32, 16)), {}), ("nn.conv2d", ((2, 3, 9, 9), (6, 3, 3, 3)), {"padding": 1}),
-        ("nn.conv2d", ((1, 8, 6, 6), (8, 4, 3, 3)), {"groups": 2}), ("nn.conv1d", ((2, 3, 20), (4, 3, 3)), {}),
+        ("matmul", ((3, 5, 6), (3, 6, 32)), {}),
+        ("matmul", ((2, 3, 5, 6), (6, 32)), {}),
+        ("linear", ((9, 16), (32, 16)), {}),
+        ("nn.conv2d", ((2, 3, 9, 9), (6, 3, 3, 3)), {"padding": 1}),
+        ("nn.conv2d", ((1, 8, 6, 6), (8, 4, 3, 3)), {"groups": 2}),
+        ("nn.conv1d", ((2, 3, 20), (4, 3, 3)), {}),
     ],
-)  # fmt: skip
+)
 def test_other_forms_of_products_are_tiled_in_narrow_types_too(
     dtype: str, op: str, shapes: tuple[tuple[int, ...], ...], options: dict[str, object]
 ) -> None:
@@ -162,9 +168,11 @@ def test_other_forms_of_products_are_tiled_in_narrow_types_too(
 def test_a_nest_that_a_user_rounds_is_one_nest() -> None:
     @T.prim_func
     def main(
-        x: T.Buffer((12, 8), "bfloat16"), w: T.Buffer((8, 32), "bfloat16"), b: T.Buffer((32,), "float32"),
+        x: T.Buffer((12, 8), "bfloat16"),
+        w: T.Buffer((8, 32), "bfloat16"),
+        b: T.Buffer((32,), "float32"),
         y: T.Buffer((12, 32), "bfloat16"),
-    ) -> None:  # fmt: skip
+    ) -> None:
         s = T.alloc_buffer((12, 32), "float32")
         for i, j, k in T.grid(12, 32, 8):
             with T.block("s"):
@@ -236,10 +244,16 @@ def integers(kinds: tuple[str, str], sizes: tuple[object, int, int], *, across: 
     rows, terms, columns = sizes
     text = SUM
     for name, value in (
-        ("ROWS", repr(rows)), ("'n'", '"n"'), ('T.grid("n"', "T.grid(n"), ("PLACE", "vj, vk" if across else "vk, vj"),
-        ("SHAPE", "(COLUMNS, TERMS)" if across else "(TERMS, COLUMNS)"), ("TERMS", str(terms)),
-        ("COLUMNS", str(columns)), ("KX", kinds[0]), ("KW", kinds[1]),
-    ):  # fmt: skip
+        ("ROWS", repr(rows)),
+        ("'n'", '"n"'),
+        ('T.grid("n"', "T.grid(n"),
+        ("PLACE", "vj, vk" if across else "vk, vj"),
+        ("SHAPE", "(COLUMNS, TERMS)" if across else "(TERMS, COLUMNS)"),
+        ("TERMS", str(terms)),
+        ("COLUMNS", str(columns)),
+        ("KX", kinds[0]),
+        ("KW", kinds[1]),
+    ):
         text = text.replace(name, value)
     module = weft.parse(text)
     assert isinstance(module, IRModule)
@@ -247,16 +261,23 @@ def integers(kinds: tuple[str, str], sizes: tuple[object, int, int], *, across: 
 
 
 KINDS = (
-    ("int8", "int8"), ("uint8", "uint8"), ("int16", "int16"), ("uint8", "int8"), ("int8", "uint8"), ("int16", "uint8"),
-)  # fmt: skip
+    ("int8", "int8"),
+    ("uint8", "uint8"),
+    ("int16", "int16"),
+    ("uint8", "int8"),
+    ("int8", "uint8"),
+    ("int16", "uint8"),
+)
 
 
 @settings(max_examples=15, deadline=None)
 @given(
     st.sampled_from((*KINDS, ("bfloat16", "bfloat16"))),
-    st.tuples(st.integers(12, 15), st.integers(2, 11), st.integers(32, 45)), st.booleans(), st.booleans(),
+    st.tuples(st.integers(12, 15), st.integers(2, 11), st.integers(32, 45)),
+    st.booleans(),
+    st.booleans(),
     st.sampled_from(({}, {"kc": 6}, {"kc": 8, "mc": 6})),
-)  # fmt: skip
+)
 def test_dot_products_of_groups_of_terms_have_the_same_bits(
     kinds: tuple[str, str], sizes: tuple[int, int, int], across: bool, is_symbolic: bool, knobs: dict[str, int]
 ) -> None:
@@ -274,10 +295,12 @@ def test_dot_products_of_groups_of_terms_have_the_same_bits(
 @pytest.mark.parametrize(
     ("kinds", "name"),
     [
-        (KINDS[0], "vpdpbusd"), (KINDS[1], "vpdpwssd"), (KINDS[3], "vpdpbusd"),
+        (KINDS[0], "vpdpbusd"),
+        (KINDS[1], "vpdpwssd"),
+        (KINDS[3], "vpdpbusd"),
         (("bfloat16", "bfloat16"), "vdpbf16ps"),
     ],
-)  # fmt: skip
+)
 def test_the_instruction_follows_from_the_types_and_is_told(kinds: tuple[str, str], name: str) -> None:
     sizes = (64, 64, 64)
     module = integers(kinds, sizes) if "int" in kinds[0] else product("matmul", kinds, sizes[:2], sizes[1:])
@@ -307,10 +330,11 @@ def test_compiled_dot_products_have_the_bits_of_exact_sums(kinds: tuple[str, str
 @pytest.mark.parametrize(
     ("shapes", "options", "knobs"),
     [
-        (((1, 3, 9, 9), (7, 3, 3, 3)), {"padding": 1}, {}), (((1, 4, 9, 8), (6, 4, 3, 3)), {"dilation": 2}, {"kc": 9}),
+        (((1, 3, 9, 9), (7, 3, 3, 3)), {"padding": 1}, {}),
+        (((1, 4, 9, 8), (6, 4, 3, 3)), {"dilation": 2}, {"kc": 9}),
         (((2, 3, 8, 8), (5, 3, 2, 2)), {"strides": 2}, {}),
     ],
-)  # fmt: skip
+)
 def test_windows_go_through_groups_of_terms(
     dtype: str, shapes: tuple[tuple[int, ...], ...], options: dict[str, object], knobs: dict[str, int]
 ) -> None:

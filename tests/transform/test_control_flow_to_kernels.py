@@ -63,8 +63,9 @@ def test_a_loop_is_one_kernel_and_its_body_is_gone() -> None:
     for count in (0, 1, 2, 7):
         for found, wanted in zip(
             weft.interpret(after)["main"](x, np.array(count), np.array(1)),
-            weft.interpret(module)["main"](x, np.array(count), np.array(1)), strict=True,
-        ):  # fmt: skip
+            weft.interpret(module)["main"](x, np.array(count), np.array(1)),
+            strict=True,
+        ):
             np.testing.assert_array_equal(found, wanted)
 
 

@@ -35,9 +35,10 @@ KERNELS = {
     "argreduce": ("x: R.Tensor((9, 300), 'float32')", "R.argmax(x, axis=1)"),
     "split_reduction": ("x: R.Tensor((300000,), 'float32')", "R.sum(x)"),
     "attention": (
-        "x: R.Tensor((1, 300, 2, 8), 'float32'), k: R.Tensor((1, 700, 2, 8), 'float32')", "R.nn.attention(x, k, k)",
+        "x: R.Tensor((1, 300, 2, 8), 'float32'), k: R.Tensor((1, 700, 2, 8), 'float32')",
+        "R.nn.attention(x, k, k)",
     ),
-}  # fmt: skip
+}
 
 
 def fused(kind: str) -> IRModule:
@@ -91,13 +92,21 @@ def test_what_was_decided_is_in_the_text_and_gives_the_same_loops_again(kind: st
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
-        ("gemm", {"mc": 30, "kc": 100}), ("gemm", {"mr": 4, "nr_vectors": 1}), ("gemm", {"form": "direct"}),
-        ("gemm", {"mc": 30, "nc": 160}), ("gemm", {"chunks": 2}), ("elementwise", {"lanes": 4}),
+        ("gemm", {"mc": 30, "kc": 100}),
+        ("gemm", {"mr": 4, "nr_vectors": 1}),
+        ("gemm", {"form": "direct"}),
+        ("gemm", {"mc": 30, "nc": 160}),
+        ("gemm", {"chunks": 2}),
+        ("elementwise", {"lanes": 4}),
         ("elementwise", {"vectors": 1}),
-        ("reduction", {"vectors": 2}), ("transpose", {"lanes": 4}), ("argreduce", {"vectors": 1}),
-        ("split_reduction", {"chunks": 4}), ("attention", {"row_block": 20}), ("attention", {"key_block": 64}),
+        ("reduction", {"vectors": 2}),
+        ("transpose", {"lanes": 4}),
+        ("argreduce", {"vectors": 1}),
+        ("split_reduction", {"chunks": 4}),
+        ("attention", {"row_block": 20}),
+        ("attention", {"key_block": 64}),
     ],
-)  # fmt: skip
+)
 def test_a_decision_that_was_edited_changes_the_loops_and_not_the_results(kind: str, values: dict[str, Any]) -> None:
     module = fused(kind)
     plain = scheduled(module)
@@ -121,15 +130,22 @@ def test_a_decision_that_was_edited_changes_the_loops_and_not_the_results(kind: 
     [
         ("gemm", {"mr": 9, "nr_vectors": 4}, "needs 38 registers, the machine has 16"),
         ("gemm", {"mc": 31}, "no multiple of the 6 rows of a tile"),
-        ("gemm", {"nc": 160}, "changes nothing"), ("gemm", {"chunks": 99}, "there are"),
-        ("gemm", {"kc": 9999}, "it is 1 to 300"), ("gemm", {"form": "folded"}, "has no form 'folded'"),
-        ("gemm", {"form": "packed or direct"}, "all sizes are known"), ("gemm", {"mcc": 4}, "has no 'mcc'"),
-        ("gemm", {"lanes": 4}, "lanes=4 follows from the other"), ("gemm", {"mr": "many"}, "mr='many' cannot be"),
-        ("elementwise", {"lanes": 3}, "a power of two"), ("transpose", {"lanes": 128}, "it is 2 to"),
-        ("reduction", {"vectors": 3}, "a power of two"), ("reduction", {"form": "columns"}, "follows from the other"),
-        ("split_reduction", {"chunks": 1}, "it is 2 to 1024"), ("attention", {"row_block": 0}, "it is 1 to 65536"),
+        ("gemm", {"nc": 160}, "changes nothing"),
+        ("gemm", {"chunks": 99}, "there are"),
+        ("gemm", {"kc": 9999}, "it is 1 to 300"),
+        ("gemm", {"form": "folded"}, "has no form 'folded'"),
+        ("gemm", {"form": "packed or direct"}, "all sizes are known"),
+        ("gemm", {"mcc": 4}, "has no 'mcc'"),
+        ("gemm", {"lanes": 4}, "lanes=4 follows from the other"),
+        ("gemm", {"mr": "many"}, "mr='many' cannot be"),
+        ("elementwise", {"lanes": 3}, "a power of two"),
+        ("transpose", {"lanes": 128}, "it is 2 to"),
+        ("reduction", {"vectors": 3}, "a power of two"),
+        ("reduction", {"form": "columns"}, "follows from the other"),
+        ("split_reduction", {"chunks": 1}, "it is 2 to 1024"),
+        ("attention", {"row_block": 0}, "it is 1 to 65536"),
     ],
-)  # fmt: skip
+)
 def test_a_decision_that_cannot_be_followed_is_refused_with_the_reason(
     kind: str, values: dict[str, Any], why: str
 ) -> None:

@@ -28,9 +28,16 @@ class Module:
 def test_an_executable_says_what_was_decided_also_from_a_file(tmp_path: Path) -> None:
     exe = weft.compile(weft.parse(TEXT), target="llvm -mcpu=x86-64-v3")
     text = exe.explain()
-    for part in ("fusion (matmul + relu", "gemm: form=packed mr=6 nr_vectors=2", "can be pinned: chunks, form, kc",
-                 "parallel: loops=", "iterations are proved independent", "elementwise: axis=", "too little work"):
-        assert part in text  # fmt: skip
+    for part in (
+        "fusion (matmul + relu",
+        "gemm: form=packed mr=6 nr_vectors=2",
+        "can be pinned: chunks, form, kc",
+        "parallel: loops=",
+        "iterations are proved independent",
+        "elementwise: axis=",
+        "too little work",
+    ):
+        assert part in text
     assert exe.explain("exp").splitlines()[0] == "exp"
     assert "gemm" not in exe.explain("exp")
     assert exe.explain("nothing") == "nothing was decided"
@@ -59,7 +66,8 @@ def test_checks_that_are_left_for_the_call_are_told() -> None:
 
 
 def test_relations_of_sizes_that_only_a_declared_type_states_are_told() -> None:
-    exe = weft.compile(weft.parse("""
+    exe = weft.compile(
+        weft.parse("""
 from weft.script import ir as I, relax as R
 
 @I.ir_module
@@ -70,7 +78,8 @@ class M:
             d = R.exp(x)
             R.output(d)
         return d
-"""))
+""")
+    )
     (record,) = (item for item in exe._program.decisions if item["function"] == "main" and item["kind"] == "checks")
     assert record["relation"] == "m == n (the result of main)"
     assert "W213" in exe.explain()

@@ -214,7 +214,10 @@ def g(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
 
 
 def test_only_the_named_functions_are_inlined() -> None:
-    check(InlinePrivateFunctions(("f",)), TWO, """
+    check(
+        InlinePrivateFunctions(("f",)),
+        TWO,
+        """
     @R.function
     def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
         a = R.exp(x)
@@ -225,6 +228,8 @@ def test_only_the_named_functions_are_inlined() -> None:
     def g(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
         y = R.tanh(x)
         return y
-    """, idempotent=False)  # fmt: skip
+    """,
+        idempotent=False,
+    )
     with pytest.raises(PassError):
         InlinePrivateFunctions(("h",))(module(TWO))

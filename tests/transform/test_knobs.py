@@ -52,9 +52,10 @@ def test_a_knob_out_of_its_range_is_refused(item: dataclasses.Field[int]) -> Non
 
 def test_a_knob_that_is_none_is_refused_with_the_nearest() -> None:
     for attempt in (
-        lambda: as_knobs({"mcc": 3}), lambda: PassContext(config={"knobs": {"mcc": 3}}),
+        lambda: as_knobs({"mcc": 3}),
+        lambda: PassContext(config={"knobs": {"mcc": 3}}),
         lambda: parse_pipeline("tile-contractions{knobs={mcc: 3}}"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(PassError) as caught:
             attempt()
         assert caught.value.code == "W526"

@@ -44,8 +44,13 @@ def parsed(text: str) -> IRModule:
 
 
 def constants(module: IRModule) -> list[np.ndarray]:
-    return [node.data for f in module.functions.values() if isinstance(f, Function)
-            for node in walk(f) if isinstance(node, Constant)]  # fmt: skip
+    return [
+        node.data
+        for f in module.functions.values()
+        if isinstance(f, Function)
+        for node in walk(f)
+        if isinstance(node, Constant)
+    ]
 
 
 def kernel(module: IRModule) -> PrimFunc:

@@ -80,11 +80,11 @@ def test_a_pipeline_holds_passes_only() -> None:
         ("legalize-ops", LegalizeOps()),
         ("LegalizeOps", LegalizeOps()),
         ("dce", DeadCodeElimination()),
-        ("dead-code-elimination{entry_functions=[a, \"b c\"]}", DeadCodeElimination(("a", "b c"))),
+        ('dead-code-elimination{entry_functions=[a, "b c"]}', DeadCodeElimination(("a", "b c"))),
         ("bind-symbolic-vars{binding_map={n: 7}}", BindSymbolicVars({"n": 7})),
         ("bind-symbolic-vars{binding_map={n: 7}, func_name=main}", BindSymbolicVars({"n": 7}, "main")),
     ],
-)  # fmt: skip
+)
 def test_pipeline_text_names_passes_and_options(text: str, expected: Any) -> None:
     assert parse_pipeline(text).passes == (expected,)
 
@@ -129,8 +129,18 @@ def test_the_text_of_the_default_pipeline_reads_back() -> None:
 def test_the_phases_are_in_order_and_each_is_a_pipeline() -> None:
     names = phases()
     assert names == [
-        "import", "partition", "assign", "legalize", "optimize", "fuse", "schedule", "lower", "plan", "codegen", "link",
-    ]  # fmt: skip
+        "import",
+        "partition",
+        "assign",
+        "legalize",
+        "optimize",
+        "fuse",
+        "schedule",
+        "lower",
+        "plan",
+        "codegen",
+        "link",
+    ]
     assert all(isinstance(phase(name), Pipeline) for name in names)
 
 
@@ -143,10 +153,19 @@ def test_an_unknown_phase_is_refused_with_the_nearest_name() -> None:
 
 def test_every_pass_of_the_field_has_its_name() -> None:
     wanted = {
-        "normalize", "legalize-ops", "fold-constant", "canonicalize-bindings", "dead-code-elimination",
-        "eliminate-common-subexpr", "bind-params", "bind-symbolic-vars", "inline-private-functions", "lambda-lift",
-        "to-non-dataflow", "lower-to-memory",
-    }  # fmt: skip
+        "normalize",
+        "legalize-ops",
+        "fold-constant",
+        "canonicalize-bindings",
+        "dead-code-elimination",
+        "eliminate-common-subexpr",
+        "bind-params",
+        "bind-symbolic-vars",
+        "inline-private-functions",
+        "lambda-lift",
+        "to-non-dataflow",
+        "lower-to-memory",
+    }
     assert wanted <= set(pass_names())
 
 

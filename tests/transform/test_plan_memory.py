@@ -52,9 +52,13 @@ KERNELS = """
                     vi = T.axis.spatial(n * 4, i)
                     y[vi] = x[vi // 4, vi % 4]
 """
-MARKED = KERNELS.replace('def half(x: T.Buffer(("n", 4), "float32"), y: T.Buffer(("n", 4), "float32")):', (
-    'def half(x: T.Buffer(("n", 4), "float32"), y: T.Buffer(("n", 4), "float32")):\n'
-    '            T.func_attr({"shares_memory": [[0, 1]]})'))  # fmt: skip
+MARKED = KERNELS.replace(
+    'def half(x: T.Buffer(("n", 4), "float32"), y: T.Buffer(("n", 4), "float32")):',
+    (
+        'def half(x: T.Buffer(("n", 4), "float32"), y: T.Buffer(("n", 4), "float32")):\n'
+        '            T.func_attr({"shares_memory": [[0, 1]]})'
+    ),
+)
 
 
 def test_tensors_that_are_not_needed_together_share_one_block() -> None:
@@ -246,7 +250,9 @@ def test_a_view_has_the_shape_of_its_allocation_where_the_type_says_less() -> No
         """,
     ],
     ids=[
-        "a parameter is not ours to change", "a kernel that reads elsewhere", "an input that is used again",
+        "a parameter is not ours to change",
+        "a kernel that reads elsewhere",
+        "an input that is used again",
         "memory that held something else before",
     ],
 )
@@ -632,18 +638,25 @@ def programs(draw: st.DrawFn) -> str:
     for i in range(draw(st.integers(3, 12))):
         step, a, b = draw(st.sampled_from(STEPS)), draw(st.sampled_from(values)), draw(st.sampled_from(values))
         text = {
-            "exp": f"R.tanh({a})", "negative": f"R.negative({a})", "cumsum": f"R.cumsum({a}, axis=0)",
-            "flip": f"R.flip({a}, axis=1)", "softmax": f"R.nn.softmax({a})", "add": f"R.add({a}, {b})",
+            "exp": f"R.tanh({a})",
+            "negative": f"R.negative({a})",
+            "cumsum": f"R.cumsum({a}, axis=0)",
+            "flip": f"R.flip({a}, axis=1)",
+            "softmax": f"R.nn.softmax({a})",
+            "add": f"R.add({a}, {b})",
             "multiply": f"R.multiply({a}, {b})",
             "turn": f"R.permute_dims(R.cumsum(R.permute_dims({a}, [1, 0]), axis=1), [1, 0])",
             "fold": f"R.reshape(R.flip(R.reshape({a}, (n * 2, 2)), axis=0), (n, 4))",
             "sum": f"R.subtract({a}, R.mean({b}, axis=[1], keepdims=True))",
-        }.get(step)  # fmt: skip
+        }.get(step)
         if text is None:
             lines += [
-                "if c:", f"    t{i} = R.cumsum({a}, axis=1)", f"    v{i} = R.flip(t{i}, axis=0)",
-                "else:", f"    v{i} = R.add({a}, {b})",
-            ]  # fmt: skip
+                "if c:",
+                f"    t{i} = R.cumsum({a}, axis=1)",
+                f"    v{i} = R.flip(t{i}, axis=0)",
+                "else:",
+                f"    v{i} = R.add({a}, {b})",
+            ]
         else:
             lines.append(f"v{i} = {text}")
         values.append(f"v{i}")

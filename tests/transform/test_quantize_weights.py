@@ -36,9 +36,18 @@ def decibels(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "least"), [("int8", 40), ("int8-channel", 36), ("int8-a8", 36), ("int4", 16), ("int4-affine", 16),
-                          ("int4-a8", 16), ("int4-g128-affine-a8-s32", 15), ("int2-g8-affine", 5)],
-)  # fmt: skip
+    ("scheme", "least"),
+    [
+        ("int8", 40),
+        ("int8-channel", 36),
+        ("int8-a8", 36),
+        ("int4", 16),
+        ("int4-affine", 16),
+        ("int4-a8", 16),
+        ("int4-g128-affine-a8-s32", 15),
+        ("int2-g8-affine", 5),
+    ],
+)
 def test_the_error_is_that_of_the_bits(scheme: str, least: float) -> None:
     module = model()
     x = np.random.default_rng(1).normal(size=(3, 256)).astype("float32")

@@ -78,18 +78,30 @@ def test_packed_blocks_of_any_size_keep_the_order_of_the_sums(
 
 @settings(max_examples=8, deadline=None)
 @given(
-    st.integers(13, 31), st.integers(1, 9), st.integers(1, 70), st.booleans(), st.booleans(),
+    st.integers(13, 31),
+    st.integers(1, 9),
+    st.integers(1, 70),
+    st.booleans(),
+    st.booleans(),
     st.sampled_from([128, 256]),
-)  # fmt: skip
+)
 def test_panels_that_are_kept_for_all_blocks_of_rows_keep_the_order_of_the_sums(
     rows: int, inner: int, columns: int, symbolic: bool, apart: bool, bits: int
 ) -> None:
     """In blocks of columns too, whether or not the last panel has a text of its own."""
     module = legalized("matmul", (N if symbolic else rows, inner), (inner, columns))
     check(
-        module, random(rows, inner), random(inner, columns), pack_from=1, block_sums=4, block_rows=12,
-        block_columns=40, apart_from=1 if apart else 1 << 27, vector_bits=bits, parts=2,
-    )  # fmt: skip
+        module,
+        random(rows, inner),
+        random(inner, columns),
+        pack_from=1,
+        block_sums=4,
+        block_rows=12,
+        block_columns=40,
+        apart_from=1 if apart else 1 << 27,
+        vector_bits=bits,
+        parts=2,
+    )
 
 
 @settings(max_examples=6, deadline=None)
@@ -433,9 +445,11 @@ def test_what_is_asked_for_early_changes_no_result() -> None:
 def test_sums_that_go_on_from_what_is_there_are_not_taken_from_the_result_of_the_next_nest() -> None:
     @T.prim_func
     def kernel(
-        a: T.Buffer((8, 5), "float32"), b: T.Buffer((5, 16), "float32"), s: T.Buffer((8, 16), "float32"),
+        a: T.Buffer((8, 5), "float32"),
+        b: T.Buffer((5, 16), "float32"),
+        s: T.Buffer((8, 16), "float32"),
         y: T.Buffer((8, 16), "float32"),
-    ) -> None:  # fmt: skip
+    ) -> None:
         c = T.alloc_buffer((8, 16), "float32")
         for i, j in T.grid(8, 16):
             with T.block("start"):

@@ -87,9 +87,11 @@ def test_long_rows_are_summed_a_few_at_a_time(shape: tuple[int, int], symbolic: 
 
 @settings(max_examples=8, deadline=None)
 @given(
-    st.sampled_from([(128,), (300,), (2, 130), (129, 20), (5, 3, 140)]), st.booleans(), st.booleans(),
+    st.sampled_from([(128,), (300,), (2, 130), (129, 20), (5, 3, 140)]),
+    st.booleans(),
+    st.booleans(),
     st.sampled_from(["sum", "max"]),
-)  # fmt: skip
+)
 def test_large_reductions_to_few_results_in_parts(
     shape: tuple[int, ...], symbolic: bool, whole: bool, name: str
 ) -> None:
@@ -118,10 +120,14 @@ def with_extremes(values: np.ndarray) -> list[np.ndarray]:
 
 @settings(max_examples=7, deadline=None)
 @given(
-    st.sampled_from([1, 2, 3, 9]), st.sampled_from([1, 2, 15, 33, 70, 130]), st.booleans(),
-    st.sampled_from([128, 256, 512]), st.sampled_from(["argmax", "argmin"]), st.sampled_from([0, 1, None]),
+    st.sampled_from([1, 2, 3, 9]),
+    st.sampled_from([1, 2, 15, 33, 70, 130]),
+    st.booleans(),
+    st.sampled_from([128, 256, 512]),
+    st.sampled_from(["argmax", "argmin"]),
+    st.sampled_from([0, 1, None]),
     st.sampled_from(["float32", "float64", "int32", "int8"]),
-)  # fmt: skip
+)
 def test_positions_of_extremes(
     rows: int, columns: int, symbolic: bool, bits: int, name: str, axis: int | None, dtype: str
 ) -> None:
@@ -291,9 +297,7 @@ def test_wrong_numbers_of_rows_are_found_and_rows_of_no_elements_have_none() -> 
         compiled(random(4, 3), index, np.zeros((3, 3), "float32"))
     assert "'x'" in raised.value.message
     compiled(random(4, 0), index, np.zeros((3, 0), "float32"))
-    weft.interpret(VectorizeNests()(checked(GATHER)))["main"](
-        random(4, 0), index, np.zeros((3, 0), "float32")
-    )
+    weft.interpret(VectorizeNests()(checked(GATHER)))["main"](random(4, 0), index, np.zeros((3, 0), "float32"))
 
 
 def test_assertions_about_elements_stay_where_they_are() -> None:

@@ -46,9 +46,20 @@ from weft.ir.tensor import (
 )
 
 __all__ = [
-    "Cost", "Nest", "Reading", "cost", "is_pure_value", "most_of", "nest_of", "nests_of", "reading", "same_extents",
-    "size_of", "statements_of", "writes_whole",
-]  # fmt: skip
+    "Cost",
+    "Nest",
+    "Reading",
+    "cost",
+    "is_pure_value",
+    "most_of",
+    "nest_of",
+    "nests_of",
+    "reading",
+    "same_extents",
+    "size_of",
+    "statements_of",
+    "writes_whole",
+]
 
 
 class Reading(IntEnum):

@@ -43,9 +43,15 @@ from weft.transform.analysis.iteration_space import IterationSpace, Loop
 from weft.transform.kernel.lower_blocks import lower_blocks
 
 __all__ = [
-    "Access", "Loop", "accesses_of", "is_reshape", "iterations_are_apart", "memory_of", "outliving_buffers",
+    "Access",
+    "Loop",
+    "accesses_of",
+    "is_reshape",
+    "iterations_are_apart",
+    "memory_of",
+    "outliving_buffers",
     "sharing_pairs",
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,7 +102,8 @@ def _holds_in_range(block: Block, buffer: Buffer, point: Point) -> bool:
         )
         lower = any(  # value < index + below holds for every index from 0 up
             point.same(point.dim(index), limit - below) and point.at_most(value, below - 1)
-            for index in store.indices for below in (0, 1)
+            for index in store.indices
+            for below in (0, 1)
         )
         if not (upper or lower):
             return False
@@ -116,9 +117,7 @@ def _known(spans: list[Span | None], tree: Tree, stmt: Stmt, buffer: Buffer) -> 
     return found
 
 
-def _require_within(
-    spans: list[Span], box: list[Span], tree: Tree, block: Block, buffer: Buffer, point: Point
-) -> None:  # fmt: skip
+def _require_within(spans: list[Span], box: list[Span], tree: Tree, block: Block, buffer: Buffer, point: Point) -> None:
     for (low, high), (first, last), extent in zip(spans, box, buffer.shape, strict=True):
         size = point.dim(extent)
         end = None if size is None else size - 1

@@ -87,7 +87,7 @@ def stored_box(block: Block, buffer: Buffer, point: Point, loops: Sequence[For] 
 
 def box_of(
     indices: Sequence[PrimExpr], point: Point, extents: Mapping[str, Dim], hidden: set[str]
-) -> list[Span] | None:  # fmt: skip
+) -> list[Span] | None:
     """The ranges of indices that take all their values independently of one another; None for other indices.
 
     `extents` are those of the variables that run, by symbol; `hidden` are symbols that a range must not be over.

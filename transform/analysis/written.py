@@ -239,7 +239,7 @@ class _Flow:
 
     def _all_iterations(
         self, after: Boxes, boxes: Boxes, var: PrimVar, iterations: tuple[Dim, Dim], facts: Facts
-    ) -> Boxes:  # fmt: skip
+    ) -> Boxes:
         """What iterations from a start on, in some number, write of what each writes."""
         changed = compress(after, map(is_not, after.values(), map(boxes.get, after)))
         for buffer in list(changed):  # a kernel has many buffers, of which a loop writes few
@@ -279,9 +279,7 @@ class _Flow:
             return None
         return (*box[: moving[0]], span, *box[moving[0] + 1 :])
 
-    def _digits(
-        self, box: Box, moving: list[int], var: PrimVar, start: Dim, extent: Dim, facts: Facts
-    ) -> Box | None:  # fmt: skip
+    def _digits(self, box: Box, moving: list[int], var: PrimVar, start: Dim, extent: Dim, facts: Facts) -> Box | None:
         """The box of v // c and v % c, which takes all pairs of values where the extent is a multiple of c."""
         spans = [box[axis] for axis in moving]
         if len(moving) != 2 or start != 0 or any(low != high for low, high in spans):
@@ -390,8 +388,6 @@ def _joined(first: Box, second: Box) -> Box | None:
     if end + 1 != begin:
         return None
     return (*first[: axes[0]], (low, high), *first[axes[0] + 1 :])
-
-
 
 
 def is_plainly_written(body: Stmt, buffer: Buffer) -> bool:

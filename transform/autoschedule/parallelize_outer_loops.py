@@ -52,8 +52,9 @@ class ParallelizeOuterLoops(FunctionPass):
     aliases: ClassVar[tuple[str, ...]] = ("parallelize",)
     knobs: Knobs = field(default=Knobs())
     former_options: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "enough": ("knobs", "parallel_iterations"), "least": ("knobs", "parallel_from"),
-    }  # fmt: skip
+        "enough": ("knobs", "parallel_iterations"),
+        "least": ("knobs", "parallel_from"),
+    }
 
     def __post_init__(self) -> None:
         if not isinstance(self.knobs, Knobs):
@@ -151,5 +152,3 @@ def _stores(stmt: Stmt, knobs: Knobs) -> int:
     if isinstance(stmt, For):
         return _count(stmt, knobs) * _stores(stmt.body, knobs)
     return sum(1 for part in statements(stmt) if isinstance(part, BufferStore))
-
-

@@ -30,9 +30,19 @@ from weft.transform.infra.decisions import Decision, decisions_of, refused
 from weft.transform.infra.registry import nearest
 
 __all__ = [
-    "GEMM_ORDER", "Ledger", "Rule", "Site", "Taken", "checked", "is_builtin", "only_sets", "register_rule",
-    "remove_rule", "replace_decide", "rules",
-]  # fmt: skip
+    "GEMM_ORDER",
+    "Ledger",
+    "Rule",
+    "Site",
+    "Taken",
+    "checked",
+    "is_builtin",
+    "only_sets",
+    "register_rule",
+    "remove_rule",
+    "replace_decide",
+    "rules",
+]
 
 T = TypeVar("T")
 GEMM_ORDER = 100
@@ -180,9 +190,10 @@ def replace_decide(name: str, decide: Decide) -> Iterator[None]:
 def rules(first: int | None = None, last: int | None = None) -> list[Rule]:
     """The rules in order, those of an order above `first` and up to `last`."""
     return [
-        rule for rule in _rules.values()
+        rule
+        for rule in _rules.values()
         if (first is None or rule.order > first) and (last is None or rule.order <= last)
-    ]  # fmt: skip
+    ]
 
 
 def is_builtin() -> bool:
@@ -223,8 +234,10 @@ class Ledger:
         self.made[key] = decision
         for name, value in self.pins[key].values.items() if key in self.pins else ():
             if value not in (decision.values.get(name), self.proposed[key].values.get(name)):
-                raise refused(f"{decision.kind} of {decision.about!r}: {name}={value!r} follows from the other values",
-                              hint=f"it is {decision.values.get(name)!r}")  # fmt: skip
+                raise refused(
+                    f"{decision.kind} of {decision.about!r}: {name}={value!r} follows from the other values",
+                    hint=f"it is {decision.values.get(name)!r}",
+                )
 
     def chosen(self, rules: Sequence[Rule], site: Site) -> tuple[Rule, Decision] | None:
         """The first rule that decides about a nest, and its decision."""
@@ -269,6 +282,7 @@ def checked(decision: Decision, name: str, low: int, high: int, why: str, *, pow
     fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
     if not fits or (power and value & (value - 1)):
         kind = " and a power of two" if power else ""
-        raise refused(f"{decision.kind} of {decision.about!r}: {name}={value!r} cannot be, it is {low} to {high}{kind}",
-                      hint=why)  # fmt: skip
+        raise refused(
+            f"{decision.kind} of {decision.about!r}: {name}={value!r} cannot be, it is {low} to {high}{kind}", hint=why
+        )
     return value

@@ -55,12 +55,19 @@ class TileContractions(SchedulingPass):
     level: ClassVar[int] = 1
     kinds: ClassVar[type | tuple[type, ...]] = PrimFunc
     former_options: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "vector_bits": ("machine", "vector_bits"), "registers": ("machine", "vector_registers"),
-        "most_vectors": ("knobs", "nr_vectors"), "widest": ("knobs", "nr_max_vectors"), "block_sums": ("knobs", "kc"),
-        "block_rows": ("knobs", "mc"), "block_columns": ("knobs", "nc"), "pack_from": ("knobs", "pack_from"),
-        "chain_rows": ("knobs", "row_block"), "chain_keys": ("knobs", "key_block"), "parts": ("knobs", "chunks"),
+        "vector_bits": ("machine", "vector_bits"),
+        "registers": ("machine", "vector_registers"),
+        "most_vectors": ("knobs", "nr_vectors"),
+        "widest": ("knobs", "nr_max_vectors"),
+        "block_sums": ("knobs", "kc"),
+        "block_rows": ("knobs", "mc"),
+        "block_columns": ("knobs", "nc"),
+        "pack_from": ("knobs", "pack_from"),
+        "chain_rows": ("knobs", "row_block"),
+        "chain_keys": ("knobs", "key_block"),
+        "parts": ("knobs", "chunks"),
         "apart_from": ("knobs", "remainders_from"),
-    }  # fmt: skip
+    }
 
     def run(self, module: IRModule) -> IRModule:
         """Every tensor function, with what is known of the constants in its calls."""

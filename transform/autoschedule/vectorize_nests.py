@@ -49,10 +49,13 @@ class VectorizeNests(SchedulingPass):
     level: ClassVar[int] = 1
     kinds: ClassVar[type | tuple[type, ...]] = PrimFunc
     former_options: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "vector_bits": ("machine", "vector_bits"), "registers": ("machine", "vector_registers"),
-        "streaming_bytes": ("machine", "nontemporal_bytes"), "accumulators": ("knobs", "accumulators"),
-        "columns": ("knobs", "column_vectors"), "shared": ("knobs", "split_from"),
-    }  # fmt: skip
+        "vector_bits": ("machine", "vector_bits"),
+        "registers": ("machine", "vector_registers"),
+        "streaming_bytes": ("machine", "nontemporal_bytes"),
+        "accumulators": ("knobs", "accumulators"),
+        "columns": ("knobs", "column_vectors"),
+        "shared": ("knobs", "split_from"),
+    }
 
     def run(self, module: IRModule) -> IRModule:
         """Every tensor function."""

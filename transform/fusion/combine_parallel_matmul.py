@@ -280,5 +280,7 @@ def _check(groups: Sequence[Sequence[int]], shared: SharedOperand) -> None:
     if len(set(seen)) < len(seen) or not set(seen) <= set(range(len(shared.products))):
         raise PassError(
             f"combine-parallel-matmul: the groups {groups} are no groups of {len(shared.products)} products of "
-            f"{shared.name}", code="W534", hint="each group lists indices of the given products, none of them twice",
-        )  # fmt: skip
+            f"{shared.name}",
+            code="W534",
+            hint="each group lists indices of the given products, none of them twice",
+        )

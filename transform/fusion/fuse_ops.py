@@ -458,10 +458,21 @@ def _calls_of(bindings: Sequence[Binding], positions: Sequence[int], outlined: _
         facts = _facts(call, outlined)
         found.append(
             KernelCall(
-                index, var.name, call.args[0].name, facts.pattern, var.ty, facts.target, stretches[index],  # type: ignore[attr-defined]
-                facts.cost, facts.size, facts.gathers, len(facts.nests), tuple(uses[index]), escapes[index],
+                index,
+                var.name,
+                call.args[0].name,  # type: ignore[attr-defined]
+                facts.pattern,
+                var.ty,  # type: ignore[arg-type]
+                facts.target,
+                stretches[index],
+                facts.cost,
+                facts.size,
+                facts.gathers,
+                len(facts.nests),
+                tuple(uses[index]),
+                escapes[index],
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -494,16 +505,18 @@ def _check_groups(groups: Sequence[Sequence[int]], calls: Sequence[KernelCall]) 
         for index in group:
             if not 0 <= index < len(calls) or index in seen:
                 raise PassError(
-                    f"fuse-ops: call {index} is in no or in several of {len(calls)} calls", code="W534",
+                    f"fuse-ops: call {index} is in no or in several of {len(calls)} calls",
+                    code="W534",
                     hint="each group lists indices of the given calls, and no call is in two groups",
-                )  # fmt: skip
+                )
             seen.add(index)
         labels = {calls[index].target for index in group}
         if len(labels) > 1 or len({calls[index].stretch for index in group}) > 1:
             raise PassError(
                 f"fuse-ops: the calls {', '.join(calls[index].name for index in group)} cannot be one function",
-                code="W534", hint="their labels differ, or an effect lies between them",
-            )  # fmt: skip
+                code="W534",
+                hint="their labels differ, or an effect lies between them",
+            )
 
 
 def _used_outside(bindings: Sequence[Binding], unit: dict[int, int]) -> dict[int, list[Var]]:
@@ -555,8 +568,9 @@ def _order(bindings: Sequence[Binding], unit: dict[int, int], groups: Sequence[S
             if any(other in entered for other in wanted):
                 raise PassError(
                     "fuse-ops: a group cannot be computed at once: what it needs depends on what it gives",
-                    code="W534", hint="a group holds every call between two of its members",
-                )  # fmt: skip
+                    code="W534",
+                    hint="a group holds every call between two of its members",
+                )
             stack.extend((other, False) for other in reversed(wanted) if other not in done)
     return result
 

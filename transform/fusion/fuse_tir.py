@@ -321,9 +321,12 @@ def _with_own_names(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
 def _is_whole(buffer: Buffer) -> bool:
     """Whether a parameter is compact memory of its own."""
     return (
-        buffer.strides is None and buffer.elem_offset is None and buffer.data is None and buffer.scope == "global"
+        buffer.strides is None
+        and buffer.elem_offset is None
+        and buffer.data is None
+        and buffer.scope == "global"
         and not buffer.axis_separators
-    )  # fmt: skip
+    )
 
 
 def _carried(function: Function) -> set[str]:
@@ -372,9 +375,18 @@ def _copied_buffer(buffer: Buffer, mapping: dict[Any, Any], unique: Any) -> Buff
 def _twin(buffer: Buffer, name: str) -> Buffer:
     """Another buffer with the same fields."""
     return Buffer(
-        name, buffer.shape, buffer.dtype, buffer.scope, buffer.strides, buffer.elem_offset, buffer.data, buffer.align,
-        buffer.offset_factor, buffer.axis_separators, buffer.span,
-    )  # fmt: skip
+        name,
+        buffer.shape,
+        buffer.dtype,
+        buffer.scope,
+        buffer.strides,
+        buffer.elem_offset,
+        buffer.data,
+        buffer.align,
+        buffer.offset_factor,
+        buffer.axis_separators,
+        buffer.span,
+    )
 
 
 class _Caller(FunctionRewriter):

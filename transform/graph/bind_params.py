@@ -65,8 +65,9 @@ class BindParams(Pass):
         if callers:
             raise PassError(
                 f"the parameters of {self.func_name!r} cannot be bound: {', '.join(map(repr, callers))} calls it",
-                code="W544", hint="bind them in the calling function, or inline first",
-            )  # fmt: skip
+                code="W544",
+                hint="bind them in the calling function, or inline first",
+            )
         values = {self._find(function, key): value for key, value in self.params.items()}
         if not values:
             return module
@@ -81,8 +82,9 @@ class BindParams(Pass):
             problem = "several parameters" if matches else "no parameter"
             raise PassError(
                 f"function {self.func_name!r} has {problem} {wanted!r}",
-                code="W543", hint=nearest(str(wanted), names) or f"it has: {', '.join(names) or 'none'}",
-            )  # fmt: skip
+                code="W543",
+                hint=nearest(str(wanted), names) or f"it has: {', '.join(names) or 'none'}",
+            )
         return matches[0]
 
     def _bind(self, function: Function, constants: Mapping[Var, Expr]) -> Function:

@@ -202,9 +202,11 @@ def _nested(ty: Type | None, leaves: Iterator[Any]) -> Any:
 
 def _refused(what: str, span: Span | None) -> TargetError:
     return TargetError(
-        f"{what} cannot be in a loop or a branch of a straight-line program", code="W741", span=span,
+        f"{what} cannot be in a loop or a branch of a straight-line program",
+        code="W741",
+        span=span,
         hint='executor="native" and executor="vm" can',
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -235,7 +237,7 @@ class _Values:
 
     def __init__(
         self, functions: Mapping[str, Any], closures: dict[Var, _Closure], variable: Callable[..., Var]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.functions, self.closures, self.variable = functions, closures, variable
         self.operands: list[Expr] = []
         self.inputs: list[Buffer] = []
@@ -416,10 +418,13 @@ class _Writer(_Values):
             return {}
         own = {binding.var for block in sequence.blocks for binding in block.bindings}
         return {
-            leaf: target for leaf, target in zip(results, targets, strict=True)
-            if isinstance(leaf, Var) and isinstance(leaf.ty, TensorType) and leaf in own
+            leaf: target
+            for leaf, target in zip(results, targets, strict=True)
+            if isinstance(leaf, Var)
+            and isinstance(leaf.ty, TensorType)
+            and leaf in own
             and sum(leaf is other for other in results) == 1
-        }  # fmt: skip
+        }
 
     def binding(self, binding: Binding, into: list[Stmt], wanted: Mapping[Var, Buffer]) -> None:
         value, var = binding.value, binding.var
@@ -518,9 +523,14 @@ class _Writer(_Values):
             into.append(For(counter, 0, count, body, span=call.span))
 
     def take(
-        self, given: Sequence[Value], state: Sequence[Buffer], rows: Sequence[Buffer], counter: PrimVar,
-        into: list[Stmt], span: Span | None,
-    ) -> None:  # fmt: skip
+        self,
+        given: Sequence[Value],
+        state: Sequence[Buffer],
+        rows: Sequence[Buffer],
+        counter: PrimVar,
+        into: list[Stmt],
+        span: Span | None,
+    ) -> None:
         """The state after an iteration: values that are of the state before are copied first."""
         if len(given) != len(state) + len(rows):
             raise _refused("a loop whose body gives other values than it takes", span)
@@ -563,9 +573,12 @@ class _Writer(_Values):
         return first + counter * by, whole
 
     def call(
-        self, closure: tuple[Function, list[Value]], arguments: Sequence[Value], into: list[Stmt],
+        self,
+        closure: tuple[Function, list[Value]],
+        arguments: Sequence[Value],
+        into: list[Stmt],
         targets: Sequence[Buffer],
-    ) -> Value:  # fmt: skip
+    ) -> Value:
         """The statements of a function, in a scope of its own."""
         function, fixed = closure
         before = self.scope, self.is_outer

@@ -119,9 +119,7 @@ class Pass:
                 raise
             raise checks.ill_formed(module, self) or self._failure(error, module) from error
         if not isinstance(new, IRModule):
-            raise WrongResult(
-                f"pass {self.name} must return an IRModule, it returned {described(new)}", code="W523"
-            )
+            raise WrongResult(f"pass {self.name} must return an IRModule, it returned {described(new)}", code="W523")
         checks.check_pass(module, new, self)
         return new
 
@@ -318,9 +316,13 @@ def _plain_pass(plain: Plain, name: str | None, level: int, base: type[Pass], me
     hints = typing.get_type_hints(plain)
     text_name = kebab_case(name or plain.__name__)
     namespace: dict[str, Any] = {
-        method: body, "text_name": text_name, "level": level, "__doc__": plain.__doc__,
-        "__module__": plain.__module__, "__qualname__": plain.__qualname__,
-    }  # fmt: skip
+        method: body,
+        "text_name": text_name,
+        "level": level,
+        "__doc__": plain.__doc__,
+        "__module__": plain.__module__,
+        "__qualname__": plain.__qualname__,
+    }
     options_spec = [(p.name, hints[p.name], field(default=p.default)) for p in parameters]
     cls = make_dataclass(plain.__name__, options_spec, bases=(base,), namespace=namespace, frozen=True)
     cls.__module__ = plain.__module__  # from 3.12 on it is that of the caller

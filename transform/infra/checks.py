@@ -69,8 +69,9 @@ def _check_text(module: IRModule, item: PassType) -> None:
     if mismatch is not None:
         raise PassError(
             f"the text of the module after pass {item.name} reads as another module: {mismatch}",
-            code="W521", notes=_keep(text, item),
-        )  # fmt: skip
+            code="W521",
+            notes=_keep(text, item),
+        )
 
 
 def _check_meaning(old: IRModule, new: IRModule, item: PassType) -> None:
@@ -80,8 +81,9 @@ def _check_meaning(old: IRModule, new: IRModule, item: PassType) -> None:
         if difference is not None:
             raise PassError(
                 f"pass {item.name} changed what function {name!r} computes: {difference}",
-                code="W522", notes=_keep(needed_for(old, name).script(), item),
-            )  # fmt: skip
+                code="W522",
+                notes=_keep(needed_for(old, name).script(), item),
+            )
 
 
 def write_reproducer(module: IRModule, item: PassType, error: BaseException) -> tuple[str, ...]:

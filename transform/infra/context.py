@@ -29,9 +29,15 @@ from weft.errors import PassError
 from weft.transform.infra.registry import PASSES, PassType, find_pass, nearest
 
 __all__ = [
-    "PassContext", "active_instruments", "changed_options", "check_level", "declare_setting", "is_disabled", "is_plain",
+    "PassContext",
+    "active_instruments",
+    "changed_options",
+    "check_level",
+    "declare_setting",
+    "is_disabled",
+    "is_plain",
     "setting",
-]  # fmt: skip
+]
 
 _SETTINGS: dict[str, type] = {"check.level": int, "check.directory": str}
 _DECLARED: dict[str, Callable[[Any], Any]] = {}
@@ -40,7 +46,6 @@ _DECLARED: dict[str, Callable[[Any], Any]] = {}
 def declare_setting(key: str, check: Callable[[Any], Any]) -> None:
     """Make a setting known; `check` refuses what it cannot be with a PassError."""
     _DECLARED[key] = check
-
 
 
 class Watcher(Protocol):

@@ -23,8 +23,14 @@ from weft.ir.attrs import DECISIONS
 from weft.runtime.explanation import line
 
 __all__ = [
-    "DECISIONS", "Decision", "decisions_of", "numbers", "refused", "with_decisions", "without_decisions",
-]  # fmt: skip
+    "DECISIONS",
+    "Decision",
+    "decisions_of",
+    "numbers",
+    "refused",
+    "with_decisions",
+    "without_decisions",
+]
 
 _OWN = ("about", "kind", "reason", "applied")
 F = TypeVar("F", bound=BaseFunc)
@@ -104,10 +110,12 @@ def numbers(module: IRModule) -> dict[str, list[list[Any]]]:
     {}
     """
     found = {
-        name: [[item.kind, {key: value for key, value in item.values.items() if isinstance(value, (int, float))}]
-               for item in decisions_of(function)]
+        name: [
+            [item.kind, {key: value for key, value in item.values.items() if isinstance(value, (int, float))}]
+            for item in decisions_of(function)
+        ]
         for name, function in module.items()
-    }  # fmt: skip
+    }
     return {name: items for name, items in found.items() if items}
 
 

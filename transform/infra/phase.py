@@ -56,7 +56,7 @@ class Phase:
 
     def passes_for(
         self, target: Target | str | None, knobs: Knobs | None = None, more: tuple[Pass, ...] = ()
-    ) -> tuple[Pass, ...]:  # fmt: skip
+    ) -> tuple[Pass, ...]:
         """The passes for a target, with the knobs of its schedules; `more` join those that are built in."""
         if target is None:
             return (*self.passes, *more)

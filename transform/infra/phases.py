@@ -89,9 +89,11 @@ def _schedule(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
         machine = part.machine
         if part.kind.explicit_vectors and machine.vector_bits:
             items = (
-                TileContractions(machine, knobs), PackConstants(), VectorizeNests(machine, knobs),
+                TileContractions(machine, knobs),
+                PackConstants(),
+                VectorizeNests(machine, knobs),
                 ParallelizeOuterLoops(knobs),
-            )  # fmt: skip
+            )
             made += items if len(parts) == 1 else (OnParts((label,), labels, item) for item in items)
     return tuple(made)
 
@@ -108,9 +110,16 @@ def _plan(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
 
 
 _RULES = (
-    "matmul-dequantized", "transposes", "reshapes", "casts", "matmul-order", "matmul-transposes", "inference-norms",
-    "scale-shift", "split-slices",
-)  # fmt: skip
+    "matmul-dequantized",
+    "transposes",
+    "reshapes",
+    "casts",
+    "matmul-order",
+    "matmul-transposes",
+    "inference-norms",
+    "scale-shift",
+    "split-slices",
+)
 """What every module gains by: fewer operators, or products that are proved to cost less."""
 
 
@@ -126,11 +135,22 @@ PHASES: tuple[Phase, ...] = (
     Phase("partition", for_target=_partition),
     Phase("assign", for_target=_assign),
     # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
-    Phase("legalize", (
-        NameUnknownSizes(), FoldConstant(), ApplyRules("level", _RULES), CombineParallelMatmul(),
-        ResolvePointers(), OrderVectorLoops(), CheckHandles(), CheckWrites(), LegalizeOps(), ExpandIntrinsics(),
-        CheckBounds(),
-    )),
+    Phase(
+        "legalize",
+        (
+            NameUnknownSizes(),
+            FoldConstant(),
+            ApplyRules("level", _RULES),
+            CombineParallelMatmul(),
+            ResolvePointers(),
+            OrderVectorLoops(),
+            CheckHandles(),
+            CheckWrites(),
+            LegalizeOps(),
+            ExpandIntrinsics(),
+            CheckBounds(),
+        ),
+    ),
     Phase(
         "optimize",
         (CanonicalizeBindings(), HoistLoopInvariants(), EliminateCommonSubexpr(), DeadCodeElimination()),

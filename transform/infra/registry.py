@@ -15,9 +15,17 @@ from typing import Any, ClassVar, Protocol
 from weft.errors import PassError, Span
 
 __all__ = [
-    "NAMED_PHASES", "PASSES", "PassType", "PhaseType", "find_item", "find_pass", "kebab_case", "nearest", "pass_names",
+    "NAMED_PHASES",
+    "PASSES",
+    "PassType",
+    "PhaseType",
+    "find_item",
+    "find_pass",
+    "kebab_case",
+    "nearest",
+    "pass_names",
     "register",
-]  # fmt: skip
+]
 
 
 class PassType(Protocol):

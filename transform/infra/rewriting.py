@@ -37,9 +37,16 @@ from weft.ir import (
 )
 
 __all__ = [
-    "FunctionRewriter", "bindings_of", "derived", "free_variables", "map_operands", "merge_blocks", "operands",
-    "shape_variables", "void_binding",
-]  # fmt: skip
+    "FunctionRewriter",
+    "bindings_of",
+    "derived",
+    "free_variables",
+    "map_operands",
+    "merge_blocks",
+    "operands",
+    "shape_variables",
+    "void_binding",
+]
 
 E = TypeVar("E", bound=Expr)
 

@@ -1,8 +1,8 @@
 """BundleModelParams: the weights of a function become one parameter, a tuple.
 
-    def main(x, w, b):  num_input = 1        ->        def main(x, model_params: R.Tuple(...)):
-        y = R.matmul(x, w)                                 w = model_params[0]
-                                                           b = model_params[1]
+def main(x, w, b):  num_input = 1        ->        def main(x, model_params: R.Tuple(...)):
+    y = R.matmul(x, w)                                 w = model_params[0]
+                                                       b = model_params[1]
 """
 
 from __future__ import annotations

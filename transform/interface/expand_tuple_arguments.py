@@ -41,10 +41,13 @@ class ExpandTupleArguments(Pass):
         """Expand the parameters, then the arguments of all calls."""
         values = _used_as_values(module)
         expanded = {
-            name: function for name, function in module.items()
-            if isinstance(function, Function) and function.private and name not in values
+            name: function
+            for name, function in module.items()
+            if isinstance(function, Function)
+            and function.private
+            and name not in values
             and any(isinstance(param.ty, TupleType) for param in function.params)
-        }  # fmt: skip
+        }
         if not expanded:
             return module
         types = {name: tuple(param.ty for param in function.params) for name, function in expanded.items()}

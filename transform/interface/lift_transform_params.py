@@ -59,9 +59,7 @@ class LiftTransformParams(Pass):
 
 
 class _Split:
-    def __init__(
-        self, function: Function, inputs: tuple[Var, ...], weights: tuple[Var, ...], module: IRModule
-    ) -> None:
+    def __init__(self, function: Function, inputs: tuple[Var, ...], weights: tuple[Var, ...], module: IRModule) -> None:
         self.function, self.inputs, self.weights, self.module = function, inputs, weights, module
         self.lifted: list[VarBinding] = []
         self.known: set[Var] = set(weights)

@@ -17,6 +17,7 @@ def split_parameters(function: Function) -> tuple[tuple[Var, ...], tuple[Var, ..
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= len(function.params):
         raise PassError(
             f"num_input of {function.name!r} is a number of its {len(function.params)} parameters, got {count!r}",
-            code="W546", span=function.span,
-        )  # fmt: skip
+            code="W546",
+            span=function.span,
+        )
     return function.params[:count], function.params[count:]

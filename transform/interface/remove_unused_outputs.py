@@ -72,9 +72,10 @@ def _kept(module: IRModule) -> dict[str, tuple[int, ...]]:
 def _look(function: Function, used: dict[str, set[int]], whole: set[str]) -> None:
     """Note which fields of calls a function takes, and which it uses whole."""
     calls = {
-        var: value.op.name for var, value in bindings_of_function(function).items()
+        var: value.op.name
+        for var, value in bindings_of_function(function).items()
         if isinstance(value, Call) and isinstance(value.op, GlobalVar)
-    }  # fmt: skip
+    }
     callees = {id(value) for value in bindings_of_function(function).values() if isinstance(value, Call)}
     for node in walk(function):
         if isinstance(node, TupleGetItem) and isinstance(node.value, Var) and node.value in calls:

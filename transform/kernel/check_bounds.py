@@ -354,7 +354,7 @@ def may_be_negative(extent: Extent) -> Extent:
 
 def _domain_check(
     known: IndexAnalyzer, block: Block, item: IterVar, facts: Facts, always: frozenset[PrimVar]
-) -> Check | None:  # fmt: skip
+) -> Check | None:
     if item.value is None or item.var not in known.values:
         return None
     if item.kind not in ("reduce", "scan") and always:

@@ -49,9 +49,10 @@ class CheckHandles(Pass):
         """The module with the bytes behind each handle as an attribute of its kernel; VerifyError W478."""
         needed = {
             (name, handle): handle_bytes(kernel, handle, module.functions)
-            for name, kernel in module.functions.items() if isinstance(kernel, PrimFunc)
+            for name, kernel in module.functions.items()
+            if isinstance(kernel, PrimFunc)
             for handle in handles_of(kernel)
-        }  # fmt: skip
+        }
         if needed:
             context = TypeContext(module.functions)
             for function in module.functions.values():
@@ -96,5 +97,7 @@ def _require(name: str, handle: PrimVar, given: Type, needed: int, span: Span | 
         why = "its shape is not known"
     raise VerifyError(
         f"kernel {name} looks at {needed} bytes behind its handle {handle.name!r}, and {why}",
-        code="W478", span=span, hint=f"give the parameter a shape: {handle.name}: T.Buffer((...), dtype)",
-    )  # fmt: skip
+        code="W478",
+        span=span,
+        hint=f"give the parameter a shape: {handle.name}: T.Buffer((...), dtype)",
+    )

@@ -125,9 +125,7 @@ def _redirected(node: Any, calls: dict[int, str]) -> Call | None:
     return replace(node, args=(replace(node.args[0], name=name), *node.args[1:]))
 
 
-def check_writes(
-    function: PrimFunc, outputs: Iterable[Buffer] = (), module: IRModule | None = None
-) -> PrimFunc:  # fmt: skip
+def check_writes(function: PrimFunc, outputs: Iterable[Buffer] = (), module: IRModule | None = None) -> PrimFunc:
     """A kernel that reads nothing of its scratch, and of these parameters, that it did not write.
 
     The same object when that is proved; otherwise a kernel of loops without blocks.

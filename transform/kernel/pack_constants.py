@@ -109,9 +109,11 @@ def constant_params(module: IRModule) -> dict[str, frozenset[int]]:
     return {
         name: params
         for name, params in found.items()
-        if params and not mentions[name] and isinstance(kernel := module.functions.get(name), PrimFunc)
+        if params
+        and not mentions[name]
+        and isinstance(kernel := module.functions.get(name), PrimFunc)
         and kernel.private
-    }  # fmt: skip
+    }
 
 
 def _kernel_call(node: object) -> tuple[str, tuple[Expr, ...]] | None:
@@ -315,9 +317,10 @@ class _Kernel:
         buffers = {item.buffer for item in self.packings}
         copies = frozenset().union(*(item.stmts for item in self.packings))
         kept = [
-            stmt for stmt in _flat(self.function.body)
+            stmt
+            for stmt in _flat(self.function.body)
             if id(stmt) not in copies and not (isinstance(stmt, AllocBuffer) and stmt.buffer in buffers)
-        ]  # fmt: skip
+        ]
         return kept[0] if len(kept) == 1 else SeqStmt(tuple(kept))
 
     def replaced(self, items: Sequence[object], new: Sequence[object]) -> tuple[object, ...]:
@@ -338,8 +341,11 @@ class _Kernel:
         """What became of each constant."""
         for param in dict.fromkeys(item.param for item in self.packings):
             buffers = [item.buffer for item in self.packings if item.param == param]
-            values = {"packed_as": tuple(item.name for item in buffers), "bytes": sum(map(_bytes, buffers)),
-                      "keeps_original": param not in self.unread_params}  # fmt: skip
+            values = {
+                "packed_as": tuple(item.name for item in buffers),
+                "bytes": sum(map(_bytes, buffers)),
+                "keeps_original": param not in self.unread_params,
+            }
             reason = "copied into the order in which it is read, when the module is compiled"
             yield Decision(_name(self.function.params[param]), "packing", values, reason)
 

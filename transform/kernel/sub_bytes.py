@@ -66,9 +66,12 @@ def packable_params(function: PrimFunc) -> frozenset[int]:
     found = {
         param: position
         for position, param in enumerate(function.params)
-        if isinstance(param, Buffer) and dtypes.per_byte(param.dtype) > 1 and param.strides is None
-        and param.elem_offset is None and dtypes.lanes(param.dtype) == 1
-    }  # fmt: skip
+        if isinstance(param, Buffer)
+        and dtypes.per_byte(param.dtype) > 1
+        and param.strides is None
+        and param.elem_offset is None
+        and dtypes.lanes(param.dtype) == 1
+    }
     if not found:
         return frozenset()
     for node in walk(lower_blocks(function).body):
@@ -131,9 +134,10 @@ class _Packed:
 
     def _over_bytes(self, body: Stmt, partial: set[int]) -> Stmt:
         serial = {
-            id(loop) for loop in statements(body)
+            id(loop)
+            for loop in statements(body)
             if isinstance(loop, For) and loop.kind == "parallel" and any(id(x) in partial for x in statements(loop))
-        }  # fmt: skip
+        }
 
         def before(node: Node) -> Node | None:
             if isinstance(node, For) and id(node) in serial:

@@ -57,8 +57,10 @@ def _outside(storage: Storage, facts: Facts) -> Iterator[VerifyError]:
         if not inside or prove_equal(place.start % place.item_bytes, 0) is not True:
             yield VerifyError(
                 f"{place.var.name!r} lies in bytes {place.start} to {place.end} of a storage of {storage.size}",
-                code="W438", span=place.span, notes=_example(place.end, storage.size, facts),
-            )  # fmt: skip
+                code="W438",
+                span=place.span,
+                notes=_example(place.end, storage.size, facts),
+            )
 
 
 def _clashes(storage: Storage, facts: Facts) -> Iterator[VerifyError]:
@@ -70,8 +72,10 @@ def _clashes(storage: Storage, facts: Facts) -> Iterator[VerifyError]:
             yield VerifyError(
                 f"{b.var.name!r} (bytes {b.start} to {b.end}) and {a.var.name!r} (bytes {a.start} to {a.end}) are not "
                 f"proved to be apart, and both are in use at step {max(a.first, b.first)}",
-                code="W437", span=a.span, notes=_example(b.end, a.start, facts),
-            )  # fmt: skip
+                code="W437",
+                span=a.span,
+                notes=_example(b.end, a.start, facts),
+            )
 
 
 def _example(a: Dim, b: Dim, facts: Facts) -> list[str]:

@@ -189,9 +189,11 @@ class _Lowering(PlainBlocks):
         """Bind the variable to fresh memory of the type."""
         if not isinstance(ty, TensorType) or ty.shape is None or ty.dtype is None:
             raise PassError(
-                f"no memory can be allocated for {var.name!r}: its type is {type_text(ty)}", code="W530", span=span,
+                f"no memory can be allocated for {var.name!r}: its type is {type_text(ty)}",
+                code="W530",
+                span=span,
                 hint="state the shape and dtype in out_ty",
-            )  # fmt: skip
+            )
         check_extents(ty.dims or (), ty.dtype, var.name, span)
         shape = ty.shape if isinstance(ty.shape, Var) else ShapeExpr(ty.shape, span=span)
         scope = ty.vdevice.scope if isinstance(ty.vdevice, VDevice) else "global"

@@ -54,9 +54,10 @@ class PackSubBytes(Pass):
     def run(self, module: IRModule) -> IRModule:
         """The module whose kernels read and write packed bytes."""
         packable = {
-            name: params for name, function in module.functions.items()
+            name: params
+            for name, function in module.functions.items()
             if isinstance(function, PrimFunc) and (params := packable_params(function))
-        }  # fmt: skip
+        }
         if not packable:
             return module
         builder = BlockBuilder(module)
@@ -71,8 +72,13 @@ class PackSubBytes(Pass):
 
 def _without_unused(module: IRModule, kernels: Mapping[str, object]) -> IRModule:
     """The module without private kernels that nothing mentions any more."""
-    used = {node.name for f in module.functions.values() if isinstance(f, (Function, PrimFunc)) for node in walk(f)
-            if isinstance(node, GlobalVar)}  # fmt: skip
+    used = {
+        node.name
+        for f in module.functions.values()
+        if isinstance(f, (Function, PrimFunc))
+        for node in walk(f)
+        if isinstance(node, GlobalVar)
+    }
     gone = [name for name in kernels if name not in used and module[name].private]  # type: ignore[union-attr]
     return module.without(*gone) if gone else module
 
@@ -124,9 +130,12 @@ class _Packing(FunctionRewriter):
     """Packs the constants and intermediate values of one function that nothing but kernels use."""
 
     def __init__(
-        self, builder: BlockBuilder, packable: Mapping[str, frozenset[int]],
-        known: dict[int, tuple[Constant, Constant]], kernels: dict[tuple[str, frozenset[int]], GlobalVar],
-    ) -> None:  # fmt: skip
+        self,
+        builder: BlockBuilder,
+        packable: Mapping[str, frozenset[int]],
+        known: dict[int, tuple[Constant, Constant]],
+        kernels: dict[tuple[str, frozenset[int]], GlobalVar],
+    ) -> None:
         super().__init__()
         self.builder, self.packable, self.known, self.kernels = builder, packable, known, kernels
         self.values: set[Var] = set()
@@ -143,9 +152,10 @@ class _Packing(FunctionRewriter):
     def _narrow_values(self, function: Function, calls: list[_KernelCall]) -> set[Var]:
         """The variables that are only ever a packable parameter of a kernel: where they are bound, and where used."""
         made = {
-            node.var for node in walk(function)
+            node.var
+            for node in walk(function)
             if isinstance(node, VarBinding) and isinstance(node.value, Constant) and _is_narrow(node.value.ty)
-        }  # fmt: skip
+        }
         allowed: Counter[Expr | None] = Counter(made)
         for call in calls:
             here = self.packable.get(call.name, frozenset())
@@ -162,9 +172,10 @@ class _Packing(FunctionRewriter):
             lost: set[Var] = set()
             for call in calls:
                 positions = {
-                    at for at, item in enumerate(call.items)
+                    at
+                    for at, item in enumerate(call.items)
                     if at in self.packable.get(call.name, ()) and (item in self.values or isinstance(item, Constant))
-                }  # fmt: skip
+                }
                 needed = _sized_by(call.kernel, positions)
                 lost |= {item for at, item in enumerate(call.items) if at in needed and isinstance(item, Var)}
                 if positions - needed:

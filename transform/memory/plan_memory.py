@@ -45,6 +45,7 @@ from weft.transform.memory.share_memory import is_allocation
 
 __all__ = ["StaticPlanBlockMemory", "bounds_of", "tensor_bytes"]
 
+
 @dataclass(frozen=True)
 class StaticPlanBlockMemory(FunctionPass):
     """Give the tensors of each function places in one block of memory, which they use one after another.
@@ -132,9 +133,7 @@ class _Block:
 def _blocks(lifetimes: Lifetimes) -> list[_Block]:
     """The allocations that can be planned, by the place where their sizes are known."""
     function = lifetimes.function
-    known: dict[str, Binding | None] = {
-        name: None for param in function.params for name in symbols_of_type(param.ty)
-    }
+    known: dict[str, Binding | None] = {name: None for param in function.params for name in symbols_of_type(param.ty)}
     order: dict[str, int] = dict.fromkeys(known, -1)
     found: dict[Binding | None, _Block] = {}
     for step, binding in enumerate(lifetimes.steps):

@@ -76,9 +76,10 @@ def checked_plan(planner: Planner, requests: Sequence[Request]) -> tuple[list[in
     for request in requests:
         if not isinstance(request.size, int):
             raise TargetError(
-                f"{_name(planner)} takes sizes that are known, and a tensor has {request.size} bytes", code="W754",
+                f"{_name(planner)} takes sizes that are known, and a tensor has {request.size} bytes",
+                code="W754",
                 hint="bind the sizes (weft.transform.BindSymbolicVars), or leave the planner out",
-            )  # fmt: skip
+            )
     answer: Any = planner(requests)
     try:
         listed, total = answer

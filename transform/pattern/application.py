@@ -61,9 +61,11 @@ def applied(
     sides = [rule.sides for rule in rules if rule.sides is not None and rule.name == names.most_common(1)[0][0]]
     span = sides[0].replacement.span if sides else None
     raise PassError(
-        f"rule {most} is found again in {function.name!r} after {ROUNDS} rounds", code="W554", span=span,
-        hint="let the replacement have another form than the pattern, or cost less (\"cheaper\": True)",
-    )  # fmt: skip
+        f"rule {most} is found again in {function.name!r} after {ROUNDS} rounds",
+        code="W554",
+        span=span,
+        hint='let the replacement have another form than the pattern, or cost less ("cheaper": True)',
+    )
 
 
 def applied_once(

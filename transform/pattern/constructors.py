@@ -37,10 +37,27 @@ from weft.transform.pattern.language import (
 )
 
 __all__ = [
-    "has_attr", "has_dtype", "has_shape", "has_type", "is_call_dps_packed", "is_call_packed", "is_call_tir", "is_const",
-    "is_dfv", "is_expr", "is_extern", "is_gv", "is_op", "is_shape", "is_tuple", "is_tuple_get_item", "is_var",
-    "make_fused_bias_activation_pattern", "reject", "wildcard",
-]  # fmt: skip
+    "has_attr",
+    "has_dtype",
+    "has_shape",
+    "has_type",
+    "is_call_dps_packed",
+    "is_call_packed",
+    "is_call_tir",
+    "is_const",
+    "is_dfv",
+    "is_expr",
+    "is_extern",
+    "is_gv",
+    "is_op",
+    "is_shape",
+    "is_tuple",
+    "is_tuple_get_item",
+    "is_var",
+    "make_fused_bias_activation_pattern",
+    "reject",
+    "wildcard",
+]
 
 
 def wildcard() -> WildcardPattern:

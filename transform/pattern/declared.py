@@ -142,32 +142,42 @@ def rule_of(module: IRModule, name: str = "") -> Rule:
     _check_parameters(pattern, replacement)
     conditions = _conditions(module, pattern)
     sides = Sides(
-        pattern, replace(replacement, private=True),
+        pattern,
+        replace(replacement, private=True),
         *(tuple(conditions.get(key, ())) for key in ("constant", "where", "attributes")),
-    )  # fmt: skip
+    )
     reader = _Reader(pattern, sides.attributes)
     form, parameters = reader.read()
     stated = {key: conditions[key] for key in ("exactness", "tolerance", "cheaper") if key in conditions}
     name = name or str(module.attrs.get(NAME, "")) or getattr(module, "name", "") or "rule"
     maker = _Maker(sides, parameters, reader.calls(), tuple(reader.shapes))
     return Rule(
-        name, form, maker, lambda choices: instance_of_sides(sides, choices),
-        doc=str(module.attrs.get(DOC, "")), sides=sides, **stated,
-    )  # fmt: skip
+        name,
+        form,
+        maker,
+        lambda choices: instance_of_sides(sides, choices),
+        doc=str(module.attrs.get(DOC, "")),
+        sides=sides,
+        **stated,
+    )
 
 
 def _check_parameters(pattern: Function, replacement: Function) -> None:
     if len(pattern.params) != len(replacement.params):
         raise PassError(
             f"the pattern has {len(pattern.params)} parameters, the replacement {len(replacement.params)}",
-            code="W550", span=replacement.span, hint="both have the same parameters, in the same order",
-        )  # fmt: skip
+            code="W550",
+            span=replacement.span,
+            hint="both have the same parameters, in the same order",
+        )
     for ours, theirs in zip(pattern.params, replacement.params, strict=True):
         if not same_type(ours.ty, theirs.ty):
             raise PassError(
                 f"parameter {ours.name!r} of the pattern is {type_text(ours.ty)}, that of the replacement "
-                f"{type_text(theirs.ty)}", code="W550", span=theirs.span,
-            )  # fmt: skip
+                f"{type_text(theirs.ty)}",
+                code="W550",
+                span=theirs.span,
+            )
 
 
 def _conditions(module: IRModule, pattern: Function) -> Mapping[str, Any]:
@@ -195,8 +205,11 @@ def _conditions(module: IRModule, pattern: Function) -> Mapping[str, Any]:
 
 
 _RELATIONS: dict[str, Callable[[Dim, Dim], bool | None]] = {
-    "<=": prove_le, "==": prove_equal, "!=": prove_ne, "<": prove_lt,
-}  # fmt: skip
+    "<=": prove_le,
+    "==": prove_equal,
+    "!=": prove_ne,
+    "<": prove_lt,
+}
 
 
 def _relation(text: str) -> tuple[Dim, str, Dim]:
@@ -262,10 +275,11 @@ def _function(module: IRModule, name: str) -> Function:
     found = module.functions.get(name)
     if not isinstance(found, Function):
         raise PassError(
-            f"a rule has a graph function {name!r}, this module has {', '.join(module) or 'none'}", code="W550",
+            f"a rule has a graph function {name!r}, this module has {', '.join(module) or 'none'}",
+            code="W550",
             span=module.span if found is None else found.span,
             hint="@R.rewriter takes a class of two graph functions, `pattern` and `replacement`",
-        )  # fmt: skip
+        )
     if found.attrs:
         message = f"the {name} of a rule has no attributes, this one has {', '.join(found.attrs)}"
         raise PassError(message, code="W550", span=found.span)
@@ -294,9 +308,10 @@ class _Reader:
         idle = [param.name for param in self.function.params if param not in self.used]
         if idle:
             raise PassError(
-                f"the pattern does not use {', '.join(idle)}: nothing says what it stands for", code="W550",
+                f"the pattern does not use {', '.join(idle)}: nothing says what it stands for",
+                code="W550",
                 span=self.function.span,
-            )  # fmt: skip
+            )
         return result, tuple(self.made[param] for param in self.function.params)
 
     def calls(self) -> tuple[tuple[str, DFPattern], ...]:

@@ -40,11 +40,33 @@ from weft.transform.infra.registry import nearest
 from weft.transform.pattern.matching import Match, extract
 
 __all__ = [
-    "RECORDER", "AndPattern", "AttrPattern", "CallPattern", "ConstantPattern", "DFPattern", "DTypePattern",
-    "DataflowVarPattern", "Edge", "ExprPattern", "ExternFuncPattern", "GlobalVarPattern", "NotPattern", "OrPattern",
-    "PatternSeq", "SameShapePattern", "ShapeExprPattern", "ShapePattern", "TupleGetItemPattern", "TuplePattern",
-    "TypePattern", "UnorderedTuplePattern", "VarPattern", "WildcardPattern", "checked_pattern", "checked_sizes",
-]  # fmt: skip
+    "RECORDER",
+    "AndPattern",
+    "AttrPattern",
+    "CallPattern",
+    "ConstantPattern",
+    "DFPattern",
+    "DTypePattern",
+    "DataflowVarPattern",
+    "Edge",
+    "ExprPattern",
+    "ExternFuncPattern",
+    "GlobalVarPattern",
+    "NotPattern",
+    "OrPattern",
+    "PatternSeq",
+    "SameShapePattern",
+    "ShapeExprPattern",
+    "ShapePattern",
+    "TupleGetItemPattern",
+    "TuplePattern",
+    "TypePattern",
+    "UnorderedTuplePattern",
+    "VarPattern",
+    "WildcardPattern",
+    "checked_pattern",
+    "checked_sizes",
+]
 
 P = TypeVar("P")
 COMMUTATIVE = ("add", "multiply")

@@ -216,9 +216,10 @@ def _rewritten(
             return block
         block = without_dead_values(_changed(block, changes, known, module), module)
     raise PassError(
-        "the patterns are still found after as many changes as there can be", code="W554",
+        "the patterns are still found after as many changes as there can be",
+        code="W554",
         hint="what the rewriter gives is found again: let it give {} then",
-    )  # fmt: skip
+    )
 
 
 def _changed(block: BindingBlock, changes: Mapping[Var, Expr], known: set[Var], module: IRModule) -> BindingBlock:

@@ -73,9 +73,12 @@ def weight_scheme(text: str) -> WeightScheme:
         message = f"scheme {text!r}: a scale stands for one number of weights, {_LEAST} at least"
         raise PassError(message, code="W570", hint="-g32, or -channel for all of them")
     return WeightScheme(
-        int(form[1]), sizes[0] if sizes else 32, "affine" in parts, "a8" in parts,
+        int(form[1]),
+        sizes[0] if sizes else 32,
+        "affine" in parts,
+        "a8" in parts,
         "float32" if "s32" in parts else "float16",
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)

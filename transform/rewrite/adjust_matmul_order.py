@@ -104,9 +104,7 @@ def _cheapest(leaves: Sequence[_Factor]) -> _Factor:
 
 def _instance(choices: Choices) -> Function:
     sizes = [choices.pick((2, 9, 1, 5, 0)) for _ in range(choices.integer(4, 5))]
-    params = [
-        Var(f"x{i}", TensorType((a, b), "float32")) for i, (a, b) in enumerate(pairwise(sizes))
-    ]
+    params = [Var(f"x{i}", TensorType((a, b), "float32")) for i, (a, b) in enumerate(pairwise(sizes))]
     values: list[Expr] = list(params)
     while len(values) > 1:
         place = choices.integer(0, len(values) - 2)
@@ -128,16 +126,31 @@ class TransposeOfProduct:
         return R.matmul(R.permute_dims(b, axes=[1, 0]), R.permute_dims(a, axes=[1, 0]))
 """
 
-register_rules(RuleSet(
-    "matmul-order", "the order of products of several matrices",
-    [
-        Rule("AdjustMatmulOrder", _FORM, _reordered, _instance, "real", cheaper=True, doc="the order that costs least"),
-        RuleText(("permute_dims", "matmul"), _TRANSPOSED_PRODUCT),
-        RuleText(("permute_dims", "matmul"), _TRANSPOSED_PRODUCT.replace("class Transpose", "class Reversal").replace(
-            "R.matmul(a, b), axes=[1, 0]", "R.matmul(a, b)")),
-    ],
-    trusted=True,
-))  # fmt: skip
+register_rules(
+    RuleSet(
+        "matmul-order",
+        "the order of products of several matrices",
+        [
+            Rule(
+                "AdjustMatmulOrder",
+                _FORM,
+                _reordered,
+                _instance,
+                "real",
+                cheaper=True,
+                doc="the order that costs least",
+            ),
+            RuleText(("permute_dims", "matmul"), _TRANSPOSED_PRODUCT),
+            RuleText(
+                ("permute_dims", "matmul"),
+                _TRANSPOSED_PRODUCT.replace("class Transpose", "class Reversal").replace(
+                    "R.matmul(a, b), axes=[1, 0]", "R.matmul(a, b)"
+                ),
+            ),
+        ],
+        trusted=True,
+    )
+)
 
 
 @dataclass(frozen=True)

@@ -80,9 +80,11 @@ class RulePass(Pass, abstract=True):
     def _applied(self, function: Function, module: IRModule, allowed: frozenset[str]) -> Function:
         operators = {node.name for node in walk(function) if isinstance(node, Op)}
         rules = [
-            rule for name in self.set_names for rule in rule_set(name).for_operators(operators)
+            rule
+            for name in self.set_names
+            for rule in rule_set(name).for_operators(operators)
             if rule.exactness in allowed
-        ]  # fmt: skip
+        ]
         if not rules:
             return function
         made: list[Decision] = []

@@ -57,10 +57,14 @@ def _instance(choices: Choices) -> Function:
     return function_of(value, [x])
 
 
-register_rules(RuleSet(
-    "transposes", "permutations of axes that cancel or join",
-    [Rule("CancelTransposes", _FORM, _composed, _instance, "bit", doc="permutations of one value join")], trusted=True,
-))  # fmt: skip
+register_rules(
+    RuleSet(
+        "transposes",
+        "permutations of axes that cancel or join",
+        [Rule("CancelTransposes", _FORM, _composed, _instance, "bit", doc="permutations of one value join")],
+        trusted=True,
+    )
+)
 
 
 @dataclass(frozen=True)

@@ -81,16 +81,22 @@ def _instance(choices: Choices) -> Function:
     return function_of(TupleGetItem(call, 0), [x, *rest])
 
 
-register_rules(RuleSet(
-    "inference-norms", "normalisation by constant statistics, as a factor and an offset",
-    [Rule("ConstantBatchNorm", _FORM, _arithmetic(True), _constant_instance, "real", doc="constant statistics")],
-    trusted=True,
-))  # fmt: skip
-register_rules(RuleSet(
-    "inference", "operators of inference as arithmetic",
-    [Rule("BatchNormAsArithmetic", _FORM, _arithmetic(False), _instance, "real", doc="the statistics do not move")],
-    trusted=True,
-))  # fmt: skip
+register_rules(
+    RuleSet(
+        "inference-norms",
+        "normalisation by constant statistics, as a factor and an offset",
+        [Rule("ConstantBatchNorm", _FORM, _arithmetic(True), _constant_instance, "real", doc="constant statistics")],
+        trusted=True,
+    )
+)
+register_rules(
+    RuleSet(
+        "inference",
+        "operators of inference as arithmetic",
+        [Rule("BatchNormAsArithmetic", _FORM, _arithmetic(False), _instance, "real", doc="the statistics do not move")],
+        trusted=True,
+    )
+)
 
 
 @dataclass(frozen=True)

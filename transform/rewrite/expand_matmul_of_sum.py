@@ -31,10 +31,14 @@ class ExpandMatmulOfSum:
         return R.add(R.matmul(x, a), R.matmul(x, b))
 """
 
-register_rules(RuleSet(
-    "matmul-of-sum", "products of sums as sums of products",
-    [RuleText(("matmul", "add"), _TEXT.replace("BATCH", batch)) for batch in ("", '"p", ')], trusted=True,
-))  # fmt: skip
+register_rules(
+    RuleSet(
+        "matmul-of-sum",
+        "products of sums as sums of products",
+        [RuleText(("matmul", "add"), _TEXT.replace("BATCH", batch)) for batch in ("", '"p", ')],
+        trusted=True,
+    )
+)
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,14 @@ _ATTRIBUTES = '"nn.{}(strides, padding, dilation, groups)"'
 def _text(name: str, constant: str, attributes: str, params: str, pattern: str, replacement: str, doc: str) -> str:
     quoted = ", ".join(f'"{item}"' for item in constant.split())
     return _RULE.format(
-        name=name, constant=quoted, attributes=attributes, params=params, pattern=pattern, replacement=replacement,
+        name=name,
+        constant=quoted,
+        attributes=attributes,
+        params=params,
+        pattern=pattern,
+        replacement=replacement,
         doc=doc,
-    )  # fmt: skip
+    )
 
 
 def _for_convolution(rank: int) -> list[RuleText]:
@@ -58,37 +63,84 @@ def _for_convolution(rank: int) -> list[RuleText]:
         suffix = "" if lead else "OfThree"
         call, scaled = f"R.{operator}(x, w)", f"R.{operator}(x, R.multiply(w, {expanded}))"
         found += [
-            RuleText(("multiply", operator), _text(
-                f"ScaleOfConv{rank}d{suffix}", "w s", attributes, f"{data}, {factor}", f"R.multiply({call}, s)", scaled,
-                "the factor goes into the weights")),
-            RuleText(("multiply", "add", operator), _text(
-                f"ScaleOfBiasedConv{rank}d{suffix}", "w s t", attributes, f"{data}, {factor}, {offset}",
-                f"R.multiply(R.add({call}, t), s)", f"R.add({scaled}, R.multiply(t, s))",
-                "the factor goes into the weights and the offset")),
-        ]  # fmt: skip
+            RuleText(
+                ("multiply", operator),
+                _text(
+                    f"ScaleOfConv{rank}d{suffix}",
+                    "w s",
+                    attributes,
+                    f"{data}, {factor}",
+                    f"R.multiply({call}, s)",
+                    scaled,
+                    "the factor goes into the weights",
+                ),
+            ),
+            RuleText(
+                ("multiply", "add", operator),
+                _text(
+                    f"ScaleOfBiasedConv{rank}d{suffix}",
+                    "w s t",
+                    attributes,
+                    f"{data}, {factor}, {offset}",
+                    f"R.multiply(R.add({call}, t), s)",
+                    f"R.add({scaled}, R.multiply(t, s))",
+                    "the factor goes into the weights and the offset",
+                ),
+            ),
+        ]
     return found
 
 
 _MATRICES = 'x: R.Tensor(("m", "k"), "float32"), w: R.Tensor(("k", "n"), "float32"), s: R.Tensor(("n",), "float32")'
 _ANY = 'x: R.Tensor(dtype="float32"), b: R.Tensor(dtype="float32"), c: R.Tensor(dtype="float32")'
 
-register_rules(RuleSet(
-    "scale-shift", "constant factors and offsets after convolutions and products",
-    [
-        *_for_convolution(2), *_for_convolution(1),
-        RuleText(("multiply", "matmul"), _text(
-            "ScaleOfMatmul", "w s", "", _MATRICES, "R.multiply(R.matmul(x, w), s)", "R.matmul(x, R.multiply(w, s))",
-            "the factor goes into the weights")),
-        RuleText(("multiply", "add", "matmul"), _text(
-            "ScaleOfBiasedMatmul", "w s t", "", f'{_MATRICES}, t: R.Tensor(("n",), "float32")',
-            "R.multiply(R.add(R.matmul(x, w), t), s)", "R.add(R.matmul(x, R.multiply(w, s)), R.multiply(t, s))",
-            "the factor goes into the weights and the offset")),
-        RuleText(("add",), _text(
-            "SumOfOffsets", "b c", "", _ANY, "R.add(R.add(x, b), c)", "R.add(x, R.add(b, c))",
-            "constant offsets are added once")),
-    ],
-    trusted=True,
-))  # fmt: skip
+register_rules(
+    RuleSet(
+        "scale-shift",
+        "constant factors and offsets after convolutions and products",
+        [
+            *_for_convolution(2),
+            *_for_convolution(1),
+            RuleText(
+                ("multiply", "matmul"),
+                _text(
+                    "ScaleOfMatmul",
+                    "w s",
+                    "",
+                    _MATRICES,
+                    "R.multiply(R.matmul(x, w), s)",
+                    "R.matmul(x, R.multiply(w, s))",
+                    "the factor goes into the weights",
+                ),
+            ),
+            RuleText(
+                ("multiply", "add", "matmul"),
+                _text(
+                    "ScaleOfBiasedMatmul",
+                    "w s t",
+                    "",
+                    f'{_MATRICES}, t: R.Tensor(("n",), "float32")',
+                    "R.multiply(R.add(R.matmul(x, w), t), s)",
+                    "R.add(R.matmul(x, R.multiply(w, s)), R.multiply(t, s))",
+                    "the factor goes into the weights and the offset",
+                ),
+            ),
+            RuleText(
+                ("add",),
+                _text(
+                    "SumOfOffsets",
+                    "b c",
+                    "",
+                    _ANY,
+                    "R.add(R.add(x, b), c)",
+                    "R.add(x, R.add(b, c))",
+                    "constant offsets are added once",
+                ),
+            ),
+        ],
+        trusted=True,
+    )
+)
 
 
 @dataclass(frozen=True)

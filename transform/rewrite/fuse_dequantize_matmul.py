@@ -154,11 +154,14 @@ def _instance(choices: Choices) -> Function:
     return function_of(get_op("matmul")(left, right), given)
 
 
-register_rules(RuleSet(
-    "matmul-dequantized", "products with quantized matrices that are converted in their tiles",
-    [Rule("FuseDequantizeMatmul", _FORM, _fused, _instance, "real", doc="no matrix of floats is made")],
-    trusted=True,
-))  # fmt: skip
+register_rules(
+    RuleSet(
+        "matmul-dequantized",
+        "products with quantized matrices that are converted in their tiles",
+        [Rule("FuseDequantizeMatmul", _FORM, _fused, _instance, "real", doc="no matrix of floats is made")],
+        trusted=True,
+    )
+)
 
 
 @dataclass(frozen=True)

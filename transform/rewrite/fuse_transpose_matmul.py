@@ -67,11 +67,14 @@ def _instance(choices: Choices) -> Function:
     return function_of(get_op("matmul")(left, permute(w, axes=(1, 0)) if transposed != 0 else w), [x, w])
 
 
-register_rules(RuleSet(
-    "matmul-transposes", "products of transposed matrices that are read where they lie",
-    [Rule("FuseTransposeMatmul", _FORM, _read_in_place, _instance, "real", doc="no copy is made of the transpose")],
-    trusted=True,
-))  # fmt: skip
+register_rules(
+    RuleSet(
+        "matmul-transposes",
+        "products of transposed matrices that are read where they lie",
+        [Rule("FuseTransposeMatmul", _FORM, _read_in_place, _instance, "real", doc="no copy is made of the transpose")],
+        trusted=True,
+    )
+)
 
 
 @dataclass(frozen=True)

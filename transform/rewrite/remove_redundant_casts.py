@@ -68,11 +68,14 @@ def _instance(choices: Choices) -> Function:
     return function_of(value, [x])
 
 
-register_rules(RuleSet(
-    "casts", "casts that lose nothing on the way",
-    [Rule("RemoveRedundantCasts", _FORM, _shortened, _instance, "bit", doc="the dtype between holds every value")],
-    trusted=True,
-))  # fmt: skip
+register_rules(
+    RuleSet(
+        "casts",
+        "casts that lose nothing on the way",
+        [Rule("RemoveRedundantCasts", _FORM, _shortened, _instance, "bit", doc="the dtype between holds every value")],
+        trusted=True,
+    )
+)
 
 
 @dataclass(frozen=True)

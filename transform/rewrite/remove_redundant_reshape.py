@@ -64,11 +64,14 @@ def _instance(choices: Choices) -> Function:
     return function_of(value, [x])
 
 
-register_rules(RuleSet(
-    "reshapes", "changes of shape that cancel or join",
-    [Rule("RemoveRedundantReshape", _FORM, _shortened, _instance, "bit", doc="the last of several shapes holds")],
-    trusted=True,
-))  # fmt: skip
+register_rules(
+    RuleSet(
+        "reshapes",
+        "changes of shape that cancel or join",
+        [Rule("RemoveRedundantReshape", _FORM, _shortened, _instance, "bit", doc="the last of several shapes holds")],
+        trusted=True,
+    )
+)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """ReorderPermuteDimsAfterConcat: one permutation of what is put together instead of one for each part.
 
-    R.concat((R.permute_dims(a, axes=p), R.permute_dims(b, axes=p)), axis=c)
-        ->   R.permute_dims(R.concat((a, b), axis=p[c]), axes=p)
+R.concat((R.permute_dims(a, axes=p), R.permute_dims(b, axes=p)), axis=c)
+    ->   R.permute_dims(R.concat((a, b), axis=p[c]), axes=p)
 """
 
 from __future__ import annotations
@@ -55,11 +55,14 @@ def _instance(choices: Choices) -> Function:
     return function_of(get_op("concat")(Tuple(tuple(moved)), axis=axis), params)
 
 
-register_rules(RuleSet(
-    "permute-after-concat", "one permutation of what is put together",
-    [Rule("ReorderPermuteDimsAfterConcat", _FORM, _put_together, _instance, "bit", doc="one instead of many")],
-    trusted=True,
-))  # fmt: skip
+register_rules(
+    RuleSet(
+        "permute-after-concat",
+        "one permutation of what is put together",
+        [Rule("ReorderPermuteDimsAfterConcat", _FORM, _put_together, _instance, "bit", doc="one instead of many")],
+        trusted=True,
+    )
+)
 
 
 @dataclass(frozen=True)

@@ -37,11 +37,14 @@ def _text(batch: str, dtype: str) -> str:
     return _TEXT.replace("BATCH", batch).replace("LAST", "2" if batch else "1").replace("int64", dtype)
 
 
-register_rules(RuleSet(
-    "take-after-matmul", "products before takes of columns",
-    [RuleText(("matmul", "take"), _text(batch, dtype)) for batch in ("", '"p", ') for dtype in ("int64", "int32")],
-    trusted=True,
-))  # fmt: skip
+register_rules(
+    RuleSet(
+        "take-after-matmul",
+        "products before takes of columns",
+        [RuleText(("matmul", "take"), _text(batch, dtype)) for batch in ("", '"p", ') for dtype in ("int64", "int32")],
+        trusted=True,
+    )
+)
 
 
 @dataclass(frozen=True)

@@ -55,11 +55,14 @@ def _instance(choices: Choices) -> Function:
     return function_of(TupleGetItem(split, choices.integer(0, count - 1)), [x])
 
 
-register_rules(RuleSet(
-    "split-slices", "parts of a split as slices",
-    [Rule("SplitToSlices", _FORM, _slice, _instance, "bit", doc="kernels that read the part compute it in place")],
-    trusted=True,
-))  # fmt: skip
+register_rules(
+    RuleSet(
+        "split-slices",
+        "parts of a split as slices",
+        [Rule("SplitToSlices", _FORM, _slice, _instance, "bit", doc="kernels that read the part compute it in place")],
+        trusted=True,
+    )
+)
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,19 @@ if TYPE_CHECKING:
     from weft.transform.schedule.trace import PRIMITIVES, Instruction, Primitive, Trace
 
 __all__ = [
-    "PRIMITIVES", "SCHEDULED", "BlockRV", "ExprRV", "Handle", "Instruction", "LoopRV", "Primitive", "Schedule",
-    "TensorIntrin", "Trace", "register_primitive",
-]  # fmt: skip
+    "PRIMITIVES",
+    "SCHEDULED",
+    "BlockRV",
+    "ExprRV",
+    "Handle",
+    "Instruction",
+    "LoopRV",
+    "Primitive",
+    "Schedule",
+    "TensorIntrin",
+    "Trace",
+    "register_primitive",
+]
 
 _HOMES = {
     "SCHEDULED": "weft.transform.kernel.scheduled",

@@ -31,7 +31,7 @@ __all__ = [
     "with_allocation",
     "without_allocation",
     "writers",
-]  # fmt: skip
+]
 
 
 def writers(tree: Tree, buffer: Buffer) -> list[Block]:
@@ -110,8 +110,9 @@ def require_complete(tree: Tree, block: Block) -> Buffer:
     buffer = only_output(tree, block)
     odd = next((item for item in block.iter_vars if item.kind != "spatial"), None)
     if odd is not None:
-        raise failure("W609", f"the variable {odd.var.name!r} of block {block.name!r} is {odd.kind}, not spatial", tree,
-                      block)  # fmt: skip
+        raise failure(
+            "W609", f"the variable {odd.var.name!r} of block {block.name!r} is {odd.kind}, not spatial", tree, block
+        )
     if loads_in(block.body, buffer):
         raise failure("W609", f"the block {block.name!r} reads {buffer.name!r}, which it writes", tree, block)
     if barrier(block.body) is not None:
@@ -124,8 +125,9 @@ def require_reduction(tree: Tree, block: Block) -> Buffer:
     """The buffer of a block that initialises and updates elements of one buffer; else W610."""
     buffer = only_output(tree, block)
     if block.init is None or update_of(block) is None:
-        raise failure("W610", f"the block {block.name!r} is no reduction: an init, then x = x + y or the like", tree,
-                      block)  # fmt: skip
+        raise failure(
+            "W610", f"the block {block.name!r} is no reduction: an init, then x = x + y or the like", tree, block
+        )
     odd = next((item for item in block.iter_vars if item.kind not in ("spatial", "reduce")), None)
     if odd is not None:
         raise failure("W610", f"the variable {odd.var.name!r} of block {block.name!r} is {odd.kind}", tree, block)
@@ -148,8 +150,9 @@ def require_covering(tree: Tree, block: Block) -> Bindings:
     if not found.is_affine:
         raise failure("W611", f"the bindings of block {block.name!r} are not affine in its loops", tree, block)
     if not found.covers():
-        raise failure("W611", f"the loops around block {block.name!r} are not proved to reach its whole domain", tree,
-                      block)  # fmt: skip
+        raise failure(
+            "W611", f"the loops around block {block.name!r} are not proved to reach its whole domain", tree, block
+        )
     return found
 
 
@@ -240,5 +243,10 @@ def with_allocation(function: PrimFunc, scope: Block | None, buffer: Buffer) -> 
 def require_dividing(tree: Tree, block: Block, name: str, ndim: int, separators: Sequence[int]) -> None:
     """W604 unless separators of axes grow from 1 to the number of dimensions of a buffer."""
     if not all(a < b for a, b in zip((0, *separators), (*separators, ndim), strict=True)):
-        raise failure("W604", f"{list(separators)} does not divide the {ndim} dimensions of {name!r}", tree, block,
-                      hint="growing numbers between the dimensions")  # fmt: skip
+        raise failure(
+            "W604",
+            f"{list(separators)} does not divide the {ndim} dimensions of {name!r}",
+            tree,
+            block,
+            hint="growing numbers between the dimensions",
+        )

@@ -222,9 +222,11 @@ class ScheduleCore:
                     first = findings[0]
                     notes = [str(first.error()), *(f"also {item.code}: {item.message}" for item in findings[1:4])]
                     raise failure(
-                        "W618", f"function {name!r} would not be well formed: {first.message}",
-                        notes=notes, hint="the step does not apply to this code",
-                    )  # fmt: skip
+                        "W618",
+                        f"function {name!r} would not be well formed: {first.message}",
+                        notes=notes,
+                        hint="the step does not apply to this code",
+                    )
                 self._recheck(self._tree(name))
 
     def _recheck(self, tree: Tree) -> None:
@@ -240,14 +242,16 @@ class ScheduleCore:
         functions = [key for key, function in self._module.items() if isinstance(function, PrimFunc)]
         if name is None:
             raise failure(
-                "W601", "the module has several tensor functions, and none is chosen",
+                "W601",
+                "the module has several tensor functions, and none is chosen",
                 hint=f"sch.work_on(...) one of {', '.join(functions) or 'none'}",
-            )  # fmt: skip
+            )
         if name not in functions:
             raise failure(
-                "W601", f"the module has no tensor function {name!r}",
+                "W601",
+                f"the module has no tensor function {name!r}",
                 hint=nearest(name, functions) or f"it has: {', '.join(functions) or 'none'}",
-            )  # fmt: skip
+            )
         return name
 
     def _tree(self, name: str) -> Tree:
@@ -261,9 +265,10 @@ class ScheduleCore:
     def _key(self, handle: Any, kind: type[Handle], what: str) -> tuple[str, Any]:
         if not isinstance(handle, kind):
             raise failure(
-                "W604", f"a {what} handle is needed, not {type(handle).__name__}",
+                "W604",
+                f"a {what} handle is needed, not {type(handle).__name__}",
                 hint='sch.get_block("name") and sch.get_loops(block) give handles',
-            )  # fmt: skip
+            )
         if handle not in self._keys:
             raise failure("W603", f"this {what} handle is none of this schedule")
         return self._keys[handle]

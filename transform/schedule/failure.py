@@ -25,9 +25,14 @@ __all__ = ["failure"]
 
 
 def failure(
-    code: str, message: str, tree: Tree | None = None, stmt: Stmt | None = None, *, notes: Iterable[str] = (),
+    code: str,
+    message: str,
+    tree: Tree | None = None,
+    stmt: Stmt | None = None,
+    *,
+    notes: Iterable[str] = (),
     hint: str | None = None,
-) -> ScheduleError:  # fmt: skip
+) -> ScheduleError:
     """The error to raise; its span is the statement in the text of the module as it is at this step."""
     span = None
     if tree is not None and stmt is not None:

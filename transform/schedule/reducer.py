@@ -42,11 +42,19 @@ from weft.transform.schedule.tree import Tree, loads_in, sequence, statements_of
 __all__ = ["Fold", "Part", "fold_of"]
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
-}  # fmt: skip
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
 _LOGIC: dict[str, Callable[[float, float], float]] = {
-    "and": lambda a, b: a and b, "or": lambda a, b: a or b, "min": min, "max": max,
-}  # fmt: skip
+    "and": lambda a, b: a and b,
+    "or": lambda a, b: a or b,
+    "min": min,
+    "max": max,
+}
 
 
 @dataclass(frozen=True)
@@ -121,8 +129,9 @@ def fold_of(tree: Tree, block: Block) -> Fold:
 
 
 def _none(tree: Tree, block: Block) -> Exception:
-    return failure("W610", f"the block {block.name!r} is no reduction: an init, then x = x + y or the like", tree,
-                   block)  # fmt: skip
+    return failure(
+        "W610", f"the block {block.name!r} is no reduction: an init, then x = x + y or the like", tree, block
+    )
 
 
 def _stores(stmt: Stmt) -> list[BufferStore] | None:
@@ -245,15 +254,20 @@ def _require_law(tree: Tree, block: Block, parts: Sequence[Part]) -> bool:
     combine = _combiner(chosen)
     for a, b, c in itertools.product(orders, repeat=3):
         if combine(combine(a, b), c) != combine(a, combine(b, c)):
-            raise failure("W610", f"what block {block.name!r} chooses depends on how its elements are grouped", tree,
-                          block)  # fmt: skip
+            raise failure(
+                "W610", f"what block {block.name!r} chooses depends on how its elements are grouped", tree, block
+            )
     _require_neutral_choice(tree, block, chosen, combine)
     return all(combine(a, b) == combine(b, a) for a, b in itertools.product(orders, repeat=2))
 
 
 def _not_neutral(tree: Tree, block: Block) -> Exception:
-    return failure("W610", f"the init of block {block.name!r} is not neutral, so parts of the sum cannot start with it",
-                   tree, block)  # fmt: skip
+    return failure(
+        "W610",
+        f"the init of block {block.name!r} is not neutral, so parts of the sum cannot start with it",
+        tree,
+        block,
+    )
 
 
 _Values = tuple[float, ...]
@@ -306,8 +320,14 @@ def is_identity(kind: str, value: PrimExpr) -> bool:
         worst = (highest, max_value) if kind == "min" else (lowest, min_value)
         return number in [limit(dtype) for limit in worst]
     neutral: dict[str, float] = {
-        "add": 0, "mul": 1, "and": 1, "or": 0, "bitwise_or": 0, "bitwise_xor": 0, "bitwise_and": -1,
-    }  # fmt: skip
+        "add": 0,
+        "mul": 1,
+        "and": 1,
+        "or": 0,
+        "bitwise_or": 0,
+        "bitwise_xor": 0,
+        "bitwise_and": -1,
+    }
     if kind == "bitwise_and" and (is_bool(dtype) or dtype.startswith("uint")):
         return number == max_value(dtype)
     return number == neutral[kind]

@@ -23,8 +23,21 @@ __all__ = ["Schedule"]
 
 
 class Schedule(
-    Queries, LoopPrimitives, LoopMerging, Marks, Placing, Staging, Reindexing, Storage, Declared, Reductions, Epilogues,
-    Layouts, Padding, Blocks, Sampling,
+    Queries,
+    LoopPrimitives,
+    LoopMerging,
+    Marks,
+    Placing,
+    Staging,
+    Reindexing,
+    Storage,
+    Declared,
+    Reductions,
+    Epilogues,
+    Layouts,
+    Padding,
+    Blocks,
+    Sampling,
 ):
     """Changes the loops and blocks of a module's tensor functions step by step; each step keeps what they compute.
 

@@ -31,9 +31,18 @@ from weft.ir.tensor import (
 )
 
 __all__ = [
-    "Tree", "blocks_in", "buffers_of", "loads_in", "map_buffers", "sequence", "statements_of",
-    "stores_in", "unique_block_names", "with_early_allocations", "without_regions",
-]  # fmt: skip
+    "Tree",
+    "blocks_in",
+    "buffers_of",
+    "loads_in",
+    "map_buffers",
+    "sequence",
+    "statements_of",
+    "stores_in",
+    "unique_block_names",
+    "with_early_allocations",
+    "without_regions",
+]
 
 
 def statements_of(stmt: Stmt) -> tuple[Stmt, ...]:

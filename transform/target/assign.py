@@ -31,9 +31,15 @@ from weft.transform.target.partition_calls import outlined_function
 from weft.transform.target.parts import LABEL, leaf_parts, owners
 
 __all__ = [
-    "ASSIGNED", "Assign", "OutlineLabelled", "Policy", "SpecialiseByLabel", "VerifyTargets", "assignment",
+    "ASSIGNED",
+    "Assign",
+    "OutlineLabelled",
+    "Policy",
+    "SpecialiseByLabel",
+    "VerifyTargets",
+    "assignment",
     "refuse_labels",
-]  # fmt: skip
+]
 
 Policy = Callable[[Call, str, Target], str]
 """A policy: (a call, the label of the function it stands in, the whole target) -> the label of the call."""
@@ -129,9 +135,11 @@ def refuse_labels(module: IRModule, target: Target) -> None:
         for label, what, span in labels:
             if label is not None:
                 raise TargetError(
-                    f"{what} is labelled {str(label)!r}, and the target {target} has no parts", code="W707", span=span,
+                    f"{what} is labelled {str(label)!r}, and the target {target} has no parts",
+                    code="W707",
+                    span=span,
                     hint=f'a target of parts: "host: {target}; {label}: ..."',
-                )  # fmt: skip
+                )
 
 
 def check_label(label: Any, labels: Sequence[str], what: str, span: Span | None) -> None:

@@ -150,9 +150,16 @@ class _Choice:
     """
 
     def __init__(
-        self, module: IRModule, function: Function, home: str, parts: Mapping[str, Target], cost: Cost,
-        transfer: Transfer, *, known: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        module: IRModule,
+        function: Function,
+        home: str,
+        parts: Mapping[str, Target],
+        cost: Cost,
+        transfer: Transfer,
+        *,
+        known: bool = False,
+    ) -> None:
         self.known = known
         self.module, self.home, self.parts, self.cost, self.transfer = module, home, parts, cost, transfer
         bindings = [item for item in _bindings(function) if isinstance(item.value, Call)]

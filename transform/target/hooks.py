@@ -112,8 +112,10 @@ def _refuse_foreign_kernels(module: IRModule, owner: dict[str, str], parts: dict
             raise TargetError(
                 f"kernel {name!r} is labelled for part {owner[name]!r} ({part}), which takes graph functions only: its "
                 "kernels are those that its lowering hook makes",
-                code="W753", span=function.span, hint="leave the label out, or label the operator that it computes",
-            )  # fmt: skip
+                code="W753",
+                span=function.span,
+                hint="leave the label out, or label the operator that it computes",
+            )
 
 
 def _entries(module: IRModule, owner: dict[str, str]) -> Iterator[str]:
@@ -180,9 +182,11 @@ class _Contract:
         span = next((call.span for call in calls if call.span is not None), self.function.span)
         part = f"part {self.label!r} ({self.target})" if self.label else f"the target {self.target}"
         return TargetError(
-            f"{part} does not take {named or 'a function without operators'}: {reason}", code="W753", span=span,
+            f"{part} does not take {named or 'a function without operators'}: {reason}",
+            code="W753",
+            span=span,
             hint="leave its label out" if self.label else None,
-        )  # fmt: skip
+        )
 
     def broken(self, message: str, hint: str | None = None) -> PassError:
         return PassError(

@@ -53,8 +53,11 @@ def call_cycles(call: Call, part: Target, context: TypeContext) -> float | None:
     operations, traffic = _number(flops(call, context)), _number(memory_traffic(call, context))
     if operations is None or traffic is None:
         return None
-    kinds = [dtype for item in (infer_type(call, context), *(infer_type(a, context) for a in call.args))
-             for dtype in _dtypes(item)]  # fmt: skip
+    kinds = [
+        dtype
+        for item in (infer_type(call, context), *(infer_type(a, context) for a in call.args))
+        for dtype in _dtypes(item)
+    ]
     return operations / _in_a_cycle(call.op.name, kinds, part) + traffic / _bytes_in_a_cycle(part)
 
 

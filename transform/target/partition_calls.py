@@ -226,9 +226,7 @@ def _operands(chain: Sequence[VarBinding]) -> list[Expr]:
     return found
 
 
-def _with_a_parameter_for_each(
-    chain: Sequence[VarBinding]
-) -> tuple[Sequence[VarBinding], Mapping[Expr, Expr]]:
+def _with_a_parameter_for_each(chain: Sequence[VarBinding]) -> tuple[Sequence[VarBinding], Mapping[Expr, Expr]]:
     """The chain with a variable of its own for each further time that it takes a value; these and what they are."""
     own, seen, more = {binding.var for binding in chain}, set[Expr](), dict[Expr, Expr]()
 

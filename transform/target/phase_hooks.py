@@ -37,9 +37,13 @@ class _Found:
 
 
 def with_hooks(
-    target: Target, phase: str, built: Sequence[Pass], known: Callable[[], Collection[str]] = tuple,
-    *, whole: bool = False,
-) -> tuple[Pass, ...]:  # fmt: skip
+    target: Target,
+    phase: str,
+    built: Sequence[Pass],
+    known: Callable[[], Collection[str]] = tuple,
+    *,
+    whole: bool = False,
+) -> tuple[Pass, ...]:
     """The passes of a phase with those of the hooks of a target; `built` are those without.
 
     `known` are the names of passes that the phase has for some target. Where `whole` is true, every pass sees the
@@ -82,7 +86,7 @@ class _Placing:
 
     def __init__(
         self, phase: str, built: Sequence[Pass], found: list[_Found], labels: tuple[str, ...], whole: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.phase, self.labels, self.whole = phase, labels, whole
         self.built: list[Pass | None] = list(built)
         self.names = [set(pass_names(item)) for item in built]
@@ -123,8 +127,9 @@ class _Placing:
                     raise PassError(
                         f"hook {hook.name!r} of target {item.target} names {name!r}, "
                         f"which is no pass of phase {self.phase!r}",
-                        code="W564", hint=f"{near} {has}" if near else has,
-                    )  # fmt: skip
+                        code="W564",
+                        hint=f"{near} {has}" if near else has,
+                    )
 
     def places(self, name: str) -> list[int]:
         """Where the passes of a name stand."""

@@ -86,9 +86,14 @@ class _Copier(FunctionRewriter):
     label = ""
 
     def __init__(
-        self, origin: str, module: IRModule, builder: BlockBuilder, owner: dict[str, str], memories: dict[str, str],
+        self,
+        origin: str,
+        module: IRModule,
+        builder: BlockBuilder,
+        owner: dict[str, str],
+        memories: dict[str, str],
         driver: str,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.origin, self.module, self.builder = origin, module, builder
         self.owner, self.memories, self.driver = owner, memories, driver

@@ -228,9 +228,7 @@ def exact_condition(writer: Scope, condition: PrimExpr) -> str | None:
         sides = [exact_condition(writer, side) for side in (condition.a, condition.b)]
         if sides == [None, None]:
             return None
-        a, b = (
-            text or expression(writer, side) for text, side in zip(sides, (condition.a, condition.b), strict=True)
-        )
+        a, b = (text or expression(writer, side) for text, side in zip(sides, (condition.a, condition.b), strict=True))
         return f"({a} {'&&' if condition.kind == 'and' else '||'} {b})"
     if not isinstance(condition, Binary) or condition.kind not in COMPARISONS:
         return None
@@ -259,10 +257,17 @@ def _exact(writer: Scope, expr: PrimExpr) -> str | None:
 def _bool_arithmetic(expr: Binary, a: str, b: str) -> str:
     """Truth values as one-bit numbers."""
     forms = {
-        "add": "({a} ^ {b})", "sub": "({a} ^ {b})", "mul": "({a} & {b})", "min": "({a} & {b})", "max": "({a} | {b})",
-        "bitwise_and": "({a} & {b})", "bitwise_or": "({a} | {b})", "bitwise_xor": "({a} ^ {b})",
-        "floordiv": "({a} & {b})", "truncdiv": "({a} & {b})",
-    }  # fmt: skip
+        "add": "({a} ^ {b})",
+        "sub": "({a} ^ {b})",
+        "mul": "({a} & {b})",
+        "min": "({a} & {b})",
+        "max": "({a} | {b})",
+        "bitwise_and": "({a} & {b})",
+        "bitwise_or": "({a} | {b})",
+        "bitwise_xor": "({a} ^ {b})",
+        "floordiv": "({a} & {b})",
+        "truncdiv": "({a} & {b})",
+    }
     if expr.kind not in forms:
         raise unsupported(f"{expr.kind} of bool", expr.span)
     return f"((uint8_t){forms[expr.kind].format(a=a, b=b)})"
@@ -485,7 +490,18 @@ def _called(writer: Scope, expr: PrimCall, dtype: str, args: list[str]) -> str:
 
 
 _EMITTERS: dict[type, Callable[..., str]] = {
-    IntImm: _int, FloatImm: _float, PrimVar: _variable, Unary: _unary, Binary: _binary, Cast: _cast, Select: _select,
-    BufferLoad: _load, Ramp: _ramp, Broadcast: _broadcast, Let: _let, PrimCall: _call, Shuffle: _shuffle,
-}  # fmt: skip
+    IntImm: _int,
+    FloatImm: _float,
+    PrimVar: _variable,
+    Unary: _unary,
+    Binary: _binary,
+    Cast: _cast,
+    Select: _select,
+    BufferLoad: _load,
+    Ramp: _ramp,
+    Broadcast: _broadcast,
+    Let: _let,
+    PrimCall: _call,
+    Shuffle: _shuffle,
+}
 assert set(COMPARISONS) < set(_OPERATORS)

@@ -35,12 +35,17 @@ def together(program: Program) -> dict[str, str]:
     """The files of a program for one processor: a header and a source."""
     model = program.model
     source = [
-        f'#include "{model}.h"', "", *_INCLUDES,
-        *program.externs.values(), *_helper_lines(program), "",
-        *(_constant(name, *key, storage="static ") for key, name in program.constants.items()), "",
+        f'#include "{model}.h"',
+        "",
+        *_INCLUDES,
+        *program.externs.values(),
+        *_helper_lines(program),
+        "",
+        *(_constant(name, *key, storage="static ") for key, name in program.constants.items()),
+        "",
         *(f"static {kernel.text()}\n" for kernel in program.kernels.values()),
         *_main_lines(program),
-    ]  # fmt: skip
+    ]
     return {f"{model}.h": header(program), f"{model}.c": "\n".join(source)}
 
 
@@ -64,14 +69,24 @@ def apart(program: Program) -> dict[str, str]:
     model = program.model
     guard = f"{model.upper()}_OPS_H"
     shared = [
-        f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        "#include <stdint.h>",
+        "",
         *(f"extern const {c_type(key[0])} {name}[{_count(key)}];" for key, name in program.constants.items()),
-        *(f"{kernel.head()};" for kernel in program.kernels.values()), "", "#endif", "",
-    ]  # fmt: skip
+        *(f"{kernel.head()};" for kernel in program.kernels.values()),
+        "",
+        "#endif",
+        "",
+    ]
     data = [
-        f'#include "{model}_ops.h"', "", *(_constant(name, *key) for key, name in program.constants.items()),
-        *([] if program.constants else [f"extern const char {model}_no_constants;"]), "",
-    ]  # fmt: skip
+        f'#include "{model}_ops.h"',
+        "",
+        *(_constant(name, *key) for key, name in program.constants.items()),
+        *([] if program.constants else [f"extern const char {model}_no_constants;"]),
+        "",
+    ]
     main = [f'#include "{model}.h"', f'#include "{model}_ops.h"', "", *_INCLUDES, *program.externs.values(), ""]
     files = {
         f"include/{model}.h": header(program),
@@ -83,9 +98,14 @@ def apart(program: Program) -> dict[str, str]:
         helpers = program.helpers[label]
         kernels = [writer for (_, owner, _), writer in program.kernels.items() if owner == label]
         lines = [
-            f'#include "{model}_ops.h"', "", *_INCLUDES, *helpers.externs.values(), *helpers.definitions.values(), "",
+            f'#include "{model}_ops.h"',
+            "",
+            *_INCLUDES,
+            *helpers.externs.values(),
+            *helpers.definitions.values(),
+            "",
             *(f"{kernel.text()}\n" for kernel in kernels),
-        ]  # fmt: skip
+        ]
         files[ops_file(model, label)] = "\n".join(lines)
     return files
 
@@ -96,9 +116,7 @@ def apart(program: Program) -> dict[str, str]:
 def header(program: Program) -> str:
     """The public header: the structures of the entry, the bytes of memory that it needs."""
     model, upper = program.model, program.model.upper()
-    pools = [
-        f"  uint8_t *{pool}; /* {upper}_{pool.upper()}_BYTES bytes, aligned to 16 */" for pool in program.sizes
-    ]
+    pools = [f"  uint8_t *{pool}; /* {upper}_{pool.upper()}_BYTES bytes, aligned to 16 */" for pool in program.sizes]
     devices = [f"  struct {model}_device *{label};" for label in program.devices]
     fields: dict[str, list[str]] = {
         "inputs": [_field("const ", memory, "inputs->") for memory in program.inputs],
@@ -111,11 +129,21 @@ def header(program: Program) -> str:
         structs += [f"struct {model}_{name} {{", *(members or ["  char unused;"]), "};", ""]
     entry = ",\n    ".join(_entry(program))
     lines = [
-        f"#ifndef {upper}_H", f"#define {upper}_H", "", "#include <stdint.h>", "",
-        *(f"#define {upper}_{pool.upper()}_BYTES {size}" for pool, size in program.sizes.items()), "",
-        *(_DEVICE.format(model=model).splitlines() if program.devices else []), *structs,
-        f"{entry};", f"const char *{model}_message(int32_t code);", "", "#endif", "",
-    ]  # fmt: skip
+        f"#ifndef {upper}_H",
+        f"#define {upper}_H",
+        "",
+        "#include <stdint.h>",
+        "",
+        *(f"#define {upper}_{pool.upper()}_BYTES {size}" for pool, size in program.sizes.items()),
+        "",
+        *(_DEVICE.format(model=model).splitlines() if program.devices else []),
+        *structs,
+        f"{entry};",
+        f"const char *{model}_message(int32_t code);",
+        "",
+        "#endif",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -159,19 +187,30 @@ def _main_lines(program: Program) -> list[str]:
     unused = "".join(f" (void){pool};" for pool in program.sizes)
     names = ",\n    ".join(_entry(program))
     body = [
-        "  int32_t failed = 0;", *pools, f"  (void)inputs; (void)outputs; (void)devices; (void)failed;{unused}", *steps,
-        "  return failed;", "}", "",
-    ]  # fmt: skip
+        "  int32_t failed = 0;",
+        *pools,
+        f"  (void)inputs; (void)outputs; (void)devices; (void)failed;{unused}",
+        *steps,
+        "  return failed;",
+        "}",
+        "",
+    ]
     if not program.devices:
         lines = [f"{names} {{", *body]
     else:
         inner = names.replace(f"int32_t {model}_run(", f"static int32_t {model}_steps(")
         lines = [_CALL.format(model=model), f"{inner} {{", *body, f"{names} {{", *_bracket(program), "}", ""]
-    messages = [f'  case {i + 1}: return {c_string(text)};' for i, text in enumerate(program.messages)]
+    messages = [f"  case {i + 1}: return {c_string(text)};" for i, text in enumerate(program.messages)]
     return [
-        *lines, f"const char *{model}_message(int32_t code) {{", "  switch (code) {", *messages,
-        '  default: return "";', "  }", "}", "",
-    ]  # fmt: skip
+        *lines,
+        f"const char *{model}_message(int32_t code) {{",
+        "  switch (code) {",
+        *messages,
+        '  default: return "";',
+        "  }",
+        "}",
+        "",
+    ]
 
 
 _CALL = """\

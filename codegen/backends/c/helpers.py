@@ -71,10 +71,13 @@ def helper(kind: str, dtype: str) -> tuple[str, str]:
         # The quotient of the least value and -1 does not fit: it wraps.
         least = f"if (b == -1) return ({kind_type})(0 - (u{wide})a);"
         body = (template or _INTEGER[kind]).format(
-            type=kind_type, bits=dtypes.bits(dtype), type_wide=wide,
-            minus_one=least if signed else "", minus_one_rest="if (b == -1) return 0;" if signed else "",
+            type=kind_type,
+            bits=dtypes.bits(dtype),
+            type_wide=wide,
+            minus_one=least if signed else "",
+            minus_one_rest="if (b == -1) return 0;" if signed else "",
             negative="a < 0 ? -1 : 0" if signed else "0",
-        )  # fmt: skip
+        )
     return name, f"static inline {kind_type} {name}({kind_type} a, {kind_type} b) {body}"
 
 

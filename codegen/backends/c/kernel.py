@@ -225,6 +225,7 @@ class KernelWriter:
         self.depth -= 1
         self.line("}")
 
+
 def check_dtype(dtype: str, span: Span | None) -> None:
     """TargetError W741 for a type that C99 lacks."""
     scalar = dtypes.element(dtype)

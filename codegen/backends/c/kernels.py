@@ -50,8 +50,10 @@ class Kernels:
         if part is not None and part.kind.code_generator is not None and part.kind.name != "c":
             raise TargetError(
                 f"c: kernel {name!r} belongs to part {label!r}, whose kind {part.kind.name!r} makes its own code",
-                code="W747", span=function.span, hint="run the code generators of the target first",
-            )  # fmt: skip
+                code="W747",
+                span=function.span,
+                hint="run the code generators of the target first",
+            )
         if key in self.open:
             raise unsupported("the recursion of kernels", span)
         if sizes:

@@ -49,9 +49,14 @@ class CSource:
 
 
 def generate(
-    module: IRModule, function: str = "main", *, model: str = "model", planner: Planner = greedy,
-    target: Target | str = "c", externs: Collection[str] = (),
-) -> CSource:  # fmt: skip
+    module: IRModule,
+    function: str = "main",
+    *,
+    model: str = "model",
+    planner: Planner = greedy,
+    target: Target | str = "c",
+    externs: Collection[str] = (),
+) -> CSource:
     """One header and one source for a graph function in explicit-memory form.
 
     Errors: as `weft.codegen.backends.c.steps.read_program`.
@@ -109,17 +114,27 @@ class SourceTree:
         ]
         folder, _, name = path.rpartition("/")
         return Artifact(
-            {".c": "c", ".h": "header"}.get(path[-2:], "build"), name, self.files[path].encode(),
-            part.to_json() if part is not None else "{}", tuple(provides), codegen="c", loader="cc",
+            {".c": "c", ".h": "header"}.get(path[-2:], "build"),
+            name,
+            self.files[path].encode(),
+            part.to_json() if part is not None else "{}",
+            tuple(provides),
+            codegen="c",
+            loader="cc",
             provenance={**self.provenance, "flags": [*self.flags(path), f"-std={_standard(self)}"], "folder": folder},
-        )  # fmt: skip
+        )
 
 
 def source_tree(
-    models: IRModule | Mapping[str, IRModule], target: Target | str, *, name: str = "model",
-    function: str | Mapping[str, str] = "main", planner: Planner = greedy, externs: Collection[str] = (),
+    models: IRModule | Mapping[str, IRModule],
+    target: Target | str,
+    *,
+    name: str = "model",
+    function: str | Mapping[str, str] = "main",
+    planner: Planner = greedy,
+    externs: Collection[str] = (),
     runtime: str | None = None,
-) -> SourceTree:  # fmt: skip
+) -> SourceTree:
     """The C of one model (called `name`), or of several by name, for the parts of a target.
 
     `function` is the entry of every model, or of each by its name. With the runtime "host" the build files make a
@@ -171,9 +186,10 @@ def _join(files: dict[str, str], labels: dict[str, str], artifact: Artifact, pro
     """Sources that another code generator made for functions of the program."""
     if artifact.kind not in ("c", "header"):
         raise TargetError(
-            f"c: artifact {artifact.name!r} of kind {artifact.kind!r} cannot be part of C sources", code="W747",
+            f"c: artifact {artifact.name!r} of kind {artifact.kind!r} cannot be part of C sources",
+            code="W747",
             hint="its code generator must give C as well: a driver that the entry calls",
-        )  # fmt: skip
+        )
     path = f"{'include' if artifact.kind == 'header' else 'src'}/{plain_word(artifact.name, 'the file name')}"
     text = artifact.data.decode()
     if files.setdefault(path, text) != text:
@@ -188,8 +204,9 @@ def _check_linked(target: Target) -> None:
     if len(standards) > 1:
         raise TargetError(
             f"parts {standards['c99']!r} and {standards['c11']!r} are compiled together, by one standard of C",
-            code="W748", hint="give both the same -std",
-        )  # fmt: skip
+            code="W748",
+            hint="give both the same -std",
+        )
     for label, part in _leaves(target):
         cpu = part.cpu
         if cpu is not None and cpu.arch.startswith("thumb"):
@@ -198,8 +215,9 @@ def _check_linked(target: Target) -> None:
     if len(ways) > 1:
         raise TargetError(
             f"parts {ways['soft']!r} and {ways['hard']!r} pass floats in different ways and cannot be linked",
-            code="W748", hint=f"give part {ways['hard']!r} -mfloat-abi=softfp",
-        )  # fmt: skip
+            code="W748",
+            hint=f"give part {ways['hard']!r} -mfloat-abi=softfp",
+        )
 
 
 def _leaves(target: Target) -> list[tuple[str, Target]]:

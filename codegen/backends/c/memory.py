@@ -22,7 +22,6 @@ ALIGNMENT = 16
 """Bytes: where tensors begin in the memory of a C program."""
 
 
-
 def greedy(requests: Sequence[Request], alignment: int = ALIGNMENT) -> tuple[list[int], int]:
     """The offsets of `weft.transform.memory.pack_memory.pack` for sizes that are known, and the bytes of the whole.
 
@@ -122,9 +121,12 @@ def _fitting(
 
 
 def _overflow(
-    requests: Sequence[Request], users: Sequence[frozenset[str]], left: list[int], pools: Sequence[Pool],
+    requests: Sequence[Request],
+    users: Sequence[frozenset[str]],
+    left: list[int],
+    pools: Sequence[Pool],
     planner: Planner,
-) -> TargetError:  # fmt: skip
+) -> TargetError:
     worst = max(left, key=lambda index: requests[index].size)
     labels = ", ".join(sorted(label for label in users[worst] if label))
     able = [pool for pool in pools if pool.serves(users[worst])]
@@ -135,7 +137,8 @@ def _overflow(
     _, needed = checked_plan(planner, [requests[index] for index in whole])
     have = ", ".join(f"{pool.name!r} has {pool.size} bytes" for pool in able)
     return TargetError(
-        f"memory overflow: the tensors{who} need {needed} bytes at one time, {have}", code="W746",
+        f"memory overflow: the tensors{who} need {needed} bytes at one time, {have}",
+        code="W746",
         notes=[f"no room is left for {len(left)} of {len(requests)}, the largest of {requests[worst].size} bytes"],
         hint="give a pool more bytes, or compile for fewer at a time",
-    )  # fmt: skip
+    )

@@ -45,20 +45,33 @@ def kernels_of_part(label: str) -> Generator:
                 raise TargetError(
                     f"graph function {name!r} belongs to part {label!r} ({part}): beside another part, C has kernels"
                     " only",
-                    code="W736", span=function.span, hint="give single operators the label",
-                )  # fmt: skip
+                    code="W736",
+                    span=function.span,
+                    hint="give single operators the label",
+                )
             _written(name, module, helpers, writers)
         lines = [
-            *_INCLUDES, *helpers.externs.values(), *helpers.definitions.values(), "",
-            *(f"{writer.head()};" for writer in writers.values()), "",
+            *_INCLUDES,
+            *helpers.externs.values(),
+            *helpers.definitions.values(),
+            "",
+            *(f"{writer.head()};" for writer in writers.values()),
+            "",
             *(f"{writer.text()}\n" for writer in writers.values()),
-        ]  # fmt: skip
+        ]
         standard = str(part.get("std"))
         code = compile_c("\n".join(lines), f"{label}.c", standard)
         functions = [_described(name, writer) for name, writer in writers.items()]
         data = c_kernels_data(code, functions, helpers.messages)
-        return Artifact(C_KERNELS, f"{label}.kernels", data, part.to_json(), tuple(map(Symbol, writers)), codegen="c",
-                        provenance={"flags": [f"-std={standard}"]})  # fmt: skip
+        return Artifact(
+            C_KERNELS,
+            f"{label}.kernels",
+            data,
+            part.to_json(),
+            tuple(map(Symbol, writers)),
+            codegen="c",
+            provenance={"flags": [f"-std={standard}"]},
+        )
 
     return generate
 
@@ -80,9 +93,12 @@ def _written(name: str, module: IRModule, helpers: Helpers, writers: dict[str, K
 def _described(name: str, writer: KernelWriter) -> dict[str, object]:
     function = writer.function
     return {
-        "name": name, "symbol": writer.name, "prototype": writer.head(), "workspace": writer.workspace_bytes,
+        "name": name,
+        "symbol": writer.name,
+        "prototype": writer.head(),
+        "workspace": writer.workspace_bytes,
         "sizes": [_place(function, symbol) for symbol in buffer_symbols(function)],
-    }  # fmt: skip
+    }
 
 
 def _place(function: PrimFunc, symbol: PrimVar) -> tuple[int, int] | None:

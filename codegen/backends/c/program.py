@@ -90,9 +90,10 @@ def static_shape(ty: TensorType, span: Span | None = None) -> tuple[int, ...]:
         unknown = [name for dim in ty.dims or () for name in free_symbols(dim)]
         raise TargetError(
             f"c: every size must be known at compile time{f', and {unknown[0]} is not' if unknown else ''}",
-            code="W745", span=span,
+            code="W745",
+            span=span,
             hint=f"bind it: {how_to_bind(unknown[0])}" if unknown else "state the shape and the dtype",
-        )  # fmt: skip
+        )
     return ty.dims  # type: ignore[return-value]
 
 

@@ -29,8 +29,10 @@ _WIDEN_ANY = """const uint32_t m = h & {size}u;
   {special}bits |= (uint32_t)(h & {sign}u) << {to_top};"""
 _SPECIAL = {
     "ieee": "if (m >= {infinity}u) bits = 0x7f800000u | (m > {infinity}u ? 0x400000u : 0);\n  ",
-    "fn": "if (m == {nan}u) bits = 0x7fc00000u;\n  ", "fnuz": "if (h == {nan}u) bits = 0x7fc00000u;\n  ", "none": "",
-}  # fmt: skip
+    "fn": "if (m == {nan}u) bits = 0x7fc00000u;\n  ",
+    "fnuz": "if (h == {nan}u) bits = 0x7fc00000u;\n  ",
+    "none": "",
+}
 _NARROW = """static inline {type} {name}({kind} a) {{
   uint{bits}_t b, m, kept, rest, half;
   uint32_t sign, e, low, drop, found;
@@ -73,10 +75,15 @@ def widening(dtype: str) -> tuple[str, str]:
         drop, sign = 23 - layout.mantissa, 1 << (layout.exponent + layout.mantissa)
         facts = {"drop": drop, "nan": layout.nan, "infinity": layout.infinity}
         text = _WIDEN_ANY.format(
-            size=sign - 1, sign=sign, offset=(127 - layout.bias) << 23, normal=1 << layout.mantissa,
+            size=sign - 1,
+            sign=sign,
+            offset=(127 - layout.bias) << 23,
+            normal=1 << layout.mantissa,
             last_place=f"{(2.0 ** (1 - layout.bias - layout.mantissa)).hex()}f",
-            to_top=31 - layout.exponent - layout.mantissa, special=_SPECIAL[layout.special].format(**facts), **facts,
-        )  # fmt: skip
+            to_top=31 - layout.exponent - layout.mantissa,
+            special=_SPECIAL[layout.special].format(**facts),
+            **facts,
+        )
     body = f"{{\n  float a;\n  {text}\n  memcpy(&a, &bits, 4);\n  return a;\n}}"
     return name, f"static inline float {name}({dtypes.SCALARS[dtype].c} h) {body}"
 
@@ -97,10 +104,23 @@ def narrowing(source: str, dtype: str) -> tuple[str, str]:
         nan = infinite = f"{short.nan}u"
         result = f"found == 0 || found == {short.nan}u ? found : sign | found"
     text = _NARROW.format(
-        name=name, type=dtypes.SCALARS[dtype].c, kind=kind, bits=width, last=width - 1, top=top, mantissa=wide.mantissa,
-        exponents=(1 << wide.exponent) - 1, dropped=dropped, least=wide.bias - short.bias + 1, short=short.mantissa,
-        nan=nan, infinite=infinite, beyond=short.beyond, result=result, zero="0" if short.special == "fnuz" else "sign",
-    )  # fmt: skip
+        name=name,
+        type=dtypes.SCALARS[dtype].c,
+        kind=kind,
+        bits=width,
+        last=width - 1,
+        top=top,
+        mantissa=wide.mantissa,
+        exponents=(1 << wide.exponent) - 1,
+        dropped=dropped,
+        least=wide.bias - short.bias + 1,
+        short=short.mantissa,
+        nan=nan,
+        infinite=infinite,
+        beyond=short.beyond,
+        result=result,
+        zero="0" if short.special == "fnuz" else "sign",
+    )
     return name, text
 
 

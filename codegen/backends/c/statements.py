@@ -30,7 +30,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
     While,
-)  # fmt: skip
+)
 
 __all__ = ["write_kernel"]
 
@@ -197,9 +197,18 @@ def _bound(writer: KernelWriter, extent: Extent) -> str:
 
 
 _STATEMENTS: Mapping[type, Callable[[KernelWriter, Any], None]] = {
-    SeqStmt: _sequence, For: _loop, While: _while_loop,
-    IfThenElse: _conditional, BufferStore: _store, Bind: _bind,
-    AllocBuffer: _allocate, DeclBuffer: _declare, AssertStmt: _check,
-    AttrStmt: _attribute, Evaluate: _evaluate, Return: _leave,
-    Break: lambda writer, stmt: writer.line("break;"), Continue: lambda writer, stmt: writer.line("continue;"),
-}  # fmt: skip
+    SeqStmt: _sequence,
+    For: _loop,
+    While: _while_loop,
+    IfThenElse: _conditional,
+    BufferStore: _store,
+    Bind: _bind,
+    AllocBuffer: _allocate,
+    DeclBuffer: _declare,
+    AssertStmt: _check,
+    AttrStmt: _attribute,
+    Evaluate: _evaluate,
+    Return: _leave,
+    Break: lambda writer, stmt: writer.line("break;"),
+    Continue: lambda writer, stmt: writer.line("continue;"),
+}

@@ -153,14 +153,18 @@ class _Reader:
         name = step.name
         if step.python:
             raise TargetError(
-                f"c: R.call_py of {name!r} cannot run: C code has no Python process", code="W741", span=step.span,
+                f"c: R.call_py of {name!r} cannot run: C code has no Python process",
+                code="W741",
+                span=step.span,
                 hint='executor="native" and executor="vm" of the target llvm can',
-            )  # fmt: skip
+            )
         if not name.isidentifier():
             raise TargetError(
-                f"c: the library function {name!r} has no C name", code="W743", span=step.span,
+                f"c: the library function {name!r} has no C name",
+                code="W743",
+                span=step.span,
                 hint="use an identifier, and give the function to the linker",
-            )  # fmt: skip
+            )
         memories = [self.memory(arg, step.span) for arg in step.arguments]
         types = ", ".join(["void *"] * len(memories)) or "void"
         prototype, checked = f"void {name}({types})", False
@@ -283,9 +287,15 @@ def _inputs(params: Sequence[Var]) -> list[Memory]:
 
 
 def read_program(
-    module: IRModule, function: str, *, model: str, target: Target, pools: Sequence[Pool], planner: Planner = greedy,
+    module: IRModule,
+    function: str,
+    *,
+    model: str,
+    target: Target,
+    pools: Sequence[Pool],
+    planner: Planner = greedy,
     externs: Collection[str] = (),
-) -> Program:  # fmt: skip
+) -> Program:
     """Read a graph function in explicit-memory form for the parts of a target; `externs` names what it may call.
 
     Errors: TargetError W741 a construct without a C99 form, W743 external names, W744 an operator without a kernel,

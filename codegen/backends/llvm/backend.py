@@ -59,7 +59,7 @@ class LLVMBackEnd(BackEnd):
 
     def machine_code(
         self, module: IRModule, plan: Plan, owner: Mapping[str, str], *, kernels_only: bool = False
-    ) -> Program:  # fmt: skip
+    ) -> Program:
         """Object code, optimised for the processor of each part."""
         program: Program = load(_PROGRAM)(
             module, plan.machines, owner, plan.driver, kernels_only=kernels_only, c_functions=plan.c_functions

@@ -60,9 +60,15 @@ class ObjectSource:
 
 
 def object_source(
-    module: IRModule, entry: Entry, model: str, *, opt: int = 2, hosted: bool = False,
-    c_functions: frozenset[str] = frozenset(), **machine: Any,
-) -> ObjectSource:  # fmt: skip
+    module: IRModule,
+    entry: Entry,
+    model: str,
+    *,
+    opt: int = 2,
+    hosted: bool = False,
+    c_functions: frozenset[str] = frozenset(),
+    **machine: Any,
+) -> ObjectSource:
     """The program of an entry, ready for a code generator of LLVM; `hosted` where there is an operating system.
 
     `c_functions` are C functions that kernels may call beside those that are declared, `machine` what else the emission
@@ -104,7 +110,7 @@ def object_source(
 
 def object_artifacts(
     source: ObjectSource, code: bytes, model: str, target: str, flags: Sequence[str]
-) -> list[Artifact]:  # fmt: skip
+) -> list[Artifact]:
     """Object code and its header, for C programs to link; `flags` are what LLVM was told of the machine."""
     message = Symbol(f"{model}_message", f"const char *{model}_message(int32_t code)")
     symbol = Symbol(f"{model}_run", f"int32_t {model}_run(void *, void *, void *, void *)")
@@ -133,7 +139,7 @@ def _constants(writer: ModuleWriter, entry: Entry) -> None:
     for index, item in enumerate(entry.constants):
         content = np.ascontiguousarray(item.data).tobytes() or b"\0"
         writer.add_global(
-            f'@weft.constant.{index} = internal constant [{len(content)} x i8] {byte_text(content)}, align 64'
+            f"@weft.constant.{index} = internal constant [{len(content)} x i8] {byte_text(content)}, align 64"
         )
 
 
@@ -199,7 +205,7 @@ def _message(writer: ModuleWriter, sites: list[dict[str, Any]], model: str) -> N
     for index, text in enumerate(texts):
         content = text.encode("utf-8") + b"\0"
         writer.add_global(
-            f'@weft.message.{index} = internal constant [{len(content)} x i8] {byte_text(content)}, align 1'
+            f"@weft.message.{index} = internal constant [{len(content)} x i8] {byte_text(content)}, align 1"
         )
         lines.append(f"    i32 {index + 1}, label %m{index}")
     lines.append("  ]")
@@ -229,10 +235,20 @@ def _header(entry: Entry, model: str) -> str:
         line for name, members in fields.items() for line in (f"struct {model}_{name} {{", *members, "};", "")
     ]
     lines = [
-        f"#ifndef {upper}_H", f"#define {upper}_H", "", "#include <stdint.h>", "",
-        f"#define {upper}_WORKSPACE_BYTES {max(1, entry.arena_bytes())}", "", *structures, f"{_prototype(model)};",
-        f"const char *{model}_message(int32_t code);", "", "#endif", "",
-    ]  # fmt: skip
+        f"#ifndef {upper}_H",
+        f"#define {upper}_H",
+        "",
+        "#include <stdint.h>",
+        "",
+        f"#define {upper}_WORKSPACE_BYTES {max(1, entry.arena_bytes())}",
+        "",
+        *structures,
+        f"{_prototype(model)};",
+        f"const char *{model}_message(int32_t code);",
+        "",
+        "#endif",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -272,10 +288,17 @@ def object_code(job: Job) -> ArtifactSet:
     assert program is not None
     machine = cross_machine(part, job.plan.opt)
     source = object_source(
-        made, program, job.plan.model, opt=job.plan.opt, hosted=job.plan.hosted, c_functions=job.plan.c_functions,
-        features=machine.names, gathers=part.machine.gather, fast_math=bool(part.get("fast_math")),
+        made,
+        program,
+        job.plan.model,
+        opt=job.plan.opt,
+        hosted=job.plan.hosted,
+        c_functions=job.plan.c_functions,
+        features=machine.names,
+        gathers=part.machine.gather,
+        fast_math=bool(part.get("fast_math")),
         strict_math=bool(part.get("strict_math")),
-    )  # fmt: skip
+    )
     code = emit_object(machine, source.text)
     flags = [f"-mtriple={machine.triple}", f"-mcpu={machine.cpu}", f"-mattr={machine.features}"]
     found = object_artifacts(source, code, job.plan.model, part.to_json(), flags)

@@ -45,9 +45,14 @@ __all__ = ["generate"]
 
 
 def generate(
-    module: IRModule, machines: Mapping[str, HostTarget], owner: Mapping[str, str], driver: str, *, kernels_only: bool =
-    False, c_functions: frozenset[str] = frozenset(),
-) -> Program:  # fmt: skip
+    module: IRModule,
+    machines: Mapping[str, HostTarget],
+    owner: Mapping[str, str],
+    driver: str,
+    *,
+    kernels_only: bool = False,
+    c_functions: frozenset[str] = frozenset(),
+) -> Program:
     """The program of a lowered module: object code, signatures, sites, constants.
 
     `owner` names the part of each function, `machines` the processor of each part, `driver` the part whose processor
@@ -75,10 +80,16 @@ def generate(
     objects, texts = [code for code, _ in made], [text for _, text in made]
     objects += [job.result()[0] for job in called]
     return Program(
-        functions=signatures, sites=emission.sites, constants=emission.constants, objects=objects,
-        target=(machine.triple, machine.cpu, _needs(machines)), sources=texts, python=python,
-        threads=emission.parallel, decisions=explain(module),
-    )  # fmt: skip
+        functions=signatures,
+        sites=emission.sites,
+        constants=emission.constants,
+        objects=objects,
+        target=(machine.triple, machine.cpu, _needs(machines)),
+        sources=texts,
+        python=python,
+        threads=emission.parallel,
+        decisions=explain(module),
+    )
 
 
 @functools.lru_cache(maxsize=8)
@@ -93,10 +104,16 @@ def _runtime(cpu: str, features: str, guards: bool) -> tuple[bytes, str]:
 
 
 def _kernels(
-    functions: Mapping[str, BaseFunc], aliases: Mapping[str, str], machines: Mapping[str, HostTarget],
-    owner: Mapping[str, str], driver: str, emission: Emission, processors: Mapping[str, Machine], compiler: Compiler,
+    functions: Mapping[str, BaseFunc],
+    aliases: Mapping[str, str],
+    machines: Mapping[str, HostTarget],
+    owner: Mapping[str, str],
+    driver: str,
+    emission: Emission,
+    processors: Mapping[str, Machine],
+    compiler: Compiler,
     graphs: ModuleWriter,
-) -> dict[str, list[Future[Any]]]:  # fmt: skip
+) -> dict[str, list[Future[Any]]]:
     """Code of the kernels of each part, under way; what only hands their loops to threads is added to `graphs`."""
     jobs: dict[str, list[Future[Any]]] = {label: [] for label in machines}
     gathers = {label: target.described().machine.gather for label, target in machines.items()}

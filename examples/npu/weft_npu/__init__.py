@@ -1,11 +1,11 @@
 """The NPU for weft: importing this module adds the kind of target `npu`, with all that it takes to compile for it.
 
-    host: llvm; npu: npu -array=8 -sram=4096
+host: llvm; npu: npu -array=8 -sram=4096
 
-    partition   8-bit products and convolutions of known sizes become functions of the NPU
-    lower       each becomes a kernel of commands; the tensors between commands are planned with those of the host
-    codegen     a kernel becomes a command stream, and the C of a driver that hands it over
-    load        a stream runs on `weft_npu.hardware`, which stands for the chip (see `weft_npu.loader`)
+partition   8-bit products and convolutions of known sizes become functions of the NPU
+lower       each becomes a kernel of commands; the tensors between commands are planned with those of the host
+codegen     a kernel becomes a command stream, and the C of a driver that hands it over
+load        a stream runs on `weft_npu.hardware`, which stands for the chip (see `weft_npu.loader`)
 """
 
 from __future__ import annotations

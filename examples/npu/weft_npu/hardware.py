@@ -40,8 +40,23 @@ def _array(address: int, dtype: str, count: int) -> np.ndarray:
 
 def _windows(place: Callable[[int, int], int], fields: Sequence[int]) -> int:
     """Row k of the destination has, for each output pixel, the input pixel that weight k meets; 0 outside."""
-    (source, at, destination, to, channels, height, width, kernel_h, kernel_w, stride_h, stride_w, top, left, out_h,
-     out_w) = fields  # fmt: skip
+    (
+        source,
+        at,
+        destination,
+        to,
+        channels,
+        height,
+        width,
+        kernel_h,
+        kernel_w,
+        stride_h,
+        stride_w,
+        top,
+        left,
+        out_h,
+        out_w,
+    ) = fields
     image = _array(place(source, at), "int8", channels * height * width).reshape(channels, height, width)
     result = _array(place(destination, to), "int8", channels * kernel_h * kernel_w * out_h * out_w)
     result = result.reshape(channels, kernel_h, kernel_w, out_h, out_w)

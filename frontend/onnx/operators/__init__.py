@@ -5,9 +5,21 @@ from __future__ import annotations
 import importlib
 
 FAMILIES = (
-    "elementwise", "shapes", "indexing", "reductions", "networks", "resizing", "normalization", "quantization",
-    "control", "loops", "recurrent", "transforms", "microsoft", "microsoft_attention",
-)  # fmt: skip
+    "elementwise",
+    "shapes",
+    "indexing",
+    "reductions",
+    "networks",
+    "resizing",
+    "normalization",
+    "quantization",
+    "control",
+    "loops",
+    "recurrent",
+    "transforms",
+    "microsoft",
+    "microsoft_attention",
+)
 
 for _family in FAMILIES:
     importlib.import_module(f"weft.frontend.onnx.operators.{_family}")

@@ -62,8 +62,11 @@ def _branch(n: Node, graph: Any) -> SeqExpr:
 
 def stacked_rows(rows: list[Expr], axis: int) -> Expr:
     """Values along a new axis."""
-    return R.concat([R.expand_dims(value, [axis]) for value in rows], axis) if len(rows) > 1 else R.expand_dims(
-        rows[0], [axis])  # fmt: skip
+    return (
+        R.concat([R.expand_dims(value, [axis]) for value in rows], axis)
+        if len(rows) > 1
+        else R.expand_dims(rows[0], [axis])
+    )
 
 
 row("If", choose, values=True)
@@ -114,9 +117,7 @@ def split_to_sequence(n: Node) -> Value:
         parts = [1] * size
     ends = np.cumsum(parts)
     slices = [R.strided_slice(x, [axis], [int(e - p)], [int(e)]) for p, e in zip(parts, ends, strict=True)]
-    return Value(items=tuple(
-        run_value(n.emit(part if keeps else R.squeeze(part, [axis]), "part")) for part in slices
-    ))  # fmt: skip
+    return Value(items=tuple(run_value(n.emit(part if keeps else R.squeeze(part, [axis]), "part")) for part in slices))
 
 
 def concat_from_sequence(n: Node) -> Expr:
@@ -136,10 +137,9 @@ def sequence_map(n: Node) -> Any:
     if count > _MOST_STEPS:
         raise Unsupported(f"a sequence of {count}")
     results = [
-        graph_results(n, graph, [
-            value.items[step] if value.items is not None else value for value in n.inputs
-        ]) for step in range(count)
-    ]  # fmt: skip
+        graph_results(n, graph, [value.items[step] if value.items is not None else value for value in n.inputs])
+        for step in range(count)
+    ]
     return [Value(items=tuple(step[index] for step in results)) for index in range(len(n.proto.output))]
 
 

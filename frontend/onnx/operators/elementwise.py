@@ -23,18 +23,50 @@ from weft.script import relax as R
 # One operator of ours -------------------------------------------------------------------------------------------------
 
 _UNARY = {
-    "Abs": R.abs, "Acos": R.acos, "Acosh": R.acosh, "Asin": R.asin, "Asinh": R.asinh, "Atan": R.atan, "Atanh": R.atanh,
-    "BitwiseNot": R.bitwise_not, "Ceil": R.ceil, "Cos": R.cos, "Cosh": R.cosh, "Erf": R.erf, "Exp": R.exp,
-    "Floor": R.floor, "IsNaN": R.isnan, "Log": R.log, "Neg": R.negative, "Not": R.logical_not,
-    "Relu": R.nn.relu, "Round": R.round, "Sigmoid": R.sigmoid, "Sign": R.sign, "Sin": R.sin, "Sinh": R.sinh,
-    "Sqrt": R.sqrt, "Tan": R.tan, "Tanh": R.tanh,
-}  # fmt: skip
+    "Abs": R.abs,
+    "Acos": R.acos,
+    "Acosh": R.acosh,
+    "Asin": R.asin,
+    "Asinh": R.asinh,
+    "Atan": R.atan,
+    "Atanh": R.atanh,
+    "BitwiseNot": R.bitwise_not,
+    "Ceil": R.ceil,
+    "Cos": R.cos,
+    "Cosh": R.cosh,
+    "Erf": R.erf,
+    "Exp": R.exp,
+    "Floor": R.floor,
+    "IsNaN": R.isnan,
+    "Log": R.log,
+    "Neg": R.negative,
+    "Not": R.logical_not,
+    "Relu": R.nn.relu,
+    "Round": R.round,
+    "Sigmoid": R.sigmoid,
+    "Sign": R.sign,
+    "Sin": R.sin,
+    "Sinh": R.sinh,
+    "Sqrt": R.sqrt,
+    "Tan": R.tan,
+    "Tanh": R.tanh,
+}
 _BINARY = {
-    "Add": R.add, "And": R.logical_and, "BitwiseAnd": R.bitwise_and, "BitwiseOr": R.bitwise_or,
-    "BitwiseXor": R.bitwise_xor, "Equal": R.equal, "Greater": R.greater, "GreaterOrEqual": R.greater_equal,
-    "Less": R.less, "LessOrEqual": R.less_equal, "Mul": R.multiply, "Or": R.logical_or, "Sub": R.subtract,
+    "Add": R.add,
+    "And": R.logical_and,
+    "BitwiseAnd": R.bitwise_and,
+    "BitwiseOr": R.bitwise_or,
+    "BitwiseXor": R.bitwise_xor,
+    "Equal": R.equal,
+    "Greater": R.greater,
+    "GreaterOrEqual": R.greater_equal,
+    "Less": R.less,
+    "LessOrEqual": R.less_equal,
+    "Mul": R.multiply,
+    "Or": R.logical_or,
+    "Sub": R.subtract,
     "Xor": R.logical_xor,
-}  # fmt: skip
+}
 
 
 def _unary(operator: Any) -> Any:
@@ -241,8 +273,21 @@ row("ThresholdedRelu", lambda n, x: R.where(R.greater(x, float(n.attr("alpha")))
 
 # Types ----------------------------------------------------------------------------------------------------------------
 
-_PLAIN = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
-          "float64", "bfloat16"}  # fmt: skip
+_PLAIN = {
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "bfloat16",
+}
 
 
 def cast(n: Node, x: Expr) -> Any:

@@ -33,9 +33,11 @@ def scatter_nd(n: Node, x: Expr, indices: Expr, updates: Expr) -> Expr:
 
 def one_hot(n: Node, indices: Expr) -> Expr:
     """A new axis with one value at the index and another elsewhere; negative indices count from the end."""
-    (depth,) = n.sizes(1) if n.known(1) is not None else n.sizes_of(
-        R.reshape(R.astype(n.need(1), "int64"), (1,)), n.input_name(1)
-    )  # fmt: skip
+    (depth,) = (
+        n.sizes(1)
+        if n.known(1) is not None
+        else n.sizes_of(R.reshape(R.astype(n.need(1), "int64"), (1,)), n.input_name(1))
+    )
     values = n.need(2)
     axis = int(n.attr("axis", -1))
     if not n.dtype(indices).startswith("int"):
@@ -63,8 +65,10 @@ def _top_k_at_run(n: Node, x: Expr) -> Any:
     (k,) = n.sizes_of(R.reshape(n.need(1), (1,)), n.input_name(1))
     axis, descending = n.axis(x, "axis", -1), bool(n.attr("largest", 1))
     order = n.emit(R.argsort(x, axis, descending, "int64"), "order")
-    return (R.gather_elements(x, R.strided_slice(order, [axis], [0], [k], assume_inbound=True), axis),
-            R.strided_slice(order, [axis], [0], [k], assume_inbound=True))  # fmt: skip
+    return (
+        R.gather_elements(x, R.strided_slice(order, [axis], [0], [k], assume_inbound=True), axis),
+        R.strided_slice(order, [axis], [0], [k], assume_inbound=True),
+    )
 
 
 def nonzero(n: Node, x: Expr) -> Expr:

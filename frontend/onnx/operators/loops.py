@@ -289,10 +289,12 @@ def scan(n: Node) -> Any:
     inputs = [n.need(index) for index in range(len(states), len(n.inputs))]
     results = len(n.attr("body").output) - len(states)
     slices = _Slices(
-        inputs, [axis % n.rank(x) for axis, x in zip(n.attr("scan_input_axes") or [0] * count, inputs, strict=True)],
-        n.attr("scan_input_directions") or [0] * count, n.attr("scan_output_axes") or [0] * results,
+        inputs,
+        [axis % n.rank(x) for axis, x in zip(n.attr("scan_input_axes") or [0] * count, inputs, strict=True)],
+        n.attr("scan_input_directions") or [0] * count,
+        n.attr("scan_output_axes") or [0] * results,
         n.attr("scan_output_directions") or [0] * results,
-    )  # fmt: skip
+    )
     return _scanned(n, states, slices)
 
 

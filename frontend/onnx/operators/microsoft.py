@@ -38,11 +38,13 @@ def _added(*values: Expr | None) -> Expr:
 # Activations ----------------------------------------------------------------------------------------------------------
 
 _ACTIVATIONS = {
-    "Relu": lambda x: R.nn.relu(x), "Tanh": lambda x: R.tanh(x), "Sigmoid": lambda x: R.sigmoid(x),
+    "Relu": lambda x: R.nn.relu(x),
+    "Tanh": lambda x: R.tanh(x),
+    "Sigmoid": lambda x: R.sigmoid(x),
     "LeakyRelu": lambda x, alpha: R.where(R.less(x, 0.0), R.multiply(x, float(alpha)), x),
     "Clip": lambda x, low, high: R.clip(x, float(low), float(high)),
     "HardSigmoid": lambda x, alpha, beta: R.clip(R.add(R.multiply(x, float(alpha)), float(beta)), 0.0, 1.0),
-}  # fmt: skip
+}
 
 
 def activated(n: Node, x: Expr, parameters: Any = ()) -> Expr:
@@ -142,12 +144,25 @@ def simplified_norm(n: Node, x: Expr, scale: Expr) -> Expr:
     return _rms(n, x, scale, float(n.attr("epsilon", 1e-5)))
 
 
-def embeddings(n: Node, ids: Expr, segments: Expr | None, words: Expr, positions: Expr, kinds: Expr | None,
-               scale: Expr, beta: Expr, mask: Expr | None, places: Expr | None) -> Any:  # fmt: skip
+def embeddings(
+    n: Node,
+    ids: Expr,
+    segments: Expr | None,
+    words: Expr,
+    positions: Expr,
+    kinds: Expr | None,
+    scale: Expr,
+    beta: Expr,
+    mask: Expr | None,
+    places: Expr | None,
+) -> Any:
     """The norm of the sum of the embeddings of words, positions and segments, and how many words each row has."""
     b, s = n.shape(ids)
-    place = R.take(positions, places, 0) if places is not None else R.expand_dims(
-        R.strided_slice(positions, [0], [0], [s], assume_inbound=True), [0])  # fmt: skip
+    place = (
+        R.take(positions, places, 0)
+        if places is not None
+        else R.expand_dims(R.strided_slice(positions, [0], [0], [s], assume_inbound=True), [0])
+    )
     parts = [R.take(words, ids, 0), place]
     if segments is not None and kinds is not None:
         parts.append(R.take(kinds, segments, 0))
@@ -163,8 +178,9 @@ def image_group_norm(n: Node, x: Expr, scale: Expr, bias: Expr) -> Expr:
         raise Unsupported("channels that lie first")
     rank = n.rank(x)
     first = R.permute_dims(x, (0, rank - 1, *range(1, rank - 1)))
-    y = R.nn.group_norm(n.emit(first), scale, bias, int(n.attr("groups")), 1, tuple(range(2, rank)),
-                        float(n.attr("epsilon", 1e-5)))  # fmt: skip
+    y = R.nn.group_norm(
+        n.emit(first), scale, bias, int(n.attr("groups")), 1, tuple(range(2, rank)), float(n.attr("epsilon", 1e-5))
+    )
     last = R.permute_dims(y, (0, *range(2, rank), 1))
     return R.nn.silu(last) if n.attr("activation", 0) else last
 
@@ -207,8 +223,9 @@ def _matrix_of(n: Node, index: int, shape: tuple[int, int]) -> Expr:
     return Constant(known.reshape(shape)) if known is not None else R.reshape(n.need(index), shape)
 
 
-def matmul_of_bits(n: Node, a: Expr, b: Expr, scales: Expr, zeros: Expr | None, groups: Expr | None,
-                   bias: Expr | None) -> Expr:  # fmt: skip
+def matmul_of_bits(
+    n: Node, a: Expr, b: Expr, scales: Expr, zeros: Expr | None, groups: Expr | None, bias: Expr | None
+) -> Expr:
     """A product with weights of 2, 4 or 8 bits, in blocks along k that have a scale and a zero point each.
 
     Accuracy level 4 lets activations be quantized to int8 by blocks, as onnxruntime does.
@@ -258,8 +275,18 @@ def _whole(n: Node, x: Expr, scale: Expr, zero: Expr | None, like: Expr) -> Expr
 
 def quantized_binary(operator: Any) -> Any:
     """An operator of two quantised tensors."""
-    def made(n: Node, a: Expr, a_scale: Expr, a_zero: Expr | None, b: Expr, b_scale: Expr, b_zero: Expr | None,
-             y_scale: Expr, y_zero: Expr | None) -> Expr:  # fmt: skip
+
+    def made(
+        n: Node,
+        a: Expr,
+        a_scale: Expr,
+        a_zero: Expr | None,
+        b: Expr,
+        b_scale: Expr,
+        b_zero: Expr | None,
+        y_scale: Expr,
+        y_zero: Expr | None,
+    ) -> Expr:
         result = operator(_real(n, a, a_scale, a_zero), _real(n, b, b_scale, b_zero))
         return _whole(n, result, y_scale, y_zero, a)
 
@@ -268,6 +295,7 @@ def quantized_binary(operator: Any) -> Any:
 
 def quantized_unary(operator: Any) -> Any:
     """An operator of one quantised tensor: `operator(node, real values)`."""
+
     def made(n: Node, x: Expr, scale: Expr, zero: Expr | None, y_scale: Expr, y_zero: Expr | None) -> Expr:
         return _whole(n, operator(n, n.emit(_real(n, x, scale, zero), "real")), y_scale, y_zero, x)
 
@@ -289,15 +317,35 @@ def quantized_concat(n: Node, scale: Expr, zero: Expr, *parts: Expr) -> Expr:
     return _whole(n, R.concat(real, int(n.attr("axis")) % n.rank(parts[0])), scale, zero, parts[0])
 
 
-def quantized_where(n: Node, c: Expr, a: Expr, a_scale: Expr, a_zero: Expr, b: Expr, b_scale: Expr, b_zero: Expr,
-                    y_scale: Expr, y_zero: Expr) -> Expr:  # fmt: skip
+def quantized_where(
+    n: Node,
+    c: Expr,
+    a: Expr,
+    a_scale: Expr,
+    a_zero: Expr,
+    b: Expr,
+    b_scale: Expr,
+    b_zero: Expr,
+    y_scale: Expr,
+    y_zero: Expr,
+) -> Expr:
     """One quantised value or another."""
     chosen = R.where(c, _real(n, a, a_scale, a_zero), _real(n, b, b_scale, b_zero))
     return _whole(n, chosen, y_scale, y_zero, a)
 
 
-def quantized_gemm(n: Node, a: Expr, a_scale: Expr, a_zero: Expr, b: Expr, b_scale: Expr, b_zero: Expr,
-                   c: Expr | None, y_scale: Expr | None, y_zero: Expr | None) -> Expr:  # fmt: skip
+def quantized_gemm(
+    n: Node,
+    a: Expr,
+    a_scale: Expr,
+    a_zero: Expr,
+    b: Expr,
+    b_scale: Expr,
+    b_zero: Expr,
+    c: Expr | None,
+    y_scale: Expr | None,
+    y_zero: Expr | None,
+) -> Expr:
     """alpha A B + C of quantised matrices, where C is in steps of alpha times both scales."""
     left, right = (R.astype(v, "int32") for v in (a, b))
     left = R.subtract(left, R.astype(_scalar(n, a_zero), "int32"))
@@ -316,9 +364,11 @@ def _columns(n: Node, zero: Expr) -> Expr:
     return _scalar(n, zero)
 
 
-def integer_to_float(n: Node, a: Expr, b: Expr, a_scale: Expr, b_scale: Expr, a_zero: Expr | None,
-                     b_zero: Expr | None, bias: Expr | None) -> Expr:  # fmt: skip
+def integer_to_float(
+    n: Node, a: Expr, b: Expr, a_scale: Expr, b_scale: Expr, a_zero: Expr | None, b_zero: Expr | None, bias: Expr | None
+) -> Expr:
     """The product of quantised matrices as real numbers."""
+
     def whole(v: Expr, zero: Expr | None) -> Expr:
         wide = R.astype(v, "int32")
         return wide if zero is None else R.subtract(wide, R.astype(_scalar(n, zero), "int32"))
@@ -345,14 +395,17 @@ def quantized_softmax(n: Node, x: Expr) -> Expr:
 microsoft("QLinearAdd", quantized_binary(R.add))
 microsoft("QLinearMul", quantized_binary(R.multiply))
 microsoft("QLinearSigmoid", quantized_unary(lambda n, x: R.sigmoid(x)))
-microsoft("QLinearLeakyRelu", quantized_unary(
-    lambda n, x: R.where(R.less(x, 0.0), R.multiply(x, float(n.attr("alpha", 0.01))), x)))  # fmt: skip
+microsoft(
+    "QLinearLeakyRelu",
+    quantized_unary(lambda n, x: R.where(R.less(x, 0.0), R.multiply(x, float(n.attr("alpha", 0.01))), x)),
+)
 microsoft("QLinearSoftmax", quantized_unary(quantized_softmax))
-microsoft("QLinearGlobalAveragePool", quantized_unary(
-    lambda n, x: _channels_first(n, x, networks.over_space(R.mean))))  # fmt: skip
+microsoft("QLinearGlobalAveragePool", quantized_unary(lambda n, x: _channels_first(n, x, networks.over_space(R.mean))))
 microsoft("QLinearAveragePool", quantized_unary(lambda n, x: _channels_first(n, x, networks.average_pool)))
-microsoft("QLinearReduceMean", quantized_unary(
-    lambda n, x: R.mean(x, tuple(n.attr("axes") or range(n.rank(x))), bool(n.attr("keepdims", 1)))))  # fmt: skip
+microsoft(
+    "QLinearReduceMean",
+    quantized_unary(lambda n, x: R.mean(x, tuple(n.attr("axes") or range(n.rank(x))), bool(n.attr("keepdims", 1)))),
+)
 microsoft("QLinearConcat", quantized_concat)
 microsoft("QLinearWhere", quantized_where)
 microsoft("QGemm", quantized_gemm)

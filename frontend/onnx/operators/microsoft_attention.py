@@ -85,8 +85,16 @@ def _whole_bias(n: Node, bias: Expr | None, q: Expr, k: Expr) -> Expr | None:
     return R.broadcast_to(bias, (b, heads, s, t))
 
 
-def attention(n: Node, x: Expr, weights: Expr, bias: Expr | None, mask: Expr | None, past: Expr | None,
-              scores: Expr | None, length: Expr | None) -> Any:  # fmt: skip
+def attention(
+    n: Node,
+    x: Expr,
+    weights: Expr,
+    bias: Expr | None,
+    mask: Expr | None,
+    past: Expr | None,
+    scores: Expr | None,
+    length: Expr | None,
+) -> Any:
     """One product makes queries, keys and values, one after another along the last axis."""
     if n.attr("do_rotary", 0) or n.attr("past_present_share_buffer", 0) or length is not None:
         raise Unsupported("rotations, or a cache that is shared")
@@ -114,9 +122,19 @@ def _with_past(n: Node, q: Expr, k: Expr, v: Expr, mask: Expr | None, past: Expr
     return y, R.stack([_exchanged(k), _exchanged(v)], 0)
 
 
-def multi_head(n: Node, q: Expr, k: Expr | None, v: Expr | None, bias: Expr | None, mask: Expr | None,
-               scores: Expr | None, past_k: Expr | None, past_v: Expr | None, length: Expr | None,
-               indirection: Expr | None) -> Any:  # fmt: skip
+def multi_head(
+    n: Node,
+    q: Expr,
+    k: Expr | None,
+    v: Expr | None,
+    bias: Expr | None,
+    mask: Expr | None,
+    scores: Expr | None,
+    past_k: Expr | None,
+    past_v: Expr | None,
+    length: Expr | None,
+    indirection: Expr | None,
+) -> Any:
     """Queries, keys and values as they come, or packed: (b, s, heads, 3, size), or keys with values."""
     if length is not None or indirection is not None or n.output_wanted(3):
         raise Unsupported("a cache that is shared, or the scores as a result")
@@ -193,9 +211,21 @@ def rotary(n: Node, x: Expr, places: Expr, cos: Expr, sin: Expr) -> Expr:
 # Groups of queries ----------------------------------------------------------------------------------------------------
 
 
-def group_query(n: Node, q: Expr, k: Expr | None, v: Expr | None, past_k: Expr | None, past_v: Expr | None,
-                lengths: Expr, total: Expr, cos: Expr | None, sin: Expr | None, places: Expr | None,
-                scores: Expr | None, sink: Expr | None) -> Any:  # fmt: skip
+def group_query(
+    n: Node,
+    q: Expr,
+    k: Expr | None,
+    v: Expr | None,
+    past_k: Expr | None,
+    past_v: Expr | None,
+    lengths: Expr,
+    total: Expr,
+    cos: Expr | None,
+    sin: Expr | None,
+    places: Expr | None,
+    scores: Expr | None,
+    sink: Expr | None,
+) -> Any:
     """Each row of the batch goes on where its cache ends; queries see what lies before them, and themselves.
 
     `lengths` is one less than how many keys each row has with the new ones.

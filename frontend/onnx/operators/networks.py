@@ -109,8 +109,9 @@ def conv_transpose(n: Node, x: Expr, w: Expr, bias: Expr | None) -> Expr:
     return _biased(n, result, bias, rank)
 
 
-def _padded_transpose(n: Node, x: Expr, w: Expr, bias: Expr | None, strides: Any, pads: Any, extra: Any, dilation: Any,
-                      rank: int) -> Expr:  # fmt: skip
+def _padded_transpose(
+    n: Node, x: Expr, w: Expr, bias: Expr | None, strides: Any, pads: Any, extra: Any, dilation: Any, rank: int
+) -> Expr:
     """More elements at the end than the operator takes: zeros, before the bias."""
     less = [min(item, stride - 1) for item, stride in zip(extra, strides, strict=True)]
     result = _CONV_TRANSPOSE[rank](x, w, strides, pads, less, dilation, int(n.attr("group", 1)))
@@ -197,8 +198,13 @@ def grid_sample(n: Node, x: Expr, grid: Expr) -> Expr:
     rank = _spatial(n, x)
     if rank == 1:
         raise Unsupported("a grid over one axis")
-    mode = {"bilinear": "bilinear", "linear": "bilinear", "nearest": "nearest", "bicubic": "bicubic",
-            "cubic": "bicubic"}[n.attr("mode", "bilinear")]  # fmt: skip
+    mode = {
+        "bilinear": "bilinear",
+        "linear": "bilinear",
+        "nearest": "nearest",
+        "bicubic": "bicubic",
+        "cubic": "bicubic",
+    }[n.attr("mode", "bilinear")]
     if mode == "bicubic" and rank == 3:
         raise Unsupported("a cubic grid over three axes")
     axes = (0, rank + 1, *range(1, rank + 1))

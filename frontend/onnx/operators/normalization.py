@@ -32,9 +32,7 @@ def batch_norm(n: Node, x: Expr, scale: Expr, bias: Expr, mean: Expr, variance: 
     return R.add(R.multiply(x, _channels(n, factor, rank)), _channels(n, n.emit(offset, "offset"), rank))
 
 
-def _training(
-    n: Node, x: Expr, scale: Expr, bias: Expr, mean: Expr, variance: Expr, epsilon: float
-) -> Any:
+def _training(n: Node, x: Expr, scale: Expr, bias: Expr, mean: Expr, variance: Expr, epsilon: float) -> Any:
     rank, momentum = n.rank(x), float(n.attr("momentum"))
     axes = (0, *range(2, rank))
     own_mean = n.emit(R.mean(x, axes), "mean")
@@ -52,8 +50,10 @@ def _training(
 def _normalised(n: Node, x: Expr, axes: Any, epsilon: float) -> tuple[Expr, Expr, Expr]:
     mean = n.emit(R.mean(x, axes, True), "mean")
     centred = n.emit(R.subtract(x, mean), "centred")
-    inverse = n.emit(R.divide(Constant(np.asarray(1, n.dtype(x))), R.sqrt(
-        R.add(R.mean(R.square(centred), axes, True), epsilon))), "inverse")  # fmt: skip
+    inverse = n.emit(
+        R.divide(Constant(np.asarray(1, n.dtype(x))), R.sqrt(R.add(R.mean(R.square(centred), axes, True), epsilon))),
+        "inverse",
+    )
     return R.multiply(centred, inverse), mean, inverse
 
 

@@ -110,8 +110,9 @@ def _centred(n: Node, x: Expr, zero: Expr, axis: int) -> Expr:
     return R.subtract(R.astype(x, "int32"), point)
 
 
-def quantized_matmul(n: Node, a: Expr, a_scale: Expr, a_zero: Expr, b: Expr, b_scale: Expr, b_zero: Expr,
-                     y_scale: Expr, y_zero: Expr) -> Expr:  # fmt: skip
+def quantized_matmul(
+    n: Node, a: Expr, a_scale: Expr, a_zero: Expr, b: Expr, b_scale: Expr, b_zero: Expr, y_scale: Expr, y_zero: Expr
+) -> Expr:
     """The product of quantised matrices, quantised again."""
     rows, columns = n.rank(a) - 2, n.rank(b) - 1
     product = R.astype(R.matmul(_centred(n, a, a_zero, rows), _centred(n, b, b_zero, columns)), "float32")
@@ -125,16 +126,27 @@ def quantized_matmul(n: Node, a: Expr, a_scale: Expr, a_zero: Expr, b: Expr, b_s
     if any(n.rank(v) > 1 for v in (a_zero, b_zero, a_scale, b_scale, y_scale)):
         raise Unsupported("a scale for each row of each matrix")
     rank = max(n.rank(a), n.rank(b))
-    factor = R.divide(R.multiply(scale(a_scale, rank - 2, rank), scale(b_scale, rank - 1, rank)),
-                      scale(y_scale, rank - 2, rank))  # fmt: skip
+    factor = R.divide(
+        R.multiply(scale(a_scale, rank - 2, rank), scale(b_scale, rank - 1, rank)), scale(y_scale, rank - 2, rank)
+    )
     zero = R.reshape(y_zero, ()) if n.rank(y_zero) <= 1 and n.shape(y_zero) in ((), (1,)) else None
     if zero is None:
         raise Unsupported("a zero point for each row of the result")
     return saturated(n, R.round(R.multiply(product, factor)), zero, n.dtype(y_zero))
 
 
-def quantized_conv(n: Node, x: Expr, x_scale: Expr, x_zero: Expr, w: Expr, w_scale: Expr, w_zero: Expr,
-                   y_scale: Expr, y_zero: Expr, bias: Expr | None) -> Expr:  # fmt: skip
+def quantized_conv(
+    n: Node,
+    x: Expr,
+    x_scale: Expr,
+    x_zero: Expr,
+    w: Expr,
+    w_scale: Expr,
+    w_zero: Expr,
+    y_scale: Expr,
+    y_zero: Expr,
+    bias: Expr | None,
+) -> Expr:
     """A convolution of quantised integers, quantised again; each output channel may have a scale."""
     rank = n.rank(x) - 2
     total = conv_integer(n, _centred(n, x, x_zero, 1), _centred(n, w, w_zero, 0), centred=True)

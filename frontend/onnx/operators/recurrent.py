@@ -38,8 +38,14 @@ _ACTIVATIONS: dict[str, Callable[[Expr, float, float], Expr]] = {
     "softsign": lambda x, a, b: R.divide(x, R.add(R.abs(x), 1.0)),
     "softplus": lambda x, a, b: R.log(R.add(R.exp(x), 1.0)),
 }
-_CONSTANTS = {"leakyrelu": (0.01, 0.0), "hardsigmoid": (0.2, 0.5), "elu": (1.0, 0.0), "thresholdedrelu": (1.0, 0.0),
-              "affine": (1.0, 0.0), "scaledtanh": (1.0, 1.0)}  # fmt: skip
+_CONSTANTS = {
+    "leakyrelu": (0.01, 0.0),
+    "hardsigmoid": (0.2, 0.5),
+    "elu": (1.0, 0.0),
+    "thresholdedrelu": (1.0, 0.0),
+    "affine": (1.0, 0.0),
+    "scaledtanh": (1.0, 1.0),
+}
 
 
 @dataclass(frozen=True)
@@ -148,8 +154,9 @@ def recurrent(gates: int, states: int, step: Any, default: Sequence[str]) -> Any
             cell = _cell(n, gates, hidden, d, w, r, b, _functions(n, names[d * per : (d + 1) * per]))
             state = [_one(n, s, d) for s in initial]
             rows, state = _run(cell, step, x, state, steps, backwards, lengths)
-            sequences.append(R.concat([R.expand_dims(h, [0, 1]) for h in rows], 0) if steps > 1
-                             else R.expand_dims(rows[0], [0, 1]))  # fmt: skip
+            sequences.append(
+                R.concat([R.expand_dims(h, [0, 1]) for h in rows], 0) if steps > 1 else R.expand_dims(rows[0], [0, 1])
+            )
             finals.append(state)
         y = R.concat(sequences, 1) if directions > 1 else sequences[0]
         ends = [[R.expand_dims(final[index], [0]) for final in finals] for index in range(states)]

@@ -91,9 +91,11 @@ class AxisResize:
         """The nearest old element of each new one."""
         at = self.positions()
         rounded = {
-            "round_prefer_floor": np.ceil(at - 0.5), "round_prefer_ceil": np.floor(at + 0.5), "floor": np.floor(at),
+            "round_prefer_floor": np.ceil(at - 0.5),
+            "round_prefer_ceil": np.floor(at + 0.5),
+            "floor": np.floor(at),
             "ceil": np.ceil(at),
-        }[self.nearest]  # fmt: skip
+        }[self.nearest]
         return np.clip(rounded, 0, self.size - 1).astype("int64")
 
     def outside_rows(self) -> np.ndarray:
@@ -163,7 +165,6 @@ def upsample(n: Node, x: Expr) -> Any:
             how.nearest = "floor"
             result = _resized(n, result, axis, how)
     return n.inputs[0] if result is x else result
-
 
 
 # Sizes of the run -----------------------------------------------------------------------------------------------------

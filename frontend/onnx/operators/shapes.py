@@ -67,8 +67,12 @@ row("Shape", shape)
 row("Size", lambda n, x: R.size(x))
 row("ConstantOfShape", full)
 row("Range", arange)
-row("EyeLike", lambda n, x: R.eye(n.shape(x)[0], n.shape(x)[1], n.attr("k", 0),
-    n.dtype_of(n.attr("dtype")) if n.given("dtype") else n.dtype(x)))  # fmt: skip
+row(
+    "EyeLike",
+    lambda n, x: R.eye(
+        n.shape(x)[0], n.shape(x)[1], n.attr("k", 0), n.dtype_of(n.attr("dtype")) if n.given("dtype") else n.dtype(x)
+    ),
+)
 
 # Other shapes ---------------------------------------------------------------------------------------------------------
 
@@ -180,8 +184,10 @@ def tile(n: Node, x: Expr) -> Expr:
     dims, repeats = n.shape(x), n.sizes(1)
     between = [size for pair in zip([1] * len(dims), dims, strict=True) for size in pair]
     wide = [size for pair in zip(repeats, dims, strict=True) for size in pair]
-    return R.reshape(R.broadcast_to(R.reshape(x, tuple(between)), tuple(wide)),
-                     tuple(a * b for a, b in zip(repeats, dims, strict=True)))  # fmt: skip
+    return R.reshape(
+        R.broadcast_to(R.reshape(x, tuple(between)), tuple(wide)),
+        tuple(a * b for a, b in zip(repeats, dims, strict=True)),
+    )
 
 
 def concat(n: Node, *xs: Expr) -> Any:
@@ -210,10 +216,7 @@ def _split_at_run(n: Node, x: Expr, axis: int) -> Any:
     starts: list[Dim] = [0]
     for size in n.sizes(1):
         starts.append(starts[-1] + size)
-    return [
-        R.strided_slice(x, [axis], [start], [end], assume_inbound=True)
-        for start, end in pairwise(starts)
-    ]
+    return [R.strided_slice(x, [axis], [start], [end], assume_inbound=True) for start, end in pairwise(starts)]
 
 
 def take_slices(n: Node, x: Expr) -> Any:
@@ -268,8 +271,9 @@ def pad(n: Node, x: Expr) -> Any:
             raise Unsupported(f"fewer elements with the mode {mode}")
         along = [axis for axis in range(rank) if before[axis] < 0 or after[axis] < 0]
         dims = n.shape(x)
-        inner = R.strided_slice(x, along, [max(-before[a], 0) for a in along],
-                                [dims[a] - max(-after[a], 0) for a in along])  # fmt: skip
+        inner = R.strided_slice(
+            x, along, [max(-before[a], 0) for a in along], [dims[a] - max(-after[a], 0) for a in along]
+        )
     widths = [max(item, 0) for pair in zip(before, after, strict=True) for item in pair]
     return padded(n, inner, widths, mode, value)
 

@@ -58,9 +58,11 @@ def window(coefficients: tuple[float, ...]) -> Callable[..., Any]:
     """A window that is a sum of cosines."""
 
     def made(n: Node) -> Expr:
-        (size,) = n.sizes(0) if n.known(0) is not None else n.sizes_of(
-            R.reshape(R.astype(n.need(0), "int64"), (1,)), n.input_name(0)
-        )  # fmt: skip
+        (size,) = (
+            n.sizes(0)
+            if n.known(0) is not None
+            else n.sizes_of(R.reshape(R.astype(n.need(0), "int64"), (1,)), n.input_name(0))
+        )
         dtype = n.dtype_of(n.attr("output_datatype", 1))
         if dtype not in ("float32", "float64", "float16"):
             raise Unsupported(f"a window of {dtype}")

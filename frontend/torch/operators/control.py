@@ -1,9 +1,9 @@
 """Control flow of PyTorch's programs: branches and loops, whose graphs become those of ours.
 
-    cond(p, f, g, xs)              one of two branches
-    while_loop(c, f, xs, ys)       a loop that carries xs
-    scan(f, xs, ys, zs)            a loop over the rows of ys that carries xs; its further results have a row each
-    map_impl(f, ys, zs)            the same without what it carries
+cond(p, f, g, xs)              one of two branches
+while_loop(c, f, xs, ys)       a loop that carries xs
+scan(f, xs, ys, zs)            a loop over the rows of ys that carries xs; its further results have a row each
+map_impl(f, ys, zs)            the same without what it carries
 """
 
 from __future__ import annotations
@@ -153,4 +153,3 @@ row("scan", scan)
 row("map_impl", mapped)
 row("wrap_with_set_grad_enabled wrap_with_autocast", plain)
 row("invoke_subgraph", lambda n, graph, name, *operands: n.importer.inlined(graph, operands))
-

@@ -180,28 +180,68 @@ def bitwise(whole: Any, truth: Any) -> Any:
     return lambda n, *values: (truth if is_bool(n.dtype_out) else whole)(*(n.cast(v, n.dtype_out) for v in values))
 
 
-
 for _names, _operator in {
-    "abs": R.abs, "neg": R.negative, "exp": R.exp, "log": R.log, "sqrt": R.sqrt, "rsqrt": R.rsqrt, "sin": R.sin,
-    "cos": R.cos, "tan": R.tan, "asin": R.asin, "acos": R.acos, "atan": R.atan, "sinh": R.sinh, "cosh": R.cosh,
-    "tanh": R.tanh, "asinh": R.asinh, "acosh": R.acosh, "atanh": R.atanh, "erf": R.erf, "sigmoid": R.sigmoid,
-    "relu relu_": R.nn.relu, "silu silu_": R.nn.silu, "floor": R.floor, "ceil": R.ceil, "trunc": R.trunc,
-    "sign sgn": R.sign, "square": R.square, "relu6": R.nn.relu6, "selu": R.nn.selu,
-    "log_sigmoid": R.nn.logsigmoid, "softsign": R.nn.softsign,
+    "abs": R.abs,
+    "neg": R.negative,
+    "exp": R.exp,
+    "log": R.log,
+    "sqrt": R.sqrt,
+    "rsqrt": R.rsqrt,
+    "sin": R.sin,
+    "cos": R.cos,
+    "tan": R.tan,
+    "asin": R.asin,
+    "acos": R.acos,
+    "atan": R.atan,
+    "sinh": R.sinh,
+    "cosh": R.cosh,
+    "tanh": R.tanh,
+    "asinh": R.asinh,
+    "acosh": R.acosh,
+    "atanh": R.atanh,
+    "erf": R.erf,
+    "sigmoid": R.sigmoid,
+    "relu relu_": R.nn.relu,
+    "silu silu_": R.nn.silu,
+    "floor": R.floor,
+    "ceil": R.ceil,
+    "trunc": R.trunc,
+    "sign sgn": R.sign,
+    "square": R.square,
+    "relu6": R.nn.relu6,
+    "selu": R.nn.selu,
+    "log_sigmoid": R.nn.logsigmoid,
+    "softsign": R.nn.softsign,
     "reciprocal": lambda x: R.divide(R.ones_like(x), x),
-    "log2": R.log2, "log10": R.log10, "exp2": R.exp2, "log1p": R.log1p, "expm1": R.expm1,
-    "erfc": lambda x: R.subtract(R.ones_like(x), R.erf(x)), "frac": lambda x: R.subtract(x, R.trunc(x)),
-    "deg2rad": lambda x: R.multiply(x, math.pi / 180), "rad2deg": lambda x: R.multiply(x, 180 / math.pi),
-}.items():  # fmt: skip
+    "log2": R.log2,
+    "log10": R.log10,
+    "exp2": R.exp2,
+    "log1p": R.log1p,
+    "expm1": R.expm1,
+    "erfc": lambda x: R.subtract(R.ones_like(x), R.erf(x)),
+    "frac": lambda x: R.subtract(x, R.trunc(x)),
+    "deg2rad": lambda x: R.multiply(x, math.pi / 180),
+    "rad2deg": lambda x: R.multiply(x, 180 / math.pi),
+}.items():
     row(_names, unary(_operator))
 for _names, _operator in {
-    "maximum": R.maximum, "minimum": R.minimum, "atan2": R.atan2, "remainder": R.floor_mod, "fmod": R.mod,
-    "bitwise_left_shift __lshift__": R.left_shift, "bitwise_right_shift __rshift__": R.right_shift,
-}.items():  # fmt: skip
+    "maximum": R.maximum,
+    "minimum": R.minimum,
+    "atan2": R.atan2,
+    "remainder": R.floor_mod,
+    "fmod": R.mod,
+    "bitwise_left_shift __lshift__": R.left_shift,
+    "bitwise_right_shift __rshift__": R.right_shift,
+}.items():
     row(_names, binary(_operator))
 for _names, _operator in {
-    "eq": R.equal, "ne": R.not_equal, "lt": R.less, "le": R.less_equal, "gt": R.greater, "ge": R.greater_equal,
-}.items():  # fmt: skip
+    "eq": R.equal,
+    "ne": R.not_equal,
+    "lt": R.less,
+    "le": R.less_equal,
+    "gt": R.greater,
+    "ge": R.greater_equal,
+}.items():
     row(_names, compare(_operator))
 
 
@@ -259,6 +299,7 @@ def threshold(n: Node, x: Expr, least: Any, value: Any) -> Expr:
 
 def shrink(soft: bool) -> Any:
     """What lies near zero is zero; with soft the rest moves towards it."""
+
     def made(n: Node, x: Expr, limit: Any = 0.5) -> Expr:
         bound, zero = n.cast(limit, n.dtype_out), n.cast(0, n.dtype_out)
         low = R.negative(bound)
@@ -281,8 +322,10 @@ row("isfinite", lambda n, x: R.isfinite(x) if is_float(n.dtype(x)) else R.ones_l
 row("isposinf", lambda n, x: _infinite(n, x, R.greater))
 row("isneginf", lambda n, x: _infinite(n, x, R.less))
 row("signbit", lambda n, x: _negative(n, x))
-row("empty empty_permuted empty_strided new_empty_strided new_empty empty_like", lambda n, *a, **o: R.zeros(
-    n.dims_out, n.dtype_out))  # fmt: skip
+row(
+    "empty empty_permuted empty_strided new_empty_strided new_empty empty_like",
+    lambda n, *a, **o: R.zeros(n.dims_out, n.dtype_out),
+)
 row("add add_", scaled(R.add))
 row("sub sub_", scaled(R.subtract))
 row("rsub", lambda n, a, b, alpha=1: scaled(R.subtract)(n, b, a, alpha))
@@ -326,8 +369,10 @@ row("scalar_tensor", lambda n, value, **options: n.cast(value, n.dtype_out))
 row("arange", arange)
 row("linspace", linspace)
 row("_to_copy to convert_element_type to_dtype type_as", cast)
-row("clone contiguous detach alias lift_fresh_copy _to_dense dropout_ feature_dropout positive detach_",
-    lambda n, x, *rest, **options: x)  # fmt: skip
+row(
+    "clone contiguous detach alias lift_fresh_copy _to_dense dropout_ feature_dropout positive detach_",
+    lambda n, x, *rest, **options: x,
+)
 row("dropout", lambda n, x, p=0.5, train=False: x if not train or p == 0 else _raise("dropout in training"))
 row("native_dropout", lambda n, x, p, train=False: (x, R.ones_like(x, "bool")) if not train else _raise("training"))
 

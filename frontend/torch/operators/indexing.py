@@ -15,8 +15,15 @@ from weft.ir.dim import product
 from weft.ir.graph import Constant, Expr, PrimValue, TupleGetItem
 from weft.script import relax as R
 
-_REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amax": "max", "amin": "min",
-               "mean": "add"}  # fmt: skip
+_REDUCTIONS = {
+    "sum": "add",
+    "add": "add",
+    "prod": "mul",
+    "multiply": "mul",
+    "amax": "max",
+    "amin": "min",
+    "mean": "add",
+}
 
 
 def _int64(n: Node, x: Expr) -> Expr:
@@ -71,8 +78,9 @@ def scatter(n: Node, x: Expr, axis: int, place: Expr, values: Any, reduce: str |
     return _along(n, x, axis, place, values, "update" if reduce is None else _REDUCTIONS[reduce])
 
 
-def scatter_reduce(n: Node, x: Expr, axis: int, place: Expr, values: Expr, reduce: str,
-                   include_self: bool = True) -> Expr:  # fmt: skip
+def scatter_reduce(
+    n: Node, x: Expr, axis: int, place: Expr, values: Expr, reduce: str, include_self: bool = True
+) -> Expr:
     """Elements combined at positions along an axis, with the old ones or without."""
     dtype = n.dtype(x)
     if reduce == "mean" and not is_float(dtype):
@@ -90,8 +98,7 @@ def _spread(n: Node, x: Expr, axis: int, place: Expr, like: Expr) -> Expr:
     """A vector of positions along an axis, for each element of a tensor."""
     rank = n.rank(like)
     place = _raised(n, place)
-    wide = R.reshape(_from_front(n, place, n.shape(x)[axis]),
-                     tuple(-1 if a == axis else 1 for a in range(rank)))  # fmt: skip
+    wide = R.reshape(_from_front(n, place, n.shape(x)[axis]), tuple(-1 if a == axis else 1 for a in range(rank)))
     return n.emit(R.broadcast_to(wide, n.shape(like)), "places")
 
 
@@ -120,8 +127,9 @@ def index_fill(n: Node, x: Expr, axis: int, place: Expr, value: Any) -> Expr:
     return _slices(n, x, axis, place, source, "update")
 
 
-def index_reduce(n: Node, x: Expr, axis: int, place: Expr, source: Expr, reduce: str, *,
-                 include_self: bool = True) -> Expr:  # fmt: skip
+def index_reduce(
+    n: Node, x: Expr, axis: int, place: Expr, source: Expr, reduce: str, *, include_self: bool = True
+) -> Expr:
     """Slices combined at positions of an axis."""
     wide, source = n.emit(_raised(n, x)), n.emit(_raised(n, source), "source")
     axis = n.axis(wide, axis)
@@ -323,8 +331,9 @@ def select_scatter(n: Node, x: Expr, source: Expr, axis: int, place: Any) -> Exp
     return R.where(R.equal(index_, n.cast(at, "int64")), R.expand_dims(n.cast(source, n.dtype(x)), [axis]), x)
 
 
-def slice_scatter(n: Node, x: Expr, source: Expr, axis: int = 0, start: Any = None, end: Any = None,
-                  step: int = 1) -> Expr:  # fmt: skip
+def slice_scatter(
+    n: Node, x: Expr, source: Expr, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Expr:
     """A tensor a range of whose axis is replaced."""
     axis = n.axis(x, axis)
     size = n.shape(x)[axis]
@@ -334,8 +343,10 @@ def slice_scatter(n: Node, x: Expr, source: Expr, axis: int = 0, start: Any = No
 
 row("as_strided as_strided_copy", as_strided)
 row("as_strided_scatter", as_strided_scatter)
-row("diagonal diagonal_copy", lambda n, x, offset=0, first=0, second=1: R.diagonal(
-    x, offset, n.axis(x, first), n.axis(x, second)))  # fmt: skip
+row(
+    "diagonal diagonal_copy",
+    lambda n, x, offset=0, first=0, second=1: R.diagonal(x, offset, n.axis(x, first), n.axis(x, second)),
+)
 row("diagonal_scatter", diagonal_scatter)
 row("select_scatter", select_scatter)
 row("slice_scatter", slice_scatter)
@@ -403,8 +414,10 @@ def median_without_nan(n: Node, x: Expr, axis: int | None = None, keepdim: bool 
     along = 0 if axis is None else n.axis(x, axis)
     order = n.emit(R.argsort(wide, along, False, "int64"), "order")  # nan last
     count = R.sum(R.astype(R.logical_not(R.isnan(wide)), "int64"), along, True)
-    middle = n.emit(R.maximum(R.floor_divide(R.subtract(count, R.const(1, "int64")), R.const(2, "int64")),
-                              R.const(0, "int64")), "middle")  # fmt: skip
+    middle = n.emit(
+        R.maximum(R.floor_divide(R.subtract(count, R.const(1, "int64")), R.const(2, "int64")), R.const(0, "int64")),
+        "middle",
+    )
     place = n.emit(R.gather_elements(order, middle, along), "place")
     values = R.gather_elements(wide, place, along)
     if axis is None:
@@ -434,8 +447,14 @@ def running_extreme(operator: Any) -> Any:
     return made
 
 
-row("mode", lambda n, x, axis=-1, keepdim=False: [_part(n, R.mode(x, n.axis(x, axis), keepdim), 0),
-    _part(n, R.mode(x, n.axis(x, axis), keepdim), 1)] if n.rank(x) else [x, R.zeros((), "int64")])  # fmt: skip
+row(
+    "mode",
+    lambda n, x, axis=-1, keepdim=False: (
+        [_part(n, R.mode(x, n.axis(x, axis), keepdim), 0), _part(n, R.mode(x, n.axis(x, axis), keepdim), 1)]
+        if n.rank(x)
+        else [x, R.zeros((), "int64")]
+    ),
+)
 row("histc", lambda n, x, bins=100, low=0, high=0: R.histc(n.emit(flat(n, x)), bins, float(low), float(high)))
 row("cummax", running_extreme(R.cummax))
 row("cummin", running_extreme(R.cummin))
@@ -443,8 +462,16 @@ row("searchsorted", lambda n, ordered, values, **o: _search(n, values, ordered, 
 row("bucketize", lambda n, values, ordered, **o: _search(n, values, ordered, **o))
 
 
-def _search(n: Node, values: Any, ordered: Expr, *, out_int32: bool = False, right: bool = False,
-            side: str | None = None, sorter: Any = None) -> Expr:  # fmt: skip
+def _search(
+    n: Node,
+    values: Any,
+    ordered: Expr,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+) -> Expr:
     """Where values would stand in a sorted vector."""
     if sorter is not None or n.rank(ordered) != 1:
         raise Unsupported("rows that are searched one by one, or an order that is given")

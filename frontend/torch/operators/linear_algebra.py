@@ -94,8 +94,9 @@ def triangular(n: Node, a: Expr, b: Expr, *, upper: bool, left: bool = True, uni
     return _turned(n, found)
 
 
-def triangular_solve(n: Node, b: Expr, a: Expr, upper: bool = True, transpose: bool = False,
-                     unitriangular: bool = False) -> Any:  # fmt: skip
+def triangular_solve(
+    n: Node, b: Expr, a: Expr, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> Any:
     """x of a x = b, a triangular; and a."""
     dims = n.dims_out[:-2]
     a, b = (n.emit(R.broadcast_to(v, (*dims, *n.shape(v)[-2:]))) for v in (a, b))
@@ -118,8 +119,9 @@ def inverse_by_cholesky(n: Node, factor: Expr, upper: bool = False) -> Expr:
     return R.linalg.triangular_solve(factor, first, upper, not upper)
 
 
-def pseudo_inverse(n: Node, x: Expr, rcond: Any = None, hermitian: bool = False, *, atol: Any = None,
-                   rtol: Any = None) -> Expr:  # fmt: skip
+def pseudo_inverse(
+    n: Node, x: Expr, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Expr:
     """The inverse of Moore and Penrose."""
     if hermitian:  # one triangle is read
         x = n.emit(R.add(R.tril(x), n.emit(_turned(n, n.emit(R.tril(x, -1))))))

@@ -28,8 +28,18 @@ def _batched(n: Node, x: Expr, rank: int, function: Any) -> Expr:
     return R.squeeze(function(n.emit(R.expand_dims(x, [0]))), [0])
 
 
-def convolution(n: Node, x: Expr, w: Expr, bias: Expr | None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-                transposed: bool = False, output_padding: Any = 0, groups: int = 1) -> Expr:  # fmt: skip
+def convolution(
+    n: Node,
+    x: Expr,
+    w: Expr,
+    bias: Expr | None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    transposed: bool = False,
+    output_padding: Any = 0,
+    groups: int = 1,
+) -> Expr:
     """A convolution of one to three axes, or a transposed one."""
     rank = n.rank(w) - 2
     if rank not in (1, 2, 3):
@@ -63,8 +73,16 @@ def _unfolded(n: Node, x: Expr, function: Any) -> Expr:
     return R.squeeze(function(n.emit(R.expand_dims(x, [0]))), [0])
 
 
-def conv(n: Node, x: Expr, w: Expr, bias: Expr | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-         groups: int = 1) -> Expr:  # fmt: skip
+def conv(
+    n: Node,
+    x: Expr,
+    w: Expr,
+    bias: Expr | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Expr:
     """A convolution by its number of axes."""
     return convolution(n, x, w, bias, stride, padding, dilation, False, 0, groups)
 
@@ -80,8 +98,9 @@ def _pooled(n: Node, x: Expr, rank: int, function: Any, ceil: bool) -> Expr:
     return R.strided_slice(made, cut, [0] * len(cut), [n.dims_out[a] for a in cut]) if cut else made
 
 
-def max_pool(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-             ceil: bool = False) -> Any:  # fmt: skip
+def max_pool(
+    n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil: bool = False
+) -> Any:
     """The greatest element of each window."""
     rank = n.spatial
     kernel = sequence(kernel, rank)
@@ -90,8 +109,9 @@ def max_pool(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, 
     return _pooled(n, x, rank, lambda v: _MAX_POOL[rank](v, kernel, stride, pads, dilation, ceil), ceil)
 
 
-def max_pool_with_places(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-                         ceil: bool = False) -> Any:  # fmt: skip
+def max_pool_with_places(
+    n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil: bool = False
+) -> Any:
     """The greatest elements, and their places in the image where somebody uses these."""
     if not n.wanted(1):
         return [max_pool(n, x, kernel, stride, padding, dilation, ceil), None]
@@ -142,8 +162,16 @@ def _greatest_of(n: Node, x: Expr, reads: list[np.ndarray]) -> list[Expr]:
     return [R.squeeze(R.gather_elements(found, best, last), [last]), place]
 
 
-def avg_pool(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, ceil: bool = False,
-             count_padding: bool = True, divisor: Any = None) -> Expr:  # fmt: skip
+def avg_pool(
+    n: Node,
+    x: Expr,
+    kernel: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    ceil: bool = False,
+    count_padding: bool = True,
+    divisor: Any = None,
+) -> Expr:
     """The mean of each window, or its sum over another divisor."""
     rank = n.spatial
     kernel = sequence(kernel, rank)
@@ -203,8 +231,9 @@ def batch_norm(n: Node, x: Expr, scale: Any, bias: Any, mean: Expr, var: Expr, *
     return [y, none, none]
 
 
-def layer_norm(n: Node, x: Expr, shape: Any, scale: Any = None, bias: Any = None, epsilon: float = 1e-5,
-               *rest: Any) -> Any:  # fmt: skip
+def layer_norm(
+    n: Node, x: Expr, shape: Any, scale: Any = None, bias: Any = None, epsilon: float = 1e-5, *rest: Any
+) -> Any:
     """The last axes normalised together."""
     count, rank = len(shape), n.rank(x)
     axes = tuple(range(rank - count, rank))
@@ -249,12 +278,24 @@ def _group_arguments(args: tuple[Any, ...], native: bool) -> tuple[int, Any, Any
 
 row("convolution", convolution)
 row("conv1d conv2d conv3d", conv)
-row("conv_transpose1d conv_transpose2d conv_transpose3d", lambda n, x, w, bias=None, stride=1, padding=0, extra=0,
-    groups=1, dilation=1: convolution(n, x, w, bias, stride, padding, dilation, True, extra, groups))  # fmt: skip
-row("col2im", lambda n, x, size, kernel, dilation, padding, stride: _folded(
-    n, x, lambda v: R.nn.fold(v, size, kernel, stride, padding, dilation)))  # fmt: skip
-row("im2col", lambda n, x, kernel, dilation, padding, stride: _unfolded(
-    n, x, lambda v: R.nn.unfold(v, kernel, stride, padding, dilation)))  # fmt: skip
+row(
+    "conv_transpose1d conv_transpose2d conv_transpose3d",
+    lambda n, x, w, bias=None, stride=1, padding=0, extra=0, groups=1, dilation=1: convolution(
+        n, x, w, bias, stride, padding, dilation, True, extra, groups
+    ),
+)
+row(
+    "col2im",
+    lambda n, x, size, kernel, dilation, padding, stride: _folded(
+        n, x, lambda v: R.nn.fold(v, size, kernel, stride, padding, dilation)
+    ),
+)
+row(
+    "im2col",
+    lambda n, x, kernel, dilation, padding, stride: _unfolded(
+        n, x, lambda v: R.nn.unfold(v, kernel, stride, padding, dilation)
+    ),
+)
 row("max_pool1d max_pool2d max_pool3d", max_pool)
 row("max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices", max_pool_with_places)
 row("adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d", adaptive_max_pool)

@@ -23,8 +23,9 @@ def reduced(operator: Any) -> Any:
     return made
 
 
-def variance(n: Node, x: Expr, axes: Any = None, unbiased: Any = True, keepdim: bool = False, *,
-             correction: Any = None) -> Expr:  # fmt: skip
+def variance(
+    n: Node, x: Expr, axes: Any = None, unbiased: Any = True, keepdim: bool = False, *, correction: Any = None
+) -> Expr:
     """The mean square distance from the mean, over the count less a correction."""
     less = (1 if unbiased else 0) if correction is None else correction
     if isinstance(axes, bool):
@@ -168,8 +169,18 @@ def argsort(n: Node, x: Expr, axis: int = -1, descending: bool = False, **option
     return R.argsort(x, n.axis(x, axis), bool(descending), "int64")
 
 
-def attention(n: Node, q: Expr, k: Expr, v: Expr, mask: Any = None, dropout: float = 0.0, causal: bool = False, *,
-              scale: float | None = None, enable_gqa: bool = False) -> Expr:  # fmt: skip
+def attention(
+    n: Node,
+    q: Expr,
+    k: Expr,
+    v: Expr,
+    mask: Any = None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Expr:
     """Attention of heads: queries (..., heads, length, size)."""
     if dropout or n.rank(q) != 4 or n.dtype(q) not in ("float32", "float16", "bfloat16"):
         raise Unsupported("dropout, or another rank than 4")
@@ -200,14 +211,28 @@ row("argmax", arg_extreme(R.argmax))
 row("argmin", arg_extreme(R.argmin))
 row("var_mean", lambda n, x, *a, **o: _with_mean(n, x, lambda v: v, *a, **o))
 row("std_mean", lambda n, x, *a, **o: _with_mean(n, x, R.sqrt, *a, **o))
-row("logsumexp special_logsumexp", lambda n, x, axes, keepdim=False: R.logsumexp(
-    n.cast(x, n.dtype_out), n.axes(x, axes), keepdim) if n.rank(x) else n.cast(x, n.dtype_out))  # fmt: skip
+row(
+    "logsumexp special_logsumexp",
+    lambda n, x, axes, keepdim=False: (
+        R.logsumexp(n.cast(x, n.dtype_out), n.axes(x, axes), keepdim) if n.rank(x) else n.cast(x, n.dtype_out)
+    ),
+)
 row("logcumsumexp", cumulative(R.logcumsumexp))
-row("aminmax", lambda n, x, *, dim=None, keepdim=False: [operator(x, n.axes(x, dim), keepdim) if n.rank(x) else x
-    for operator in (R.min, R.max)])  # fmt: skip
+row(
+    "aminmax",
+    lambda n, x, *, dim=None, keepdim=False: [
+        operator(x, n.axes(x, dim), keepdim) if n.rank(x) else x for operator in (R.min, R.max)
+    ],
+)
 row("nansum", lambda n, x, axes=None, keepdim=False, **o: reduced(R.sum)(n, _without_nan(n, x), axes, keepdim))
-row("count_nonzero", lambda n, x, axes=None: R.sum(R.astype(n.cast(x, "bool"), "int64"), n.axes(x, axes), False)
-    if n.rank(x) else R.astype(n.cast(x, "bool"), "int64"))  # fmt: skip
+row(
+    "count_nonzero",
+    lambda n, x, axes=None: (
+        R.sum(R.astype(n.cast(x, "bool"), "int64"), n.axes(x, axes), False)
+        if n.rank(x)
+        else R.astype(n.cast(x, "bool"), "int64")
+    ),
+)
 row("linalg_vector_norm", norm)
 row("softmax _softmax", softmax)
 row("log_softmax _log_softmax", log_softmax)
@@ -216,8 +241,10 @@ row("cumprod", cumulative(R.cumprod))
 row("mm bmm matmul mv dot vdot", lambda n, a, b: R.matmul(a, b))
 row("outer ger", lambda n, a, b: R.outer(a, b))
 row("trace", lambda n, x: R.sum(n.cast(n.emit(R.diagonal(x)), n.dtype_out), 0, False))
-row("linalg_cross", lambda n, a, b, *, dim=-1: R.cross(
-    R.broadcast_to(a, n.dims_out), R.broadcast_to(b, n.dims_out), dim % n.out.ndim))  # fmt: skip
+row(
+    "linalg_cross",
+    lambda n, a, b, *, dim=-1: R.cross(R.broadcast_to(a, n.dims_out), R.broadcast_to(b, n.dims_out), dim % n.out.ndim),
+)
 row("_cdist_forward", lambda n, a, b, p, mode=None: R.cdist(a, b, float(p)))
 row("addmm addmv", addmm)
 row("baddbmm", addmm)

@@ -113,8 +113,18 @@ def embedding(n: Node, weight: Expr, indices: Expr, *rest: Any) -> Expr:
     return R.take(weight, indices, 0)
 
 
-def bags(n: Node, weight: Expr, indices: Expr, offsets: Expr, scaled: bool = False, mode: int = 0,
-         sparse: bool = False, weights: Any = None, last: bool = False, padding: int = -1) -> Any:  # fmt: skip
+def bags(
+    n: Node,
+    weight: Expr,
+    indices: Expr,
+    offsets: Expr,
+    scaled: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    weights: Any = None,
+    last: bool = False,
+    padding: int = -1,
+) -> Any:
     """The sums, means or greatest of rows of a table, for each bag of indices."""
     if n.wanted(1) or n.wanted(2) or n.wanted(3):
         raise Unsupported("what a bag holds")
@@ -248,8 +258,10 @@ row("diff", differences)
 row("select select_copy", select)
 row("split split_with_sizes split_with_sizes_copy", split_sizes)
 row("chunk", chunk)
-row("unbind unbind_copy", lambda n, x, axis=0: [
-    select(n, x, axis, i) for i in range(n.ints(n.shape(x)[n.axis(x, axis)])[0])])  # fmt: skip
+row(
+    "unbind unbind_copy",
+    lambda n, x, axis=0: [select(n, x, axis, i) for i in range(n.ints(n.shape(x)[n.axis(x, axis)])[0])],
+)
 row("cat", concat)
 row("stack", stack)
 row("flip", lambda n, x, axes: _flipped(n, x, axes))
@@ -258,11 +270,17 @@ row("embedding", embedding)
 row("_embedding_bag_forward_only _embedding_bag", bags)
 row("repeat", repeat)
 row("constant_pad_nd", pad)
-row("pad", lambda n, x, widths, mode="constant", value=None: pad(n, x, widths, value) if mode == "constant"
-    else bordered(n, x, widths, mode))  # fmt: skip
+row(
+    "pad",
+    lambda n, x, widths, mode="constant", value=None: (
+        pad(n, x, widths, value) if mode == "constant" else bordered(n, x, widths, mode)
+    ),
+)
 for _mode in ("reflect", "replicate"):
-    row(" ".join(f"{'reflection' if _mode == 'reflect' else 'replication'}_pad{rank}d" for rank in (1, 2, 3)),
-        lambda n, x, widths, mode=_mode: bordered(n, x, widths, mode))  # fmt: skip
+    row(
+        " ".join(f"{'reflection' if _mode == 'reflect' else 'replication'}_pad{rank}d" for rank in (1, 2, 3)),
+        lambda n, x, widths, mode=_mode: bordered(n, x, widths, mode),
+    )
 row("tril", triangle(R.tril))
 row("triu", triangle(R.triu))
 row("pixel_shuffle", lambda n, x, factor: R.nn.pixel_shuffle(x, factor))
@@ -276,8 +294,12 @@ row("triu_indices", lambda n, rows, columns, offset=0, **o: _triangle_places(np.
 row("eye", lambda n, *a, **o: R.eye(n.dims_out[0], n.dims_out[1], 0, n.dtype_out))
 row("copy", lambda n, x, source, *rest: R.broadcast_to(n.cast(source, n.dtype_out), n.dims_out))
 row("alias_copy view_of", lambda n, x: x)
-row("repeat_interleave", lambda n, x, times, axis=None, **o: R.repeat(x, times, axis) if isinstance(times, int)
-    else _none("counts of the run"))  # fmt: skip
+row(
+    "repeat_interleave",
+    lambda n, x, times, axis=None, **o: (
+        R.repeat(x, times, axis) if isinstance(times, int) else _none("counts of the run")
+    ),
+)
 
 
 def _flipped(n: Node, x: Expr, axes: Any) -> Expr:
@@ -288,5 +310,3 @@ def _flipped(n: Node, x: Expr, axes: Any) -> Expr:
 
 def _none(why: str) -> Any:
     raise Unsupported(why)
-
-

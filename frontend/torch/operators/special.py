@@ -54,28 +54,48 @@ def _shifted_step(x: Expr, k: Expr, now: Expr, before: Expr) -> Expr:
 
 
 _FIRST: dict[str, Callable[[Expr], Expr]] = {
-    "t": lambda x: x, "u": lambda x: R.multiply(x, 2.0), "v": lambda x: R.subtract(R.multiply(x, 2.0), 1.0),
+    "t": lambda x: x,
+    "u": lambda x: R.multiply(x, 2.0),
+    "v": lambda x: R.subtract(R.multiply(x, 2.0), 1.0),
     "w": lambda x: R.add(R.multiply(x, 2.0), 1.0),
-}  # fmt: skip
+}
 for _kind, _first in _FIRST.items():
     row(f"special_chebyshev_polynomial_{_kind}", polynomial(_first, _chebyshev))
-    row(f"special_shifted_chebyshev_polynomial_{_kind}",
-        polynomial(lambda x, first=_first: first(_shifted(x)), _shifted_step))  # fmt: skip
-row("special_hermite_polynomial_h", polynomial(
-    lambda x: R.multiply(x, 2.0),
-    lambda x, k, now, before: R.multiply(R.subtract(R.multiply(x, now), R.multiply(k, before)), 2.0)))  # fmt: skip
-row("special_hermite_polynomial_he", polynomial(
-    lambda x: x, lambda x, k, now, before: R.subtract(R.multiply(x, now), R.multiply(k, before))))  # fmt: skip
-row("special_laguerre_polynomial_l", polynomial(
-    lambda x: R.subtract(R.ones_like(x), x),
-    lambda x, k, now, before: R.divide(
-        R.subtract(R.multiply(R.subtract(R.add(R.multiply(k, 2.0), 1.0), x), now), R.multiply(k, before)),
-        R.add(k, 1.0))))  # fmt: skip
-row("special_legendre_polynomial_p", polynomial(
-    lambda x: x,
-    lambda x, k, now, before: R.divide(
-        R.subtract(R.multiply(R.multiply(R.add(R.multiply(k, 2.0), 1.0), x), now), R.multiply(k, before)),
-        R.add(k, 1.0))))  # fmt: skip
+    row(
+        f"special_shifted_chebyshev_polynomial_{_kind}",
+        polynomial(lambda x, first=_first: first(_shifted(x)), _shifted_step),
+    )
+row(
+    "special_hermite_polynomial_h",
+    polynomial(
+        lambda x: R.multiply(x, 2.0),
+        lambda x, k, now, before: R.multiply(R.subtract(R.multiply(x, now), R.multiply(k, before)), 2.0),
+    ),
+)
+row(
+    "special_hermite_polynomial_he",
+    polynomial(lambda x: x, lambda x, k, now, before: R.subtract(R.multiply(x, now), R.multiply(k, before))),
+)
+row(
+    "special_laguerre_polynomial_l",
+    polynomial(
+        lambda x: R.subtract(R.ones_like(x), x),
+        lambda x, k, now, before: R.divide(
+            R.subtract(R.multiply(R.subtract(R.add(R.multiply(k, 2.0), 1.0), x), now), R.multiply(k, before)),
+            R.add(k, 1.0),
+        ),
+    ),
+)
+row(
+    "special_legendre_polynomial_p",
+    polynomial(
+        lambda x: x,
+        lambda x, k, now, before: R.divide(
+            R.subtract(R.multiply(R.multiply(R.add(R.multiply(k, 2.0), 1.0), x), now), R.multiply(k, before)),
+            R.add(k, 1.0),
+        ),
+    ),
+)
 
 # Elementwise ----------------------------------------------------------------------------------------------------------
 
@@ -86,6 +106,7 @@ def _floats(function: Any) -> Any:
 
 def _not_nan(function: Any) -> Any:
     """The extreme of two values of which nan is neither."""
+
     def made(a: Expr, b: Expr) -> Expr:
         return R.where(R.isnan(a), b, R.where(R.isnan(b), a, function(a, b)))
 
@@ -125,8 +146,10 @@ row("special_i1e", _floats(lambda x: R.multiply(R.i1(x), R.exp(R.negative(R.abs(
 row("special_ndtri", _floats(lambda x: R.multiply(R.erfinv(R.subtract(R.multiply(x, 2.0), 1.0)), math.sqrt(2.0))))
 row("special_modified_bessel_i0", _floats(R.i0))
 row("special_modified_bessel_i1", _floats(R.i1))
-row("polygamma special_polygamma", lambda n, order, x: R.digamma(n.cast(x, n.dtype_out)) if order == 0
-    else _raise("derivatives of digamma below 0"))  # fmt: skip
+row(
+    "polygamma special_polygamma",
+    lambda n, order, x: R.digamma(n.cast(x, n.dtype_out)) if order == 0 else _raise("derivatives of digamma below 0"),
+)
 row("frexp", lambda n, x: [TupleGetItem(n.emit(R.frexp(x)), 0), TupleGetItem(n.emit(R.frexp(x)), 1)])
 
 

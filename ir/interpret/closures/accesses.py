@@ -76,8 +76,10 @@ def locator(
         if not 0 <= address < view.size:
             raise BoundsError(
                 f"element {address} of buffer {view.name!r} lies outside its memory of {view.size} elements",
-                code="W903", span=span, notes=compiler.values_in(frame),
-            )  # fmt: skip
+                code="W903",
+                span=span,
+                notes=compiler.values_in(frame),
+            )
         return address
 
     return locate
@@ -98,8 +100,10 @@ def _unwritten(compiler: Compiler, frame: Frame, view: View, node: BufferLoad) -
     position = ", ".join(str(compiler.expression(index)(frame)) for index in node.indices)
     raise BoundsError(
         f"element ({position}) of buffer {view.name!r} is read before it is written",
-        code="W901", span=node.span, notes=compiler.values_in(frame),
-    )  # fmt: skip
+        code="W901",
+        span=node.span,
+        notes=compiler.values_in(frame),
+    )
 
 
 def _lanes_locator(
@@ -128,8 +132,10 @@ def _lanes_locator(
         if len(addresses) and not (0 <= addresses.min() and addresses.max() < view.size):
             raise BoundsError(
                 f"elements {addresses.tolist()} of buffer {view.name!r} lie outside its memory of {view.size}",
-                code="W903", span=span, notes=compiler.values_in(frame),
-            )  # fmt: skip
+                code="W903",
+                span=span,
+                notes=compiler.values_in(frame),
+            )
         return addresses, active
 
     return locate
@@ -191,6 +197,7 @@ def _store_lanes(compiler: Compiler, node: BufferStore) -> Compiled:
         view.memory.touched = True
 
     return store
+
 
 def _is_vector(indices: tuple[Any, ...]) -> bool:
     """Whether some index has several lanes."""

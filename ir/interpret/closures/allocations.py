@@ -107,8 +107,10 @@ def match_region(compiler: KernelCompiler, node: MatchBufferRegion) -> Callable[
             if position < 0 or position + size > limit:
                 raise BoundsError(
                     f"region {_box(first, sizes)} is out of range for buffer {view.name!r} of shape {view.shape}",
-                    code="W900", span=node.span, notes=compiler.values_in(frame),
-                )  # fmt: skip
+                    code="W900",
+                    span=node.span,
+                    notes=compiler.values_in(frame),
+                )
         # Leading dimensions of extent 1 may be dropped by the matched buffer.
         dropped = len(sizes) - target.ndim
         offset = view.offset + sum(p * s for p, s in zip(first, view.strides, strict=True))
@@ -121,9 +123,7 @@ def match_region(compiler: KernelCompiler, node: MatchBufferRegion) -> Callable[
     return match
 
 
-def _binder(
-    compiler: KernelCompiler, buffer: Buffer
-) -> Callable[[Frame, tuple[int, ...], tuple[int, ...], int], None]:
+def _binder(compiler: KernelCompiler, buffer: Buffer) -> Callable[[Frame, tuple[int, ...], tuple[int, ...], int], None]:
     """The closure that binds the bare symbols of a buffer's layout and compares sizes and strides (W220)."""
     parts = [("shape", tuple(buffer.shape)), ("strides", buffer.strides)]
     compared = [
@@ -151,10 +151,13 @@ def _binder(
             if expected != actual:
                 raise ShapeError(
                     f"buffer {buffer.name!r}: expected {what} {expected}, got {actual}",
-                    code="W220", span=buffer.span, notes=compiler.values_in(frame),
-                )  # fmt: skip
+                    code="W220",
+                    span=buffer.span,
+                    notes=compiler.values_in(frame),
+                )
 
     return bind
+
 
 def _symbol_slot(compiler: KernelCompiler, part: Any) -> int | None:
     return compiler.slot(part) if isinstance(part, PrimVar) else None

@@ -57,8 +57,9 @@ def _iteration(compiler: KernelCompiler, node: Block, variable: IterVar) -> tupl
     if variable.value is None:
         raise BoundsError(
             f"variable {variable.var.name!r} of block {node.name!r} has no binding, so it cannot run",
-            code="W908", span=node.span,
-        )  # fmt: skip
+            code="W908",
+            span=node.span,
+        )
     value = compiler.index(variable.value)
     if variable.value.dtype != variable.var.dtype:
         value = _converted(compiler, value, variable.var.dtype)
@@ -75,5 +76,8 @@ def _outside(compiler: KernelCompiler, frame: Frame, node: Block, slot: int, fir
     name = next(v.var.name for v in node.iter_vars if compiler.slot(v.var) == slot)
     return BoundsError(
         f"variable {name!r} of block {node.name!r} is {frame[slot]}, outside [{first}, {first + extent})",
-        code="W909", span=node.span, notes=compiler.values_in(frame), hint="guard the block with T.where(...)",
-    )  # fmt: skip
+        code="W909",
+        span=node.span,
+        notes=compiler.values_in(frame),
+        hint="guard the block with T.where(...)",
+    )

@@ -106,8 +106,10 @@ class FunctionCompiler:
         if dtypes.is_scalable(getattr(node, "dtype", "void")):
             raise ArgumentError(
                 f"cannot interpret a {node.dtype}: T.vscale() is known to a machine alone",  # type: ignore[attr-defined]
-                code="W860", span=node.span, hint="write a constant length",
-            )  # fmt: skip
+                code="W860",
+                span=node.span,
+                hint="write a constant length",
+            )
         return compile_node(self, node)
 
 

@@ -42,9 +42,11 @@ def compile_intrinsic(compiler: Compiler, node: PrimCall) -> Compiled:
         return compiler.expression(expanded(node))
     if entry is None or entry.numpy is None:
         raise ArgumentError(
-            f"the intrinsic T.{name} has no meaning in the interpreter", code="W864", span=node.span,
+            f"the intrinsic T.{name} has no meaning in the interpreter",
+            code="W864",
+            span=node.span,
             hint="register one with weft.ir.kernel.intrinsics.register_intrinsic",
-        )  # fmt: skip
+        )
     function = entry.numpy
     if name == "nextafter" and not dtypes.is_numpy(dtypes.element(node.dtype)):
         function = _next_of(dtypes.array_dtype(dtypes.element(node.dtype)))

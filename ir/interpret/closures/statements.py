@@ -62,11 +62,19 @@ from weft.ir.tensor import (
 __all__ = ["StatementCompiler"]
 
 _ERRORS: dict[str, type[Exception]] = {
-    "AssertionError": AssertionError, "ValueError": ValueError, "TypeError": TypeError, "RuntimeError": RuntimeError,
-    "IndexError": IndexError, "ShapeError": ShapeError, "BoundsError": BoundsError, "ArgumentError": ArgumentError,
-    "DTypeError": DTypeError, "PassError": PassError, "VerifyError": VerifyError,
+    "AssertionError": AssertionError,
+    "ValueError": ValueError,
+    "TypeError": TypeError,
+    "RuntimeError": RuntimeError,
+    "IndexError": IndexError,
+    "ShapeError": ShapeError,
+    "BoundsError": BoundsError,
+    "ArgumentError": ArgumentError,
+    "DTypeError": DTypeError,
+    "PassError": PassError,
+    "VerifyError": VerifyError,
     "UnwrittenError": UnwrittenError,
-}  # fmt: skip
+}
 
 
 class StatementCompiler(FunctionCompiler):

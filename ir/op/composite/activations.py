@@ -40,18 +40,22 @@ def _if_positive(args: Parts, then: Expr, otherwise: Expr) -> Expr:
 
 
 @_activation(
-    "elu", "data where it is positive, else alpha * (exp(data) - 1).",
-    lambda x, *, alpha: np.where(x > 0, x, alpha * np.expm1(x)), Param("alpha", "attr", 1.0, "float"),
-)  # fmt: skip
+    "elu",
+    "data where it is positive, else alpha * (exp(data) - 1).",
+    lambda x, *, alpha: np.where(x > 0, x, alpha * np.expm1(x)),
+    Param("alpha", "attr", 1.0, "float"),
+)
 def elu(args: Parts) -> Expr:
     args.require("data", "float")
     return _if_positive(args, args.data, call("multiply", call("expm1", args.data), args.alpha))
 
 
 @_activation(
-    "celu", "data where it is positive, else alpha * (exp(data / alpha) - 1).",
-    lambda x, *, alpha: np.where(x > 0, x, alpha * np.expm1(x / alpha)), Param("alpha", "attr", 1.0, "float"),
-)  # fmt: skip
+    "celu",
+    "data where it is positive, else alpha * (exp(data / alpha) - 1).",
+    lambda x, *, alpha: np.where(x > 0, x, alpha * np.expm1(x / alpha)),
+    Param("alpha", "attr", 1.0, "float"),
+)
 def celu(args: Parts) -> Expr:
     args.require("data", "float")
     if not args.alpha:
@@ -73,19 +77,24 @@ def softsign(args: Parts) -> Expr:
 
 
 @_activation(
-    "hardtanh", "data limited to [min_val, max_val].", lambda x, *, min_val, max_val: np.clip(x, min_val, max_val),
-    Param("min_val", "attr", -1.0, "float"), Param("max_val", "attr", 1.0, "float"),
-)  # fmt: skip
+    "hardtanh",
+    "data limited to [min_val, max_val].",
+    lambda x, *, min_val, max_val: np.clip(x, min_val, max_val),
+    Param("min_val", "attr", -1.0, "float"),
+    Param("max_val", "attr", 1.0, "float"),
+)
 def hardtanh(args: Parts) -> Expr:
     args.require("data", "float")
     return call("clip", args.data, args.min_val, args.max_val)
 
 
 @_activation(
-    "hardsigmoid", "alpha * data + beta, limited to [0, 1].",
+    "hardsigmoid",
+    "alpha * data + beta, limited to [0, 1].",
     lambda x, *, alpha, beta: np.clip(alpha * x + beta, 0, 1),
-    Param("alpha", "attr", 1 / 6, "float"), Param("beta", "attr", 0.5, "float"),
-)  # fmt: skip
+    Param("alpha", "attr", 1 / 6, "float"),
+    Param("beta", "attr", 0.5, "float"),
+)
 def hardsigmoid(args: Parts) -> Expr:
     args.require("data", "float")
     return call("clip", call("add", call("multiply", args.data, args.alpha), args.beta), 0, 1)
@@ -104,9 +113,11 @@ def logsigmoid(args: Parts) -> Expr:
 
 
 @_activation(
-    "thresholded_relu", "data where it is above alpha, else 0.", lambda x, *, alpha: np.where(x > alpha, x, 0),
+    "thresholded_relu",
+    "data where it is above alpha, else 0.",
+    lambda x, *, alpha: np.where(x > alpha, x, 0),
     Param("alpha", "attr", 1.0, "float"),
-)  # fmt: skip
+)
 def thresholded_relu(args: Parts) -> Expr:
     args.require("data", "float")
     zero, limit = args.number(0, "data"), args.number(args.alpha, "data")
@@ -114,9 +125,11 @@ def thresholded_relu(args: Parts) -> Expr:
 
 
 @_activation(
-    "softshrink", "data moved towards 0 by alpha, 0 within.",
-    lambda x, *, alpha: np.sign(x) * np.maximum(np.abs(x) - alpha, 0), Param("alpha", "attr", 0.5, "float"),
-)  # fmt: skip
+    "softshrink",
+    "data moved towards 0 by alpha, 0 within.",
+    lambda x, *, alpha: np.sign(x) * np.maximum(np.abs(x) - alpha, 0),
+    Param("alpha", "attr", 0.5, "float"),
+)
 def softshrink(args: Parts) -> Expr:
     args.require("data", "float")
     zero = args.number(0, "data")
@@ -125,9 +138,11 @@ def softshrink(args: Parts) -> Expr:
 
 
 @_activation(
-    "hardshrink", "data where it is further than alpha from 0, else 0.",
-    lambda x, *, alpha: np.where(np.abs(x) > alpha, x, 0), Param("alpha", "attr", 0.5, "float"),
-)  # fmt: skip
+    "hardshrink",
+    "data where it is further than alpha from 0, else 0.",
+    lambda x, *, alpha: np.where(np.abs(x) > alpha, x, 0),
+    Param("alpha", "attr", 0.5, "float"),
+)
 def hardshrink(args: Parts) -> Expr:
     args.require("data", "float")
     far = call("greater", call("abs", args.data), args.number(args.alpha, "data"))
@@ -146,13 +161,15 @@ def _rotated(x: Any, cos: Any, sin: Any, *, interleaved: bool) -> Any:
 
 
 @composite(
-    "nn.rotary_embedding", [Param("x"), Param("cos"), Param("sin"), Param("interleaved", "attr", False, "bool")],
-    family=_FAMILY, numpy=_rotated,
+    "nn.rotary_embedding",
+    [Param("x"), Param("cos"), Param("sin"), Param("interleaved", "attr", False, "bool")],
+    family=_FAMILY,
+    numpy=_rotated,
     examples=(
         example(f32(2, 3, 4), f32(3, 2), f32(3, 2)),
         example(f32(1, "n", 6), f32("n", 3), f32("n", 3), interleaved=True),
     ),
-)  # fmt: skip
+)
 def rotary_embedding(args: Parts) -> Expr:
     """The pairs of the last axis of x turned by angles, given by their cosines and sines (half as long, broadcast).
 

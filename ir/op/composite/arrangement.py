@@ -18,11 +18,17 @@ _FAMILY = "manipulate"
 
 
 @composite(
-    "unbind", [Param("x"), Param("axis", "attr", 0, "int")], family=_FAMILY,
+    "unbind",
+    [Param("x"), Param("axis", "attr", 0, "int")],
+    family=_FAMILY,
     numpy=lambda x, *, axis: tuple(np.array(part, order="C") for part in np.moveaxis(x, axis, 0)),
-    examples=(example(f32(3, 4)), example(f32("n", 2), axis=1), example(typed("int32", 2, "m"), axis=-2),
-              example(f32(3))),
-)  # fmt: skip
+    examples=(
+        example(f32(3, 4)),
+        example(f32("n", 2), axis=1),
+        example(typed("int32", 2, "m"), axis=-2),
+        example(f32(3)),
+    ),
+)
 def unbind(args: Parts) -> Expr:
     """The slices along an axis, without it, as a tuple; the size of the axis has to be a number."""
     dims = args.dims("x")
@@ -38,11 +44,17 @@ def unbind(args: Parts) -> Expr:
 
 
 @composite(
-    "rot90", [Param("x"), Param("k", "attr", 1, "int"), Param("axes", "attr", (0, 1), "ints")], family=_FAMILY,
+    "rot90",
+    [Param("x"), Param("k", "attr", 1, "int"), Param("axes", "attr", (0, 1), "ints")],
+    family=_FAMILY,
     numpy=lambda x, *, k, axes: np.ascontiguousarray(np.rot90(x, k, axes)),
-    examples=(example(f32(2, 3)), example(f32("n", 4), k=2), example(f32(2, "n", 3), k=3, axes=[1, 2]),
-              example(f32(2, 3), k=-4)),
-)  # fmt: skip
+    examples=(
+        example(f32(2, 3)),
+        example(f32("n", 4), k=2),
+        example(f32(2, "n", 3), k=3, axes=[1, 2]),
+        example(f32(2, 3), k=-4),
+    ),
+)
 def rot90(args: Parts) -> Expr:
     """x turned k times by a right angle, from the first of two axes towards the second."""
     dims = args.type("x")
@@ -63,11 +75,16 @@ def rot90(args: Parts) -> Expr:
 
 
 @composite(
-    "masked_fill", [Param("x"), Param("mask", of="bool"), Param("value", "attr", of="float")], family=_FAMILY,
+    "masked_fill",
+    [Param("x"), Param("mask", of="bool"), Param("value", "attr", of="float")],
+    family=_FAMILY,
     numpy=lambda x, mask, *, value: np.where(mask, np.asarray(value).astype(x.dtype), x),
-    examples=(example(f32(2, 3), typed("bool", 2, 3), value=-1.5), example(f32("n", 4), typed("bool", 4), value=0.0),
-              example(typed("int32", 3), typed("bool", 3), value=7.0)),
-)  # fmt: skip
+    examples=(
+        example(f32(2, 3), typed("bool", 2, 3), value=-1.5),
+        example(f32("n", 4), typed("bool", 4), value=0.0),
+        example(typed("int32", 3), typed("bool", 3), value=7.0),
+    ),
+)
 def masked_fill(args: Parts) -> Expr:
     """x with a value where the mask is true; both are broadcast."""
     dtype = args.type("x").dtype or ""
@@ -76,16 +93,19 @@ def masked_fill(args: Parts) -> Expr:
 
 
 _LIMITS = (
-    Param("nan", "attr", 0.0, "float"), Param("posinf", "attr", None, "float?"),
+    Param("nan", "attr", 0.0, "float"),
+    Param("posinf", "attr", None, "float?"),
     Param("neginf", "attr", None, "float?"),
-)  # fmt: skip
+)
 
 
 @composite(
-    "nan_to_num", [Param("x"), *_LIMITS], family=_FAMILY,
+    "nan_to_num",
+    [Param("x"), *_LIMITS],
+    family=_FAMILY,
     numpy=lambda x, *, nan, posinf, neginf: np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
     examples=(example(f32(2, 3)), example(f32("n"), nan=1.0, posinf=2.0, neginf=-2.0), example(typed("float64", 3))),
-)  # fmt: skip
+)
 def nan_to_num(args: Parts) -> Expr:
     """x with numbers for nan and infinities: by default 0 and the greatest and least finite values."""
     ty = args.require("x", "float")
@@ -102,9 +122,13 @@ def nan_to_num(args: Parts) -> Expr:
 
 def _stacked(name: str, axis: int, reference: Any, doc: str, shown: Any) -> None:
     @composite(
-        name, [Param("tensors", "exprs", of="several")], family=_FAMILY, doc=doc, examples=shown,
+        name,
+        [Param("tensors", "exprs", of="several")],
+        family=_FAMILY,
+        doc=doc,
+        examples=shown,
         numpy=lambda tensors: reference(tensors),
-    )  # fmt: skip
+    )
     def stacked(args: Parts) -> Expr:
         parts = list(args.tensors.fields) if isinstance(args.tensors, Tuple) else None
         if parts is None:
@@ -121,34 +145,57 @@ def _at_least(part: Expr, rank: int, least: int, args: Parts) -> Expr:
     return part if rank >= least else call("expand_dims", part, axis=list(range(least - rank)))
 
 
-_stacked("vstack", 0, np.vstack, "Tensors on top of each other: along axis 0, vectors as rows.", (
-    example((f32(2, 3), f32(4, 3))), example((f32("n"), f32("n"))),
-))  # fmt: skip
-_stacked("hstack", 1, np.hstack, "Tensors beside each other: along axis 1, vectors and scalars along axis 0.", (
-    example((f32(2, 3), f32(2, 1))), example((f32("n"), f32("m"))),
-))  # fmt: skip
+_stacked(
+    "vstack",
+    0,
+    np.vstack,
+    "Tensors on top of each other: along axis 0, vectors as rows.",
+    (
+        example((f32(2, 3), f32(4, 3))),
+        example((f32("n"), f32("n"))),
+    ),
+)
+_stacked(
+    "hstack",
+    1,
+    np.hstack,
+    "Tensors beside each other: along axis 1, vectors and scalars along axis 0.",
+    (
+        example((f32(2, 3), f32(2, 1))),
+        example((f32("n"), f32("m"))),
+    ),
+)
 
 
 @composite(
-    "searchsorted", [Param("sorted_sequence"), Param("values"), Param("right", "attr", False, "bool"),
-                     Param("out_int32", "attr", False, "bool")],
+    "searchsorted",
+    [
+        Param("sorted_sequence"),
+        Param("values"),
+        Param("right", "attr", False, "bool"),
+        Param("out_int32", "attr", False, "bool"),
+    ],
     family="indexing_search",
     numpy=lambda sequence, values, *, right, out_int32: np.asarray(
-        np.searchsorted(sequence, values, "right" if right else "left")).astype("int32" if out_int32 else "int64"),
-    examples=(example(f32(5), f32(2, 3), ranges={"sorted_sequence": (0, 0)}),
-              example(i64("n"), i64("m"), right=True, ranges={"sorted_sequence": (1, 1)})),
-)  # fmt: skip
+        np.searchsorted(sequence, values, "right" if right else "left")
+    ).astype("int32" if out_int32 else "int64"),
+    examples=(
+        example(f32(5), f32(2, 3), ranges={"sorted_sequence": (0, 0)}),
+        example(i64("n"), i64("m"), right=True, ranges={"sorted_sequence": (1, 1)}),
+    ),
+)
 def searchsorted(args: Parts) -> Expr:
     """Where values would stand in a sorted vector: before equal elements, after them with right; int64."""
-    return call(
-        "bucketize", args.values, args.sorted_sequence, out_int32=args.out_int32, right=args.right
-    )
+    return call("bucketize", args.values, args.sorted_sequence, out_int32=args.out_int32, right=args.right)
 
 
 @composite(
-    "dot", [Param("x1"), Param("x2")], numpy=np.dot, family="linear_algebra",
+    "dot",
+    [Param("x1"), Param("x2")],
+    numpy=np.dot,
+    family="linear_algebra",
     examples=(example(f32("n"), f32("n")), example(f32(2, 3), f32(3)), example(f32("n", 4), f32(4, "m"))),
-)  # fmt: skip
+)
 def dot(args: Parts) -> Expr:
     """The product of vectors and matrices, of one or two dimensions each."""
     ranks = args.type("x1").ndim, args.type("x2").ndim
@@ -158,10 +205,12 @@ def dot(args: Parts) -> Expr:
 
 
 @composite(
-    "cross", [Param("x1"), Param("x2"), Param("axis", "attr", -1, "int")], family="linear_algebra",
+    "cross",
+    [Param("x1"), Param("x2"), Param("axis", "attr", -1, "int")],
+    family="linear_algebra",
     numpy=lambda x1, x2, *, axis: np.cross(x1, x2, axis=axis).astype(x1.dtype),
     examples=(example(f32(2, 3), f32(2, 3)), example(f32(3, "n"), f32(3, "n"), axis=0)),
-)  # fmt: skip
+)
 def cross(args: Parts) -> Expr:
     """The vector product along an axis of size 3."""
     dims = dims_of(args.type("x1")) or ()
@@ -187,10 +236,17 @@ def _distances(x1: Any, x2: Any, *, p: float) -> Any:
 
 
 @composite(
-    "cdist", [Param("x1"), Param("x2"), Param("p", "attr", 2.0, "float")], numpy=_distances, family="linear_algebra",
-    examples=(example(f32(2, 3), f32(4, 3)), example(f32("n", 3), f32("m", 3), p=1.0),
-              example(f32(2, 3, 2), f32(2, 4, 2)), example(f32(2, 3), f32(4, 3), p=0.0)),
-)  # fmt: skip
+    "cdist",
+    [Param("x1"), Param("x2"), Param("p", "attr", 2.0, "float")],
+    numpy=_distances,
+    family="linear_algebra",
+    examples=(
+        example(f32(2, 3), f32(4, 3)),
+        example(f32("n", 3), f32("m", 3), p=1.0),
+        example(f32(2, 3, 2), f32(2, 4, 2)),
+        example(f32(2, 3), f32(4, 3), p=0.0),
+    ),
+)
 def cdist(args: Parts) -> Expr:
     """The distances of each row of x1 from each row of x2 in the p norm; p = 0 counts what differs."""
     if not args.p >= 0:

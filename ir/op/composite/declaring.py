@@ -112,9 +112,18 @@ def composite(
         def decompose(args: Arguments, builder: Any) -> Expr:
             return definition(Parts(args, builder.types))
 
-        return add_op(OpDef(
-            name, tuple(params), rule, doc or definition.__doc__ or "", decompose=decompose, numpy=numpy, pure=True,
-            examples=examples, family=family,
-        ))  # fmt: skip
+        return add_op(
+            OpDef(
+                name,
+                tuple(params),
+                rule,
+                doc or definition.__doc__ or "",
+                decompose=decompose,
+                numpy=numpy,
+                pure=True,
+                examples=examples,
+                family=family,
+            )
+        )
 
     return declare

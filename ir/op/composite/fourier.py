@@ -72,7 +72,7 @@ def _rows(length: int) -> int:
 @cache
 def _roots(
     rows: int, columns: int, length: int, forward: bool, dtype: str, scale: float = 1.0
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray]:
     """exp(+-2 pi i r c / length) at (r, c), scaled: the cosines and the sines."""
     angle = 2 * np.pi / length * (np.outer(np.arange(rows), np.arange(columns)) % length)
     return (np.cos(angle) * scale).astype(dtype), (np.sin(angle) * (-scale if forward else scale)).astype(dtype)
@@ -85,8 +85,9 @@ def _combined(x: Pair, roots: tuple[np.ndarray, np.ndarray], by: Any) -> Pair:
     if imaginary is None:
         return by(real, cosine), by(real, sine)
     return (
-        call("subtract", by(real, cosine), by(imaginary, sine)), call("add", by(real, sine), by(imaginary, cosine)),
-    )  # fmt: skip
+        call("subtract", by(real, cosine), by(imaginary, sine)),
+        call("add", by(real, sine), by(imaginary, cosine)),
+    )
 
 
 def _on_left(x: Expr, matrix: Expr) -> Expr:
@@ -106,9 +107,7 @@ def _each(x: Pair, name: str, *args: Any) -> Pair:
     return call(name, real, *args), None if imaginary is None else call(name, imaginary, *args)
 
 
-def _transformed(
-    x: Pair, batch: Dims, length: int, kept: int, forward: bool, dtype: str, scale: float
-) -> Pair:  # fmt: skip
+def _transformed(x: Pair, batch: Dims, length: int, kept: int, forward: bool, dtype: str, scale: float) -> Pair:
     """The first `kept` values of the transform along the last axis, times a number."""
     rows = _rows(length)
     if rows == 1:
@@ -266,12 +265,17 @@ def _fft(args: Arguments, builder: Any) -> Expr:
 @register_op(
     "signal.fft",
     [Param("x"), _LENGTH, Param("axis", "attr", -2, "int"), Param("inverse", "attr", False, "bool"), _NORM],
-    pure=True, family="signal", decompose=_fft, numpy=_fft_reference,
+    pure=True,
+    family="signal",
+    decompose=_fft,
+    numpy=_fft_reference,
     examples=(
-        example(f32("b", 8, 1)), example(typed("float64", 5, 3, 2), axis=0, inverse=True),
-        example(f32(2, "n", 2), norm="ortho", least=1), example(f32(3, 2), length=70),
+        example(f32("b", 8, 1)),
+        example(typed("float64", 5, 3, 2), axis=0, inverse=True),
+        example(f32(2, "n", 2), norm="ortho", least=1),
+        example(f32(3, 2), length=70),
     ),
-)  # fmt: skip
+)
 def fft(args: Arguments, context: TypeContext) -> TensorType:
     """X[k] = sum of x[j] exp(-2 pi i j k / n) along an axis: (..., n, 1 or 2) -> (..., n, 2); the inverse is exp(2 pi i
     j k / n).
@@ -298,13 +302,19 @@ def _rfft(args: Arguments, builder: Any) -> Expr:
 
 
 @register_op(
-    "signal.rfft", [Param("x"), _LENGTH, Param("axis", "attr", -1, "int"), _NORM],
-    pure=True, family="signal", decompose=_rfft, numpy=_rfft_reference,
+    "signal.rfft",
+    [Param("x"), _LENGTH, Param("axis", "attr", -1, "int"), _NORM],
+    pure=True,
+    family="signal",
+    decompose=_rfft,
+    numpy=_rfft_reference,
     examples=(
-        example(f32("b", 75)), example(typed("float64", 5, 2), axis=0, norm="forward"), example(f32(2, "n"), least=1),
+        example(f32("b", 75)),
+        example(typed("float64", 5, 2), axis=0, norm="forward"),
+        example(f32(2, "n"), least=1),
         example(f32(2, 9), length=6),
     ),
-)  # fmt: skip
+)
 def rfft(args: Arguments, context: TypeContext) -> TensorType:
     """The first half of the transform of real values, which says the rest: (..., n) -> (..., n // 2 + 1, 2).
 
@@ -333,8 +343,9 @@ def _whole(x: Pair, length: int, ndim: int, dtype: str) -> Pair:
         return real, imaginary
     rest = [call("flip", call("strided_slice", part, [axis], [start], [stop]), axis) for part in (real, imaginary)]
     return (
-        call("concat", [real, rest[0]], axis), call("concat", [imaginary, call("negative", rest[1])], axis),
-    )  # fmt: skip
+        call("concat", [real, rest[0]], axis),
+        call("concat", [imaginary, call("negative", rest[1])], axis),
+    )
 
 
 def _irfft(args: Arguments, builder: Any) -> Expr:
@@ -349,13 +360,19 @@ def _irfft(args: Arguments, builder: Any) -> Expr:
 
 
 @register_op(
-    "signal.irfft", [Param("x"), _LENGTH, Param("axis", "attr", -2, "int"), _NORM],
-    pure=True, family="signal", decompose=_irfft, numpy=_irfft_reference,
+    "signal.irfft",
+    [Param("x"), _LENGTH, Param("axis", "attr", -2, "int"), _NORM],
+    pure=True,
+    family="signal",
+    decompose=_irfft,
+    numpy=_irfft_reference,
     examples=(
-        example(f32("b", 5, 2), length=9), example(typed("float64", 5, 2, 2), axis=0), example(f32(2, "n", 2), least=2),
+        example(f32("b", 5, 2), length=9),
+        example(typed("float64", 5, 2, 2), axis=0),
+        example(f32(2, "n", 2), least=2),
         example(f32(1, 40, 2), length=78, norm="ortho"),
     ),
-)  # fmt: skip
+)
 def irfft(args: Arguments, context: TypeContext) -> TensorType:
     """The real values of which signal.rfft gives the transform: (..., m, 2) -> (..., length), by default 2 m - 2.
 
@@ -402,11 +419,15 @@ def _stft(args: Arguments, builder: Any) -> Expr:
 @register_op(
     "signal.stft",
     [Param("x"), Param("window"), Param("step", "attr", of="int"), Param("onesided", "attr", True, "bool")],
-    pure=True, family="signal", decompose=_stft, numpy=_stft_reference,
+    pure=True,
+    family="signal",
+    decompose=_stft,
+    numpy=_stft_reference,
     examples=(
-        example(f32("b", 20), f32(8), 4), example(typed("float64", 17), typed("float64", 5), 5, onesided=False),
+        example(f32("b", 20), f32(8), 4),
+        example(typed("float64", 17), typed("float64", 5), 5, onesided=False),
     ),
-)  # fmt: skip
+)
 def stft(args: Arguments, context: TypeContext) -> TensorType:
     """Transforms of the frames of a signal, one every `step` values, each times the window: (..., t), (n,) -> (...,
     (t - n) // step + 1, n // 2 + 1, 2), with n bins where it is not onesided.

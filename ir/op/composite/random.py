@@ -67,9 +67,11 @@ def _word(place: PrimExpr, keys: tuple[PrimExpr, PrimExpr], stream: int) -> Prim
     index = PrimVar("index", _WIDE)
     block = binary("shift_right", index, _constant(2))
     start: list[PrimExpr] = [
-        binary("bitwise_and", block, _constant(_LOW)), binary("shift_right", block, _constant(32)), _constant(stream),
+        binary("bitwise_and", block, _constant(_LOW)),
+        binary("shift_right", block, _constant(32)),
+        _constant(stream),
         _constant(0),
-    ]  # fmt: skip
+    ]
     names = [[PrimVar(f"c{number}_{part}", _WIDE) for part in range(4)] for number in range(_ROUNDS + 1)]
     lets: list[tuple[PrimVar, PrimExpr]] = list(zip(names[0], start, strict=True))
     for number in range(_ROUNDS):
@@ -150,10 +152,12 @@ def _fraction(args: Parts, stream: int) -> Expr:
 
 
 @composite(
-    "random.uniform", [_KEY, _SHAPE, Param("low", "attr", 0.0, "float"), Param("high", "attr", 1.0, "float")],
+    "random.uniform",
+    [_KEY, _SHAPE, Param("low", "attr", 0.0, "float"), Param("high", "attr", 1.0, "float")],
     numpy=lambda key, shape, *, low, high: _unit(key, shape) * np.float32(high - low) + np.float32(low),
-    examples=_SHOWN, family="create",
-)  # fmt: skip
+    examples=_SHOWN,
+    family="create",
+)
 def uniform(args: Parts) -> Expr:
     """float32 in [low, high), equally likely, that follow from a key."""
     return call("add", call("multiply", _fraction(args, 0), args.high - args.low), args.low)
@@ -166,9 +170,12 @@ def _normal(key: Any, shape: Any, *, mean: float, deviation: float) -> Any:
 
 
 @composite(
-    "random.normal", [_KEY, _SHAPE, Param("mean", "attr", 0.0, "float"), Param("deviation", "attr", 1.0, "float")],
-    numpy=_normal, examples=_SHOWN, family="create",
-)  # fmt: skip
+    "random.normal",
+    [_KEY, _SHAPE, Param("mean", "attr", 0.0, "float"), Param("deviation", "attr", 1.0, "float")],
+    numpy=_normal,
+    examples=_SHOWN,
+    family="create",
+)
 def normal(args: Parts) -> Expr:
     """Normally distributed float32 that follow from a key, by Box and Muller."""
     rest = call("subtract", call("ones", args.shape, "float32"), _fraction(args, 0))
@@ -178,9 +185,12 @@ def normal(args: Parts) -> Expr:
 
 
 @composite(
-    "random.bernoulli", [_KEY, _SHAPE, Param("p", "attr", 0.5, "float")],
-    numpy=lambda key, shape, *, p: _unit(key, shape) < np.float32(p), examples=_SHOWN, family="create",
-)  # fmt: skip
+    "random.bernoulli",
+    [_KEY, _SHAPE, Param("p", "attr", 0.5, "float")],
+    numpy=lambda key, shape, *, p: _unit(key, shape) < np.float32(p),
+    examples=_SHOWN,
+    family="create",
+)
 def bernoulli(args: Parts) -> Expr:
     """True with probability p, that follow from a key; bool."""
     return call("less", _fraction(args, 0), constant_like(args.p, "float32"))
@@ -194,12 +204,13 @@ def _integers(key: Any, shape: Any, *, low: int, high: int, dtype: str) -> Any:
 @composite(
     "random.integers",
     [_KEY, _SHAPE, Param("low", "attr", of="int"), Param("high", "attr", of="int"), Param("dtype", "dtype", "int64")],
-    numpy=_integers, family="create",
+    numpy=_integers,
+    family="create",
     examples=(
         example(typed("uint32", 2), (2, 3), 0, 6, ranges={"key": (0, 2**31)}),
         example(typed("uint32", 2), (symbol("n"),), -3, 4, "int32", ranges={"key": (0, 2**31)}),
     ),
-)  # fmt: skip
+)
 def integers(args: Parts) -> Expr:
     """Whole numbers from low up to high, which is left out, that follow from a key: word * (high - low) / 2**32.
 
@@ -214,10 +225,12 @@ def integers(args: Parts) -> Expr:
 
 
 @composite(
-    "random.exponential", [_KEY, _SHAPE, Param("rate", "attr", 1.0, "float")],
+    "random.exponential",
+    [_KEY, _SHAPE, Param("rate", "attr", 1.0, "float")],
     numpy=lambda key, shape, *, rate: -np.log(np.float32(1) - _unit(key, shape)) * np.float32(1 / rate),
-    examples=_SHOWN, family="create",
-)  # fmt: skip
+    examples=_SHOWN,
+    family="create",
+)
 def exponential(args: Parts) -> Expr:
     """Exponentially distributed float32 of a rate above 0, that follow from a key: -log(1 - u) / rate."""
     if args.rate <= 0:
@@ -227,11 +240,15 @@ def exponential(args: Parts) -> Expr:
 
 
 @composite(
-    "random.permutation", [_KEY, Param("n", "shape")], family="create",
+    "random.permutation",
+    [_KEY, Param("n", "shape")],
+    family="create",
     numpy=lambda key, n: np.argsort(philox(key, n[0]), kind="stable").astype("int64"),
-    examples=(example(typed("uint32", 2), 7, ranges={"key": (0, 2**31)}),
-              example(typed("uint32", 2), (symbol("n"),), ranges={"key": (0, 2**31)})),
-)  # fmt: skip
+    examples=(
+        example(typed("uint32", 2), 7, ranges={"key": (0, 2**31)}),
+        example(typed("uint32", 2), (symbol("n"),), ranges={"key": (0, 2**31)}),
+    ),
+)
 def permutation(args: Parts) -> Expr:
     """The numbers from 0 up to n in an order that follows from a key; int64. Costs a sort."""
     if shape_of_arg(args.arguments, "n", args.context)[1] != 1:
@@ -253,13 +270,19 @@ def _chosen(key: Any, probabilities: Any, *, num_samples: int, replacement: bool
 @composite(
     "random.multinomial",
     [_KEY, Param("probabilities"), Param("num_samples", "attr", 1, "int"), Param("replacement", "attr", True, "bool")],
-    numpy=_chosen, family="create",
+    numpy=_chosen,
+    family="create",
     examples=(
         example(typed("uint32", 2), typed("float32", 2, 5), 4, ranges={"key": (0, 2**31), "probabilities": (0.1, 1)}),
-        example(typed("uint32", 2), typed("float32", "n", 5), 3, False,
-                ranges={"key": (0, 2**31), "probabilities": (0.1, 1)}),
+        example(
+            typed("uint32", 2),
+            typed("float32", "n", 5),
+            3,
+            False,
+            ranges={"key": (0, 2**31), "probabilities": (0.1, 1)},
+        ),
     ),
-)  # fmt: skip
+)
 def multinomial(args: Parts) -> Expr:
     """Places chosen in each row by chances that are given, not necessarily of sum 1: (b, n) -> (b, num_samples), int64.
 

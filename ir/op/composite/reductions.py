@@ -32,10 +32,11 @@ def _truths(name: str, doc: str, of_zero: bool) -> OpDef:
         return call("equal" if of_zero else "greater", counted, zero)
 
     shown = (
-        example(typed("bool", 2, 3)), example(typed("bool", "n", 4), axis=1),
+        example(typed("bool", 2, 3)),
+        example(typed("bool", "n", 4), axis=1),
         example(typed("int32", "n", 3), axis=[0, 1]),
         example(f32(2, 3), axis=-1, keepdims=True),
-    )  # fmt: skip
+    )
     numpy = lambda x, *, axis, keepdims: reference(x, axis=_axes(axis), keepdims=keepdims)  # noqa: E731
     return composite(name, _OVER, numpy=numpy, examples=shown, family="reductions_statistical", doc=doc)(definition)
 
@@ -58,12 +59,17 @@ def _over_many(x: Any, *, axis: Any, keepdims: bool) -> Any:
 
 
 @composite(
-    "logsumexp", _OVER, numpy=_over_many, family="reductions_statistical",
+    "logsumexp",
+    _OVER,
+    numpy=_over_many,
+    family="reductions_statistical",
     examples=(
-        example(f32(2, 3), least=1), example(f32("n", 4), axis=1, ranges={"x": (-200, 200)}),
-        example(f32("n", 3, 2), axis=[1, 2], keepdims=True), example(typed("float64", 3, 5), axis=-1),
+        example(f32(2, 3), least=1),
+        example(f32("n", 4), axis=1, ranges={"x": (-200, 200)}),
+        example(f32("n", 3, 2), axis=[1, 2], keepdims=True),
+        example(typed("float64", 3, 5), axis=-1),
     ),
-)  # fmt: skip
+)
 def logsumexp(args: Parts) -> Expr:
     """log(sum(exp(x))) over the axes, without overflow; infinities stay what they are."""
     args.require("x", "float")
@@ -76,14 +82,16 @@ def logsumexp(args: Parts) -> Expr:
 
 
 @composite(
-    "isin", [Param("x"), Param("test_elements"), Param("invert", "attr", False, "bool")],
+    "isin",
+    [Param("x"), Param("test_elements"), Param("invert", "attr", False, "bool")],
     family="reductions_statistical",
     numpy=lambda x, test_elements, *, invert: np.isin(x, test_elements, invert=invert),
     examples=(
-        example(typed("int32", 2, 3), typed("int32", 4)), example(i64("n"), i64("m"), invert=True),
+        example(typed("int32", 2, 3), typed("int32", 4)),
+        example(i64("n"), i64("m"), invert=True),
         example(f32(3), f32(2, 2)),
     ),
-)  # fmt: skip
+)
 def isin(args: Parts) -> Expr:
     """Whether each element of x is one of test_elements (none of them, with invert); bool, in the shape of x."""
     test = call("flatten", args.test_elements) if args.type("test_elements").ndim != 1 else args.test_elements

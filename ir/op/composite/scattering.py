@@ -67,13 +67,15 @@ def _reduced(
 
 
 _UFUNCS: dict[str, Callable[[Any, Any], Any]] = {
-    "sum": np.add, "prod": np.multiply, "mean": np.add, "amax": np.maximum, "amin": np.minimum,
-}  # fmt: skip
+    "sum": np.add,
+    "prod": np.multiply,
+    "mean": np.add,
+    "amax": np.maximum,
+    "amin": np.minimum,
+}
 
 
-def _scatter_reference(
-    data: Any, indices: Any, updates: Any, *, axis: int, reduction: str, include_self: bool
-) -> Any:
+def _scatter_reference(data: Any, indices: Any, updates: Any, *, axis: int, reduction: str, include_self: bool) -> Any:
     out, counts = data.copy(), np.full(data.shape, int(include_self), data.dtype)
     touched = np.zeros(data.shape, bool)
     for at in np.ndindex(indices.shape):
@@ -93,16 +95,30 @@ def _scatter_reference(
 @composite(
     "scatter_reduce",
     [Param("data"), Param("indices", of="int"), Param("updates"), Param("axis", "attr", 0, "int"), _REDUCTION, _SELF],
-    numpy=_scatter_reference, family=_FAMILY,
+    numpy=_scatter_reference,
+    family=_FAMILY,
     examples=(
         example(f32(4, 3), i64(2, 3), f32(2, 3), reduction="mean", ranges={"indices": (-4, 3)}),
-        example(f32("n", 5), i64("n", 4), f32("n", 4), axis=1, reduction="amax", include_self=False,
-                ranges={"indices": (0, 4)}),
-        example(typed("int32", 4), i64(6), typed("int32", 6), reduction="prod", include_self=False,
-                ranges={"indices": (0, 3)}),
+        example(
+            f32("n", 5),
+            i64("n", 4),
+            f32("n", 4),
+            axis=1,
+            reduction="amax",
+            include_self=False,
+            ranges={"indices": (0, 4)},
+        ),
+        example(
+            typed("int32", 4),
+            i64(6),
+            typed("int32", 6),
+            reduction="prod",
+            include_self=False,
+            ranges={"indices": (0, 3)},
+        ),
         example(f32(4), i64(6), f32(6), reduction="mean", include_self=False, ranges={"indices": (0, 3)}),
     ),
-)  # fmt: skip
+)
 def scatter_reduce(args: Parts) -> Expr:
     """A copy of data with updates joined to out[indices[i, j], j] (for axis 0): sum, prod, mean, amax or amin.
 
@@ -129,12 +145,13 @@ def _spread(index: Expr, axis: int, sizes: tuple[Dim, ...]) -> Expr:
 @composite(
     "index_reduce",
     [Param("data"), Param("index", of="int"), Param("source"), Param("axis", "attr", 0, "int"), _REDUCTION, _SELF],
-    numpy=_index_reference, family=_FAMILY,
+    numpy=_index_reference,
+    family=_FAMILY,
     examples=(
         example(f32(4, 3), i64(5), f32(5, 3), ranges={"index": (0, 3)}),
         example(f32("n", 4), i64("m"), f32("n", "m"), axis=1, reduction="amin", ranges={"index": (-4, 3)}),
     ),
-)  # fmt: skip
+)
 def index_reduce(args: Parts) -> Expr:
     """A copy of data with slice i of the source joined to slice index[i] along an axis; see scatter_reduce."""
     dtype, sizes = _checked(args, "data"), args.dims("source")
@@ -154,14 +171,16 @@ def _segments(data: Any, ids: Any, count: Any, *, reduction: str) -> Any:
 
 
 @composite(
-    "segment_reduce", [Param("data"), Param("segment_ids", of="int"), Param("num_segments", "shape"), _REDUCTION],
-    numpy=_segments, family=_FAMILY,
+    "segment_reduce",
+    [Param("data"), Param("segment_ids", of="int"), Param("num_segments", "shape"), _REDUCTION],
+    numpy=_segments,
+    family=_FAMILY,
     examples=(
         example(f32(6, 2), i64(6), 4, ranges={"segment_ids": (0, 3)}),
         example(f32("n"), i64("n"), 3, reduction="mean", ranges={"segment_ids": (0, 2)}),
         example(typed("int32", "n", 2), i64("n"), 3, reduction="amax", ranges={"segment_ids": (0, 2)}),
     ),
-)  # fmt: skip
+)
 def segment_reduce(args: Parts) -> Expr:
     """The slices of data with one segment id joined: sum, prod, mean, amax or amin; a row for each of num_segments.
 
@@ -189,12 +208,15 @@ def _counts(x: Any, length: Any, weights: Any = None) -> Any:
 
 
 @composite(
-    "bincount", [Param("x", of="int"), Param("length", "shape"), Param("weights", default=None)],
-    numpy=_counts, family=_FAMILY,
+    "bincount",
+    [Param("x", of="int"), Param("length", "shape"), Param("weights", default=None)],
+    numpy=_counts,
+    family=_FAMILY,
     examples=(
-        example(i64(6), 5, ranges={"x": (0, 4)}), example(typed("int32", "n"), 4, f32("n"), ranges={"x": (0, 3)}),
+        example(i64(6), 5, ranges={"x": (0, 4)}),
+        example(typed("int32", "n"), 4, f32("n"), ranges={"x": (0, 3)}),
     ),
-)  # fmt: skip
+)
 def bincount(args: Parts) -> Expr:
     """How often each number from 0 up to length occurs in a vector (int64), or the sum of the weights where it does.
 
@@ -223,11 +245,16 @@ def _histogram(x: Any, *, bins: int, min: float, max: float) -> Any:
 
 @composite(
     "histc",
-    [Param("x"), Param("bins", "attr", 100, "int"), Param("min", "attr", 0.0, "float"),
-     Param("max", "attr", 0.0, "float")],
-    numpy=_histogram, family=_FAMILY,
+    [
+        Param("x"),
+        Param("bins", "attr", 100, "int"),
+        Param("min", "attr", 0.0, "float"),
+        Param("max", "attr", 0.0, "float"),
+    ],
+    numpy=_histogram,
+    family=_FAMILY,
     examples=(example(f32(3, 4), 5, -1.0, 1.0), example(f32("n"), 4, least=1), example(typed("float64", 7), 3, 0, 2)),
-)  # fmt: skip
+)
 def histc(args: Parts) -> Expr:
     """How many elements lie in each of `bins` equal parts of [min, max], in the dtype of x; others do not count.
 
@@ -257,11 +284,15 @@ def histc(args: Parts) -> Expr:
 
 
 @composite(
-    "nn.embedding", [Param("weight"), Param("indices", of="int")], family="indexing_index",
+    "nn.embedding",
+    [Param("weight"), Param("indices", of="int")],
+    family="indexing_index",
     numpy=lambda weight, indices: weight[indices],
-    examples=(example(f32(5, 3), i64(2, 4), ranges={"indices": (0, 4)}),
-              example(f32("v", 3), typed("int32", "n"), ranges={"indices": (-1, 0)}, least=1)),
-)  # fmt: skip
+    examples=(
+        example(f32(5, 3), i64(2, 4), ranges={"indices": (0, 4)}),
+        example(f32("v", 3), typed("int32", "n"), ranges={"indices": (-1, 0)}, least=1),
+    ),
+)
 def embedding(args: Parts) -> Expr:
     """The rows of weight that indices choose: (v, h), (...) -> (..., h)."""
     if args.type("weight").ndim not in (2, -1):
@@ -273,9 +304,15 @@ _BAGS = ("sum", "mean", "max")
 
 
 def _bags(
-    weight: Any, indices: Any, offsets: Any = None, per_sample_weights: Any = None, *, mode: str,
-    padding_idx: int | None, include_last_offset: bool,
-) -> Any:  # fmt: skip
+    weight: Any,
+    indices: Any,
+    offsets: Any = None,
+    per_sample_weights: Any = None,
+    *,
+    mode: str,
+    padding_idx: int | None,
+    include_last_offset: bool,
+) -> Any:
     if indices.ndim == 2:
         bags = [range(i * indices.shape[1], (i + 1) * indices.shape[1]) for i in range(indices.shape[0])]
         indices = indices.reshape(-1)
@@ -296,19 +333,27 @@ def _bags(
 
 @composite(
     "nn.embedding_bag",
-    [Param("weight"), Param("indices", of="int"), Param("offsets", default=None, of="int"),
-     Param("per_sample_weights", default=None), Param("mode", "attr", "mean", "str"),
-     Param("padding_idx", "attr", None, "int?"), Param("include_last_offset", "attr", False, "bool")],
-    numpy=_bags, family="indexing_index",
+    [
+        Param("weight"),
+        Param("indices", of="int"),
+        Param("offsets", default=None, of="int"),
+        Param("per_sample_weights", default=None),
+        Param("mode", "attr", "mean", "str"),
+        Param("padding_idx", "attr", None, "int?"),
+        Param("include_last_offset", "attr", False, "bool"),
+    ],
+    numpy=_bags,
+    family="indexing_index",
     examples=(
         example(f32(5, 3), i64(2, 4), ranges={"indices": (0, 4)}),
         example(f32(5, 3), i64(6), np.array([0, 2, 2, 5]), mode="sum", ranges={"indices": (0, 4)}),
         example(f32(5, 3), i64("n"), np.array([0, 0]), f32("n"), mode="sum", ranges={"indices": (0, 4)}),
         example(f32(5, 3), i64("n", 2), mode="max", padding_idx=1, ranges={"indices": (0, 4)}),
-        example(f32(5, 3), i64(6), np.array([0, 4, 6]), padding_idx=2, include_last_offset=True,
-                ranges={"indices": (0, 4)}),
+        example(
+            f32(5, 3), i64(6), np.array([0, 4, 6]), padding_idx=2, include_last_offset=True, ranges={"indices": (0, 4)}
+        ),
     ),
-)  # fmt: skip
+)
 def embedding_bag(args: Parts) -> Expr:
     """The sum, mean or maximum of the rows of weight in each bag; zeros for an empty one.
 
@@ -371,11 +416,15 @@ def _unpooled(data: Any, indices: Any, output_size: Any) -> Any:
 
 
 @composite(
-    "nn.max_unpool", [Param("data"), Param("indices", of="int"), Param("output_size", "shape")],
-    numpy=_unpooled, family="nn_pool",
-    examples=(example(f32(1, 2, 2, 2), np.array([[[[0, 3], [8, 11]], [[5, 2], [9, 14]]]]), (4, 4)),
-              example(f32("n", 1, 3), i64("n", 1, 3), (6,), ranges={"indices": (0, 0)})),
-)  # fmt: skip
+    "nn.max_unpool",
+    [Param("data"), Param("indices", of="int"), Param("output_size", "shape")],
+    numpy=_unpooled,
+    family="nn_pool",
+    examples=(
+        example(f32(1, 2, 2, 2), np.array([[[[0, 3], [8, 11]], [[5, 2], [9, 14]]]]), (4, 4)),
+        example(f32("n", 1, 3), i64("n", 1, 3), (6,), ranges={"indices": (0, 0)}),
+    ),
+)
 def max_unpool(args: Parts) -> Expr:
     """Zeros of another size with each element of data in the place that its index says: the inverse of a pool.
 

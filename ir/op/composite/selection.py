@@ -45,12 +45,22 @@ def _kth(x: Any, *, k: int, axis: int, keepdims: bool, largest: bool) -> Any:
 
 @composite(
     "kthvalue",
-    [Param("x"), Param("k", "attr", of="int"), Param("axis", "attr", -1, "int"),
-     Param("keepdims", "attr", False, "bool"), Param("largest", "attr", False, "bool")],
-    family=_SELECTION, numpy=_kth,
-    examples=(example(f32(2, 5), 2), example(f32("n", 4), 4, axis=1, keepdims=True), example(f32(5, "m"), 1, axis=0),
-              example(f32(2, 5), 3, largest=True)),
-)  # fmt: skip
+    [
+        Param("x"),
+        Param("k", "attr", of="int"),
+        Param("axis", "attr", -1, "int"),
+        Param("keepdims", "attr", False, "bool"),
+        Param("largest", "attr", False, "bool"),
+    ],
+    family=_SELECTION,
+    numpy=_kth,
+    examples=(
+        example(f32(2, 5), 2),
+        example(f32("n", 4), 4, axis=1, keepdims=True),
+        example(f32(5, "m"), 1, axis=0),
+        example(f32(2, 5), 3, largest=True),
+    ),
+)
 def kthvalue(args: Parts) -> Expr:
     """The k-th least (or greatest) value along an axis, and its index (int64); k counts from 1, nan is greatest."""
     dims = args.dims("x")
@@ -83,13 +93,17 @@ def _modes(x: Any, *, axis: int, keepdims: bool) -> Any:
 
 
 @composite(
-    "mode", [Param("x"), Param("axis", "attr", -1, "int"), Param("keepdims", "attr", False, "bool")],
-    family=_SELECTION, numpy=_modes,
+    "mode",
+    [Param("x"), Param("axis", "attr", -1, "int"), Param("keepdims", "attr", False, "bool")],
+    family=_SELECTION,
+    numpy=_modes,
     examples=(
-        example(typed("int32", 2, 6), ranges={"x": (0, 3)}), example(i64("n", 5), axis=1, ranges={"x": (0, 2)}),
-        example(typed("int32", 4, 3), axis=0, keepdims=True, ranges={"x": (0, 2)}), example(f32("m"), least=1),
+        example(typed("int32", 2, 6), ranges={"x": (0, 3)}),
+        example(i64("n", 5), axis=1, ranges={"x": (0, 2)}),
+        example(typed("int32", 4, 3), axis=0, keepdims=True, ranges={"x": (0, 2)}),
+        example(f32("m"), least=1),
     ),
-)  # fmt: skip
+)
 def mode(args: Parts) -> Expr:
     """The most frequent value along an axis, the least of several, and the index (int64) of its last occurrence.
 
@@ -144,11 +158,18 @@ def _lower_diag_embed(kernel: Kernel) -> PrimFunc | None:
 
 @register_op(
     "diag_embed",
-    [Param("x"), Param("offset", "attr", 0, "int"), Param("axis1", "attr", -2, "int"),
-     Param("axis2", "attr", -1, "int")],
-    lowering=_lower_diag_embed, numpy=_diagonal_matrix, pure=True, family="manipulate",
+    [
+        Param("x"),
+        Param("offset", "attr", 0, "int"),
+        Param("axis1", "attr", -2, "int"),
+        Param("axis2", "attr", -1, "int"),
+    ],
+    lowering=_lower_diag_embed,
+    numpy=_diagonal_matrix,
+    pure=True,
+    family="manipulate",
     examples=(example(f32(2, 3)), example(f32("n"), offset=1), example(f32(2, "n"), offset=-2, axis1=0, axis2=2)),
-)  # fmt: skip
+)
 def diag_embed(args: Arguments, context: TypeContext) -> TensorType:
     """Matrices with the last axis of x as a diagonal, which lies `offset` to the right, and zeros elsewhere.
 
@@ -202,14 +223,26 @@ def _span(args: Arguments, dims: tuple[Dim, ...]) -> Dim:
 
 @register_op(
     "as_strided",
-    [Param("x"), Param("shape", "shape"), Param("strides", "attr", of="ints"),
-     Param("storage_offset", "attr", 0, "int")],
-    lowering=_lower_as_strided, pure=True, family="manipulate",
-    numpy=lambda x, shape, *, strides, storage_offset: np.array(np.lib.stride_tricks.as_strided(
-        x.reshape(-1)[storage_offset:], shape, [stride * x.itemsize for stride in strides])),
-    examples=(example(f32(3, 4), (2, 3), [1, 4]), example(f32("n", 4), (2, 2), [2, 1], 1, least=2),
-              example(f32(12), (4, 3), [2, 2])),
-)  # fmt: skip
+    [
+        Param("x"),
+        Param("shape", "shape"),
+        Param("strides", "attr", of="ints"),
+        Param("storage_offset", "attr", 0, "int"),
+    ],
+    lowering=_lower_as_strided,
+    pure=True,
+    family="manipulate",
+    numpy=lambda x, shape, *, strides, storage_offset: np.array(
+        np.lib.stride_tricks.as_strided(
+            x.reshape(-1)[storage_offset:], shape, [stride * x.itemsize for stride in strides]
+        )
+    ),
+    examples=(
+        example(f32(3, 4), (2, 3), [1, 4]),
+        example(f32("n", 4), (2, 2), [2, 1], 1, least=2),
+        example(f32(12), (4, 3), [2, 2]),
+    ),
+)
 def as_strided(args: Arguments, context: TypeContext) -> TensorType:
     """Elements of x, seen as one row of memory, at storage_offset + i * strides[0] + j * strides[1] + ...
 

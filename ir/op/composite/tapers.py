@@ -22,11 +22,17 @@ from weft.ir.op.declare import Example, Param
 __all__: list[str] = []
 
 _PARAMS = (
-    Param("window_size", "attr", of="dim"), Param("periodic", "attr", True, "bool"), Param("dtype", "dtype", "float32"),
-)  # fmt: skip
+    Param("window_size", "attr", of="dim"),
+    Param("periodic", "attr", True, "bool"),
+    Param("dtype", "dtype", "float32"),
+)
 _EXAMPLES = (
-    example(8), example(symbol("n"), False, dtype="float64"), example(1, False), example(1), example(2, False),
-)  # fmt: skip
+    example(8),
+    example(symbol("n"), False, dtype="float64"),
+    example(1, False),
+    example(1),
+    example(2, False),
+)
 
 
 def _positions(args: Parts) -> Expr:
@@ -53,16 +59,23 @@ def _reference(formula: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _declare(
-    name: str, formula: Callable[..., Any], doc: str, params: tuple[Param, ...] = (),
+    name: str,
+    formula: Callable[..., Any],
+    doc: str,
+    params: tuple[Param, ...] = (),
     examples: tuple[Example, ...] = _EXAMPLES,
-) -> Callable[[Callable[[Parts, Expr], Expr]], Any]:  # fmt: skip
+) -> Callable[[Callable[[Parts, Expr], Expr]], Any]:
     """A window by its formula in NumPy and by that in operators."""
 
     def declare(write: Callable[[Parts, Expr], Expr]) -> Any:
         made = composite(
-            name, [*_PARAMS[:1], *params, *_PARAMS[1:]], numpy=_reference(formula), family="window", examples=examples,
+            name,
+            [*_PARAMS[:1], *params, *_PARAMS[1:]],
+            numpy=_reference(formula),
+            family="window",
+            examples=examples,
             doc=f"{doc}\n\nErrors: ShapeError W205 a negative size; DTypeError W321 a dtype that is not floating.",
-        )  # fmt: skip
+        )
         return made(lambda args: call("astype", write(args, _positions(args)), args.dtype))
 
     return declare
@@ -73,35 +86,40 @@ def _cosine(place: Expr, times: int) -> Expr:
 
 
 @_declare(
-    "hann_window", lambda x: 0.5 - 0.5 * np.cos(2 * np.pi * x),
+    "hann_window",
+    lambda x: 0.5 - 0.5 * np.cos(2 * np.pi * x),
     "The window 0.5 - 0.5 cos(2 pi x), x from 0 to 1, named after Julius von Hann.",
-)  # fmt: skip
+)
 def _hann(args: Parts, place: Expr) -> Expr:
     return call("subtract", 0.5, call("multiply", _cosine(place, 1), 0.5))
 
 
 @_declare(
-    "blackman_window", lambda x: 0.42 - 0.5 * np.cos(2 * np.pi * x) + 0.08 * np.cos(4 * np.pi * x),
+    "blackman_window",
+    lambda x: 0.42 - 0.5 * np.cos(2 * np.pi * x) + 0.08 * np.cos(4 * np.pi * x),
     "The window 0.42 - 0.5 cos(2 pi x) + 0.08 cos(4 pi x), x from 0 to 1, of R. B. Blackman.",
-)  # fmt: skip
+)
 def _blackman(args: Parts, place: Expr) -> Expr:
     first = call("subtract", 0.42, call("multiply", _cosine(place, 1), 0.5))
     return call("add", first, call("multiply", _cosine(place, 2), 0.08))
 
 
 @_declare(
-    "bartlett_window", lambda x: 1 - np.abs(2 * x - 1), "The triangular window 1 - |2 x - 1|, x from 0 to 1.",
-)  # fmt: skip
+    "bartlett_window",
+    lambda x: 1 - np.abs(2 * x - 1),
+    "The triangular window 1 - |2 x - 1|, x from 0 to 1.",
+)
 def _bartlett(args: Parts, place: Expr) -> Expr:
     return call("subtract", 1.0, call("abs", call("subtract", call("multiply", place, 2.0), 1.0)))
 
 
 @_declare(
-    "kaiser_window", lambda x, beta: np.i0(beta * np.sqrt(np.maximum(1 - (2 * x - 1) ** 2, 0))) / np.i0(beta),
+    "kaiser_window",
+    lambda x, beta: np.i0(beta * np.sqrt(np.maximum(1 - (2 * x - 1) ** 2, 0))) / np.i0(beta),
     "The window i0(beta sqrt(1 - (2 x - 1)**2)) / i0(beta), x from 0 to 1, of J. F. Kaiser.",
     params=(Param("beta", "attr", 12.0, "float"),),
     examples=(example(8), example(symbol("n"), 5.0, False, "float64"), example(1, 3.0)),
-)  # fmt: skip
+)
 def _kaiser(args: Parts, place: Expr) -> Expr:
     away = call("subtract", call("multiply", place, 2.0), 1.0)
     inside = call("maximum", call("subtract", 1.0, call("multiply", away, away)), 0.0)

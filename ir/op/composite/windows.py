@@ -24,11 +24,17 @@ def _local_response(data: Any, *, size: int, alpha: float, beta: float, bias: fl
 
 @composite(
     "nn.local_response_norm",
-    [Param("data"), Param("size", "attr", of="int"), Param("alpha", "attr", 1e-4, "float"),
-     Param("beta", "attr", 0.75, "float"), Param("bias", "attr", 1.0, "float")],
-    numpy=_local_response, family="nn_norm",
+    [
+        Param("data"),
+        Param("size", "attr", of="int"),
+        Param("alpha", "attr", 1e-4, "float"),
+        Param("beta", "attr", 0.75, "float"),
+        Param("bias", "attr", 1.0, "float"),
+    ],
+    numpy=_local_response,
+    family="nn_norm",
     examples=(example(f32(2, 5, 3), size=3, alpha=0.5), example(f32("n", 4, 2, 3), size=2, beta=0.5, bias=2.0)),
-)  # fmt: skip
+)
 def local_response_norm(args: Parts) -> Expr:
     """data / (bias + alpha / size * s)**beta, s the sum of squares of size channels (axis 1) around each.
 
@@ -60,12 +66,20 @@ def _pooled(data: Any, *, p: float, pool_size: Any, strides: Any, padding: Any) 
 
 @composite(
     "nn.lp_pool2d",
-    [Param("data"), Param("p", "attr", 2.0, "float"), Param("pool_size", "attr", (1, 1), "ints"),
-     Param("strides", "attr", (1, 1), "ints"), Param("padding", "attr", (0, 0), "ints")],
-    numpy=_pooled, family="nn_pool",
-    examples=(example(f32(1, 2, 5, 4), pool_size=[2, 2], strides=[1, 2]),
-              example(f32("n", 2, 4, 4), p=3.0, pool_size=[3, 2], padding=[1, 0])),
-)  # fmt: skip
+    [
+        Param("data"),
+        Param("p", "attr", 2.0, "float"),
+        Param("pool_size", "attr", (1, 1), "ints"),
+        Param("strides", "attr", (1, 1), "ints"),
+        Param("padding", "attr", (0, 0), "ints"),
+    ],
+    numpy=_pooled,
+    family="nn_pool",
+    examples=(
+        example(f32(1, 2, 5, 4), pool_size=[2, 2], strides=[1, 2]),
+        example(f32("n", 2, 4, 4), p=3.0, pool_size=[3, 2], padding=[1, 0]),
+    ),
+)
 def lp_pool2d(args: Parts) -> Expr:
     """The p norm of each window of the last two axes: (sum |x|**p)**(1 / p); padding counts as 0."""
     args.require("data", "float")
@@ -73,8 +87,12 @@ def lp_pool2d(args: Parts) -> Expr:
         raise args.error("pool_size and strides are pairs, padding has 2 or 4 values")
     power = call("multiply", args.data, args.data) if args.p == 2 else call("power", call("abs", args.data), args.p)
     mean = call(
-        "nn.avg_pool2d", power, pool_size=args.pool_size, strides=args.strides, padding=args.padding,
+        "nn.avg_pool2d",
+        power,
+        pool_size=args.pool_size,
+        strides=args.strides,
+        padding=args.padding,
         count_include_pad=True,
-    )  # fmt: skip
+    )
     total = call("multiply", mean, float(args.pool_size[0] * args.pool_size[1]))
     return call("sqrt", total) if args.p == 2 else call("power", total, 1 / args.p)

@@ -69,9 +69,16 @@ class _OfArrays:
 # The logarithm of the gamma function
 
 _LANCZOS = (
-    0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059,
-    12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7,
-)  # fmt: skip
+    0.99999999999980993,
+    676.5203681218851,
+    -1259.1392167224028,
+    771.32342877765313,
+    -176.61502916214059,
+    12.507343278686905,
+    -0.13857109526572012,
+    9.9843695780195716e-6,
+    1.5056327351493116e-7,
+)
 
 
 def _lgamma(x: Number) -> Number:
@@ -163,23 +170,71 @@ def _to_minus(x: Number, power: int) -> Number:
 # The inverse of the error function
 
 _CENTRE = (
-    (2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457, 13731.693765509461125,
-     1971.5909503065514427, 133.14166789178437745, 3.3871328727963666080),
-    (5226.4952788528545610, 28729.085735721942674, 39307.895800092710610, 21213.794301586595867, 5394.1960214247511077,
-     687.18700749205790830, 42.313330701600911252, 1.0),
-)  # fmt: skip
+    (
+        2509.0809287301226727,
+        33430.575583588128105,
+        67265.770927008700853,
+        45921.953931549871457,
+        13731.693765509461125,
+        1971.5909503065514427,
+        133.14166789178437745,
+        3.3871328727963666080,
+    ),
+    (
+        5226.4952788528545610,
+        28729.085735721942674,
+        39307.895800092710610,
+        21213.794301586595867,
+        5394.1960214247511077,
+        687.18700749205790830,
+        42.313330701600911252,
+        1.0,
+    ),
+)
 _MIDDLE = (
-    (7.74545014278341407640e-4, 0.0227238449892691845833, 0.241780725177450611770, 1.27045825245236838258,
-     3.64784832476320460504, 5.76949722146069140550, 4.63033784615654529590, 1.42343711074968357734),
-    (1.05075007164441684324e-9, 5.475938084995344946e-4, 0.0151986665636164571966, 0.148103976427480074590,
-     0.689767334985100004550, 1.67638483018380384940, 2.05319162663775882187, 1.0),
-)  # fmt: skip
+    (
+        7.74545014278341407640e-4,
+        0.0227238449892691845833,
+        0.241780725177450611770,
+        1.27045825245236838258,
+        3.64784832476320460504,
+        5.76949722146069140550,
+        4.63033784615654529590,
+        1.42343711074968357734,
+    ),
+    (
+        1.05075007164441684324e-9,
+        5.475938084995344946e-4,
+        0.0151986665636164571966,
+        0.148103976427480074590,
+        0.689767334985100004550,
+        1.67638483018380384940,
+        2.05319162663775882187,
+        1.0,
+    ),
+)
 _TAIL = (
-    (2.01033439929228813265e-7, 2.71155556874348757815e-5, 0.00124266094738807843860, 0.0265321895265761230930,
-     0.296560571828504891230, 1.78482653991729133580, 5.46378491116411436990, 6.65790464350110377720),
-    (2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4,
-     0.0148753612908506148525, 0.136929880922735805310, 0.599832206555887937690, 1.0),
-)  # fmt: skip
+    (
+        2.01033439929228813265e-7,
+        2.71155556874348757815e-5,
+        0.00124266094738807843860,
+        0.0265321895265761230930,
+        0.296560571828504891230,
+        1.78482653991729133580,
+        5.46378491116411436990,
+        6.65790464350110377720,
+    ),
+    (
+        2.04426310338993978564e-15,
+        1.42151175831644588870e-7,
+        1.84631831751005468180e-5,
+        7.86869131145613259100e-4,
+        0.0148753612908506148525,
+        0.136929880922735805310,
+        0.599832206555887937690,
+        1.0,
+    ),
+)
 
 
 def _erfinv(x: Number, of: Any) -> Number:
@@ -242,10 +297,16 @@ def _special(
     elementwise(name, doc, scalar=scalar, numpy=numpy, ranges=ranges)
 
 
-_special("lgamma", "The logarithm of the absolute value of the gamma function, elementwise; an infinity at its poles.",
-         lambda x, of: _lgamma(x), (0.1, 12), _lgamma_reference)  # fmt: skip
-_special("digamma", "The derivative of lgamma, elementwise; nan at whole numbers below 0, -inf at 0.", _digamma,
-         (0.1, 9))  # fmt: skip
+_special(
+    "lgamma",
+    "The logarithm of the absolute value of the gamma function, elementwise; an infinity at its poles.",
+    lambda x, of: _lgamma(x),
+    (0.1, 12),
+    _lgamma_reference,
+)
+_special(
+    "digamma", "The derivative of lgamma, elementwise; nan at whole numbers below 0, -inf at 0.", _digamma, (0.1, 9)
+)
 _special("erfinv", "The number whose error function is x, elementwise; nan outside [-1, 1].", _erfinv, (-0.999, 0.999))
 _special("i0", "The modified Bessel function of order 0, elementwise.", lambda x, of: _bessel(x, 0, of), (-30, 30))
 _special("i1", "The modified Bessel function of order 1, elementwise.", lambda x, of: _bessel(x, 1, of), (-30, 30))
@@ -265,11 +326,18 @@ def _polygamma_reference(x: Any, *, n: int) -> Any:
 
 
 @register_op(
-    "polygamma", [Param("x"), Param("n", "attr", of="int")], lowering=_lower_polygamma, numpy=_polygamma_reference,
-    pure=True, family="unary",
-    examples=(example(f32(2, 3), 1, ranges={"x": (0.1, 9)}), example(f32("n"), 0, ranges={"x": (0.1, 9)}),
-              example(typed("float64", 5), 3, ranges={"x": (0.1, 9)})),
-)  # fmt: skip
+    "polygamma",
+    [Param("x"), Param("n", "attr", of="int")],
+    lowering=_lower_polygamma,
+    numpy=_polygamma_reference,
+    pure=True,
+    family="unary",
+    examples=(
+        example(f32(2, 3), 1, ranges={"x": (0.1, 9)}),
+        example(f32("n"), 0, ranges={"x": (0.1, 9)}),
+        example(typed("float64", 5), 3, ranges={"x": (0.1, 9)}),
+    ),
+)
 def polygamma(args: Arguments, context: TypeContext) -> TensorType:
     """The n-th derivative of digamma, elementwise, for x >= 0; nan below 0 where n > 0.
 
@@ -320,9 +388,14 @@ def _frexp_reference(x: Any) -> Any:
 
 
 @register_op(
-    "frexp", [Param("x")], lowering=_lower_frexp, numpy=_frexp_reference, pure=True, family="unary",
+    "frexp",
+    [Param("x")],
+    lowering=_lower_frexp,
+    numpy=_frexp_reference,
+    pure=True,
+    family="unary",
     examples=(example(f32(2, 3)), example(f32("n")), example(typed("float64", 5), ranges={"x": (-1e-310, 1e-310)})),
-)  # fmt: skip
+)
 def frexp(args: Arguments, context: TypeContext) -> TupleType:
     """The mantissa in [0.5, 1) with the sign of x, and the exponent (int32) of x = mantissa * 2**exponent, elementwise.
 

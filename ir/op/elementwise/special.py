@@ -69,17 +69,20 @@ def _least_common_multiple(a: PrimExpr, b: PrimExpr) -> PrimExpr:
 
 
 _FLOATS = (
-    example(f32(2, 3), f32(3)), example(f32("n", 4), f32("n", 4)), example(typed("float64", 5), typed("float64", 1)),
-)  # fmt: skip
+    example(f32(2, 3), f32(3)),
+    example(f32("n", 4), f32("n", 4)),
+    example(typed("float64", 5), typed("float64", 1)),
+)
 _PAIRS = (
     example(typed("int32", 2, 3), typed("int32", 3), ranges={"x1": (-40, 40), "x2": (-40, 40)}),
     example(typed("int64", "n"), typed("int64", 1), ranges={"x1": (-1000, 1000), "x2": (-1000, 1000)}),
     example(typed("uint8", 30), typed("uint8", 30), ranges={"x1": (0, 255), "x2": (0, 14)}),
 )
 _REMAINDERS = (
-    example(f32(2, 3), f32(2, 3), ranges={"x2": (0.5, 2)}), example(f32("n", 4), f32(4), ranges={"x2": (-2, -0.5)}),
+    example(f32(2, 3), f32(2, 3), ranges={"x2": (0.5, 2)}),
+    example(f32("n", 4), f32(4), ranges={"x2": (-2, -0.5)}),
     example(typed("int32", "n", 4), typed("int32", "n", 4), ranges={"x1": (-9, 9), "x2": (-3, 3)}),
-)  # fmt: skip
+)
 
 
 def _quiet(function: np.ufunc) -> object:
@@ -91,30 +94,56 @@ def _quiet(function: np.ufunc) -> object:
 
 
 binary_op(
-    "hypot", "sqrt(x1**2 + x2**2), elementwise, without overflow.", "float",
-    scalar=lambda a, b: intrinsic("hypot", a, b), numpy=np.hypot, examples=_FLOATS,
-)  # fmt: skip
+    "hypot",
+    "sqrt(x1**2 + x2**2), elementwise, without overflow.",
+    "float",
+    scalar=lambda a, b: intrinsic("hypot", a, b),
+    numpy=np.hypot,
+    examples=_FLOATS,
+)
 binary_op(
-    "copysign", "x1 with the sign of x2, elementwise.", "float",
-    scalar=lambda a, b: intrinsic("copysign", a, b), numpy=np.copysign, examples=_FLOATS,
-)  # fmt: skip
+    "copysign",
+    "x1 with the sign of x2, elementwise.",
+    "float",
+    scalar=lambda a, b: intrinsic("copysign", a, b),
+    numpy=np.copysign,
+    examples=_FLOATS,
+)
 binary_op(
-    "nextafter", "The next number after x1 in the direction of x2, elementwise.", "float",
-    scalar=lambda a, b: intrinsic("nextafter", a, b), numpy=next_after, examples=_FLOATS,
-)  # fmt: skip
+    "nextafter",
+    "The next number after x1 in the direction of x2, elementwise.",
+    "float",
+    scalar=lambda a, b: intrinsic("nextafter", a, b),
+    numpy=next_after,
+    examples=_FLOATS,
+)
 binary_op(
-    "fmod", "The remainder of x1 / x2 with the sign of x1, elementwise: `mod` by its C name; of integers 0 by 0.",
-    scalar=truncated_mod_of, numpy=_quiet(np.fmod), examples=_REMAINDERS,
-)  # fmt: skip
+    "fmod",
+    "The remainder of x1 / x2 with the sign of x1, elementwise: `mod` by its C name; of integers 0 by 0.",
+    scalar=truncated_mod_of,
+    numpy=_quiet(np.fmod),
+    examples=_REMAINDERS,
+)
 binary_op(
-    "remainder", "The remainder of x1 / x2 with the sign of x2, elementwise: `floor_mod` by its name in Python.",
-    scalar=floor_mod_of, numpy=_quiet(np.remainder), examples=_REMAINDERS,
-)  # fmt: skip
+    "remainder",
+    "The remainder of x1 / x2 with the sign of x2, elementwise: `floor_mod` by its name in Python.",
+    scalar=floor_mod_of,
+    numpy=_quiet(np.remainder),
+    examples=_REMAINDERS,
+)
 binary_op(
-    "gcd", "The greatest common divisor, elementwise; 0 of zeros.", "integer", scalar=_greatest_common_divisor,
-    numpy=np.gcd, examples=_PAIRS,
-)  # fmt: skip
+    "gcd",
+    "The greatest common divisor, elementwise; 0 of zeros.",
+    "integer",
+    scalar=_greatest_common_divisor,
+    numpy=np.gcd,
+    examples=_PAIRS,
+)
 binary_op(
-    "lcm", "The least common multiple, elementwise, wrapping; 0 where an operand is 0.", "integer",
-    scalar=_least_common_multiple, numpy=np.lcm, examples=_PAIRS,
-)  # fmt: skip
+    "lcm",
+    "The least common multiple, elementwise, wrapping; 0 where an operand is 0.",
+    "integer",
+    scalar=_least_common_multiple,
+    numpy=np.lcm,
+    examples=_PAIRS,
+)

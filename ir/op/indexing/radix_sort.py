@@ -48,9 +48,16 @@ class RadixSort:
     """The sort of one row of at most `capacity` elements, of which there are `size`; `order` has the positions then."""
 
     def __init__(
-        self, capacity: Extent, size: PrimExpr, element: Element, dtype: str, descending: bool, *,
-        order: Buffer | None = None, of_values: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        capacity: Extent,
+        size: PrimExpr,
+        element: Element,
+        dtype: str,
+        descending: bool,
+        *,
+        order: Buffer | None = None,
+        of_values: bool = False,
+    ) -> None:
         self.size, self.element, self.dtype, self.descending = size, element, dtype, descending
         self.of_values = of_values
         self.key, width = f"uint{bits(dtype)}", bits(dtype)
@@ -116,9 +123,11 @@ class RadixSort:
         i, key, value = PrimVar("i", INDEX), PrimVar("key", self.key), PrimVar("value", self.dtype)
         moved = value if self.of_values else cast(self.number, i)
         statements: list[Stmt] = [
-            Bind(value, self.element(i)), Bind(key, self._key(value)), BufferStore(self.keys[0], key, (i,)),
+            Bind(value, self.element(i)),
+            Bind(key, self._key(value)),
+            BufferStore(self.keys[0], key, (i,)),
             BufferStore(self.moved[0], moved, (i,)),
-        ]  # fmt: skip
+        ]
         for number in range(self.passes):
             slot = PrimVar(f"slot{number}", INDEX)
             more = BufferLoad(self.counts, (slot,)) + 1
@@ -130,10 +139,12 @@ class RadixSort:
         d, slot = PrimVar("d", INDEX), PrimVar("slot", INDEX)
         count, total = PrimVar("count", self.number), PrimVar("sum", self.number)
         body = (
-            Bind(slot, d + (number << self.digit)), Bind(count, BufferLoad(self.counts, (slot,))),
-            Bind(total, BufferLoad(self.total, (index(0),))), BufferStore(self.counts, total, (slot,)),
+            Bind(slot, d + (number << self.digit)),
+            Bind(count, BufferLoad(self.counts, (slot,))),
+            Bind(total, BufferLoad(self.total, (index(0),))),
+            BufferStore(self.counts, total, (slot,)),
             BufferStore(self.total, total + count, (index(0),)),
-        )  # fmt: skip
+        )
         start = BufferStore(self.total, const(0, self.number), (index(0),))
         return [start, For(d, 0, 1 << self.digit, SeqStmt(body))]
 
@@ -143,11 +154,13 @@ class RadixSort:
         count, place = PrimVar("count", self.number), PrimVar("place", INDEX)
         source, target = number % 2, 1 - number % 2
         body: list[Stmt] = [
-            Bind(key, BufferLoad(self.keys[source], (i,))), Bind(slot, self._slot(key, number)),
-            Bind(count, BufferLoad(self.counts, (slot,))), BufferStore(self.counts, count + 1, (slot,)),
+            Bind(key, BufferLoad(self.keys[source], (i,))),
+            Bind(slot, self._slot(key, number)),
+            Bind(count, BufferLoad(self.counts, (slot,))),
+            BufferStore(self.counts, count + 1, (slot,)),
             Bind(place, cast(INDEX, count)),
             BufferStore(self.moved[target], BufferLoad(self.moved[source], (i,)), (place,)),
-        ]  # fmt: skip
+        ]
         if number + 1 < self.passes:
             body.append(BufferStore(self.keys[target], key, (place,)))
         return For(i, 0, self.size, SeqStmt(tuple(body)))

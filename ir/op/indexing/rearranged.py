@@ -73,10 +73,11 @@ def _lower_roll(kernel: Kernel) -> PrimFunc | None:
     pure=True,
     family="manipulate",
     examples=(
-        example(f32(5), 2, 0), example(f32("n", 4), shift=[-1, 6], axis=[0, 1]),
+        example(f32(5), 2, 0),
+        example(f32("n", 4), shift=[-1, 6], axis=[0, 1]),
         example(typed("int32", 2, "m"), -3, -1),
     ),
-)  # fmt: skip
+)
 def roll(args: Arguments, context: TypeContext) -> TensorType:
     """The elements moved along axes by a number of places; what leaves at the end comes in at the front."""
     x = tensor(args, "x", context)
@@ -90,8 +91,11 @@ def roll(args: Arguments, context: TypeContext) -> TensorType:
 # ---------------------------------------------------------------------------------------------------------------------
 
 _DIAGONAL = (
-    Param("x"), Param("offset", "attr", 0, "int"), Param("axis1", "attr", 0, "int"), Param("axis2", "attr", 1, "int"),
-)  # fmt: skip
+    Param("x"),
+    Param("offset", "attr", 0, "int"),
+    Param("axis1", "attr", 0, "int"),
+    Param("axis2", "attr", 1, "int"),
+)
 
 
 def _pair(args: Arguments, ndim: int) -> tuple[int, int]:
@@ -123,10 +127,12 @@ def _lower_diagonal(kernel: Kernel) -> PrimFunc | None:
     pure=True,
     family="manipulate",
     examples=(
-        example(f32(3, 4)), example(f32("n", 4), offset=1), example(f32(2, "n", 3), offset=-1, axis1=1, axis2=-1),
+        example(f32(3, 4)),
+        example(f32("n", 4), offset=1),
+        example(f32(2, "n", 3), offset=-1, axis1=1, axis2=-1),
         example(typed("int32", "n", "m")),
     ),
-)  # fmt: skip
+)
 def diagonal(args: Arguments, context: TypeContext) -> TensorType:
     """The elements whose indices on two axes differ by offset, along a new last axis."""
     x = tensor(args, "x", context)
@@ -142,10 +148,12 @@ def diagonal(args: Arguments, context: TypeContext) -> TensorType:
 
 
 @composite(
-    "trace", _DIAGONAL, numpy=lambda x, *, offset, axis1, axis2: np.asarray(np.trace(x, offset, axis1, axis2), x.dtype),
+    "trace",
+    _DIAGONAL,
+    numpy=lambda x, *, offset, axis1, axis2: np.asarray(np.trace(x, offset, axis1, axis2), x.dtype),
     examples=(example(f32(3, 4)), example(f32("n", 4), offset=1), example(f32(2, "n", 3), axis1=1, axis2=2)),
     family="linear_algebra",
-)  # fmt: skip
+)
 def trace(args: Parts) -> Expr:
     """The sum of a diagonal."""
     return call("sum", call("diagonal", args.x, args.offset, args.axis1, args.axis2), axis=-1)
@@ -156,9 +164,11 @@ def trace(args: Parts) -> Expr:
 # ---------------------------------------------------------------------------------------------------------------------
 
 _WINDOW = (
-    Param("kernel_size", "attr", of="ints"), Param("strides", "attr", (1, 1), "ints"),
-    Param("padding", "attr", (0, 0), "ints"), Param("dilation", "attr", (1, 1), "ints"),
-)  # fmt: skip
+    Param("kernel_size", "attr", of="ints"),
+    Param("strides", "attr", (1, 1), "ints"),
+    Param("padding", "attr", (0, 0), "ints"),
+    Param("dilation", "attr", (1, 1), "ints"),
+)
 
 
 def _check_window(args: Arguments) -> None:
@@ -186,10 +196,12 @@ def _lower_unfold(kernel: Kernel) -> PrimFunc | None:
     def element(*i: PrimExpr) -> PrimExpr:
         n, column, window = i
         at = []
-        for axis, (inside, place) in enumerate((
-            (te.floormod(te.floordiv(column, kw), kh), te.floordiv(window, across)),
-            (te.floormod(column, kw), te.floormod(window, across)),
-        )):  # fmt: skip
+        for axis, (inside, place) in enumerate(
+            (
+                (te.floormod(te.floordiv(column, kw), kh), te.floordiv(window, across)),
+                (te.floormod(column, kw), te.floormod(window, across)),
+            )
+        ):
             at.append(place * args.strides[axis] + inside * args.dilation[axis] - args.padding[axis])
         inside = te.all(*(te.all(at[a] >= 0, at[a] < te.size(x.shape[2 + a])) for a in (0, 1)))
         channel = te.floordiv(column, kh * kw)
@@ -317,17 +329,23 @@ def _lower_linspace(kernel: Kernel) -> PrimFunc | None:
 
 @register_op(
     "linspace",
-    [Param("start", "attr", of="float"), Param("stop", "attr", of="float"), Param("num", "attr", of="dim"),
-     Param("dtype", "dtype", "float32")],
+    [
+        Param("start", "attr", of="float"),
+        Param("stop", "attr", of="float"),
+        Param("num", "attr", of="dim"),
+        Param("dtype", "dtype", "float32"),
+    ],
     lowering=_lower_linspace,
     numpy=lambda *, start, stop, num, dtype: np.linspace(start, stop, num).astype(dtype),
     pure=True,
     family="create",
     examples=(
-        example(start=0.0, stop=1.0, num=5), example(start=-2.0, stop=3.0, num=1),
-        example(start=1.0, stop=0.0, num=7, dtype="float64"), example(start=0.0, stop=2.0, num=symbol("n")),
+        example(start=0.0, stop=1.0, num=5),
+        example(start=-2.0, stop=3.0, num=1),
+        example(start=1.0, stop=0.0, num=7, dtype="float64"),
+        example(start=0.0, stop=2.0, num=symbol("n")),
     ),
-)  # fmt: skip
+)
 def linspace(args: Arguments, context: TypeContext) -> TensorType:
     """num numbers from start to stop, both included, equally far apart, computed in float64."""
     return TensorType((args.num,), args.dtype)

@@ -64,9 +64,7 @@ def is_first(better: Better, x: tuple[PrimExpr, PrimExpr], y: tuple[PrimExpr, Pr
     return te.any(wins, te.all(ties, i < j))
 
 
-def _extreme_reducer(
-    better: Better, worst: Callable[[str], Any]
-) -> Callable[..., Any]:
+def _extreme_reducer(better: Better, worst: Callable[[str], Any]) -> Callable[..., Any]:
     """Of two (position, value) pairs the one whose value is better, a nan being best; of equal ones the first."""
 
     def combine(x: tuple[PrimExpr, PrimExpr], y: tuple[PrimExpr, PrimExpr]) -> tuple[PrimExpr, PrimExpr]:
@@ -226,9 +224,11 @@ def _counted_steps(size: PrimVar, after: After, base_in: Buffer, left_in: Buffer
     """A loop until nothing is left, and the position that it finds."""
     base, left, half, at = load(base_in, [0]), load(left_in, [0]), PrimVar("half", INDEX), PrimVar("at", INDEX)
     step = joined(
-        Bind(half, te.floordiv(left + 1, 2)), Bind(at, te.minimum(te.maximum(base + half - 1, 0), size - 1)),
-        store(base_in, after(base, half, at)), store(left_in, left - half),
-    )  # fmt: skip
+        Bind(half, te.floordiv(left + 1, 2)),
+        Bind(at, te.minimum(te.maximum(base + half - 1, 0), size - 1)),
+        store(base_in, after(base, half, at)),
+        store(left_in, left - half),
+    )
     return [store(base_in, 0), store(left_in, size), While(binary("gt", left, index(0)), step), base]
 
 

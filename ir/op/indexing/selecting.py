@@ -63,14 +63,21 @@ class FewFirst:
         place = BufferLoad(self.place, zero)
         above = self.element(self.at(place - 1))
         moves = lazy(binary("lt", index(0), place), self.before(value, above), const(False, "bool"))
-        shift = SeqStmt((
-            BufferStore(self.order, self.at(place - 1), (place,)), BufferStore(self.place, place - 1, zero),
-        ))  # fmt: skip
+        shift = SeqStmt(
+            (
+                BufferStore(self.order, self.at(place - 1), (place,)),
+                BufferStore(self.place, place - 1, zero),
+            )
+        )
         filled = binary("min", i, index(self.kept - 1))
-        insert = SeqStmt((
-            BufferStore(self.place, filled, zero), While(moves, shift), BufferStore(self.order, i, (place,)),
-            BufferStore(self.last, self.element(self.at(filled)), zero),
-        ))  # fmt: skip
+        insert = SeqStmt(
+            (
+                BufferStore(self.place, filled, zero),
+                While(moves, shift),
+                BufferStore(self.order, i, (place,)),
+                BufferStore(self.last, self.element(self.at(filled)), zero),
+            )
+        )
         walk = For(i, 0, self.size, SeqStmt((Bind(value, self.element(i)), IfThenElse(is_kept, insert))))
         start = BufferStore(self.last, const(0, self.dtype), zero)
         return [start, walk]

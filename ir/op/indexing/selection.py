@@ -194,12 +194,18 @@ def _numpy_index_put(data: np.ndarray, indices: Sequence[np.ndarray], values: An
     pure=True,
     examples=(
         example(f32(4, 3), (i64(5),), f32(5, 3), ranges={"indices": (-4, 3)}),
-        example(f32("n", 5, 2), (i64("m", 1), typed("int32", 3)), f32("m", 3, 1), accumulate=True,
-                ranges={"indices": (-1, 0)}, least=1),
+        example(
+            f32("n", 5, 2),
+            (i64("m", 1), typed("int32", 3)),
+            f32("m", 3, 1),
+            accumulate=True,
+            ranges={"indices": (-1, 0)},
+            least=1,
+        ),
         example(i64(6), (i64("m"),), i64("m"), accumulate=True, ranges={"indices": (0, 5)}),
         example(f32(3, 4), (i64(2), i64(2)), f32(), ranges={"indices": (0, 2)}),
     ),
-)  # fmt: skip
+)
 def index_put(args: Arguments, context: TypeContext) -> TensorType:
     """A copy of data with data[indices[0], indices[1], ...] set to the values, or with the values added (accumulate).
 

@@ -90,13 +90,19 @@ _DEFINITE = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]], "float
 
 
 @register_op(
-    "linalg.cholesky", [_X, Param("upper", "attr", False, "bool")], lowering=_small_cholesky, decompose=_cholesky_call,
-    numpy=reference("cholesky", _cholesky_reference), pure=True, family="linear_algebra",
+    "linalg.cholesky",
+    [_X, Param("upper", "attr", False, "bool")],
+    lowering=_small_cholesky,
+    decompose=_cholesky_call,
+    numpy=reference("cholesky", _cholesky_reference),
+    pure=True,
+    family="linear_algebra",
     examples=(
-        example(_DEFINITE), example(np.stack([_DEFINITE, 2 * _DEFINITE]).astype("float64"), upper=True),
+        example(_DEFINITE),
+        example(np.stack([_DEFINITE, 2 * _DEFINITE]).astype("float64"), upper=True),
         example(f32("b", 1, 1), ranges={"x": (0.5, 2)}),
     ),
-)  # fmt: skip
+)
 def cholesky(args: Arguments, context: TypeContext) -> TensorType:
     """The lower triangular L with x = L L^T of symmetric positive definite matrices, whose lower triangles are read.
 
@@ -141,16 +147,23 @@ def _triangular_reference(a: Any, b: Any, *, upper: bool, transpose: bool, unit_
 
 @register_op(
     "linalg.triangular_solve",
-    [Param("a"), Param("b"), Param("upper", "attr", False, "bool"), Param("transpose", "attr", False, "bool"),
-     Param("unit_diagonal", "attr", False, "bool")],
-    lowering=batch_kernel(_triangular_kernel), numpy=reference("triangular_solve", _triangular_reference), pure=True,
+    [
+        Param("a"),
+        Param("b"),
+        Param("upper", "attr", False, "bool"),
+        Param("transpose", "attr", False, "bool"),
+        Param("unit_diagonal", "attr", False, "bool"),
+    ],
+    lowering=batch_kernel(_triangular_kernel),
+    numpy=reference("triangular_solve", _triangular_reference),
+    pure=True,
     family="linear_algebra",
     examples=(
         example(f32(3, 3), f32(3, 2), ranges={"a": (0.5, 2)}),
         example(typed("float64", 2, 3, 3), typed("float64", 2, 3, "m"), upper=True, ranges={"a": (0.5, 2)}),
         example(f32("n", "n"), f32("n", 2), unit_diagonal=True, transpose=True, ranges={"a": (0.1, 0.5)}),
     ),
-)  # fmt: skip
+)
 def triangular_solve(args: Arguments, context: TypeContext) -> TensorType:
     """x of a x = b, a lower (or upper) triangular: (..., n, n), (..., n, m) -> (..., n, m).
 
@@ -225,9 +238,11 @@ def _lu_kernel(frame: Loops) -> Any:
             swap = _below("c", columns, lambda c: _swap(frame, held, out, [*b, k, c], [*b, found, c]))
             regular = binary("ne", load(out, [*b, k, k]), const(0, x.dtype))
             return [
-                *_find_pivot(out, b, k, rows, best, where), store(pivots, found + 1, [*b, k]),
-                IfThenElse(binary("ne", found, k), swap), IfThenElse(regular, _eliminate(out, b, k, rows, columns)),
-            ]  # fmt: skip
+                *_find_pivot(out, b, k, rows, best, where),
+                store(pivots, found + 1, [*b, k]),
+                IfThenElse(binary("ne", found, k), swap),
+                IfThenElse(regular, _eliminate(out, b, k, rows, columns)),
+            ]
 
         return joined(_copied(out, x, b, rows, columns, b), _below("k", index(pivots.shape[-1]), step))
 
@@ -252,10 +267,14 @@ def _lu_reference(x: Any) -> Any:
 
 
 @register_op(
-    "linalg.lu_factor", [_X], lowering=batch_kernel(_lu_kernel), numpy=_lu_reference, pure=True,
+    "linalg.lu_factor",
+    [_X],
+    lowering=batch_kernel(_lu_kernel),
+    numpy=_lu_reference,
+    pure=True,
     family="linear_algebra",
     examples=(example(f32(3, 3)), example(typed("float64", 2, 3, 4)), example(f32("n", 3)), example(f32("n", "n"))),
-)  # fmt: skip
+)
 def lu_factor(args: Arguments, context: TypeContext) -> TupleType:
     """L and U of matrices with their rows exchanged, in one matrix, and the exchanges: (..., m, n), (..., min(m, n)).
 
@@ -289,10 +308,12 @@ def _solve_kernel(frame: Loops) -> Any:
             regular = binary("gt", load(best, [0]), const(0, dtype))
             less = lambda i, c: [_less(out, [*b, i, c], load(work, [i, k]), [*b, k, c])]  # noqa: E731
             return [
-                *_find_pivot(work, [], k, size, best, where), frame.check(regular, "singular matrix", "ArgumentError"),
-                IfThenElse(binary("ne", found, k), swap), _eliminate(work, [], k, size, size),
+                *_find_pivot(work, [], k, size, best, where),
+                frame.check(regular, "singular matrix", "ArgumentError"),
+                IfThenElse(binary("ne", found, k), swap),
+                _eliminate(work, [], k, size, size),
                 _after("i", k, size, lambda i: [_below("c", columns, lambda c: less(i, c))]),
-            ]  # fmt: skip
+            ]
 
         def back(r: PrimExpr) -> list[Stmt]:
             i = size - r - 1
@@ -325,13 +346,19 @@ _REGULAR = np.array([[0.0, 2.0, 1.0], [1.0, 0.5, 0.0], [3.0, 1.0, 2.0]], "float3
 
 
 @register_op(
-    "linalg.solve", [Param("a"), Param("b")], lowering=_small_solve, decompose=_solve_call,
-    numpy=reference("solve", lambda a, b: np.linalg.solve(a, b)), pure=True, family="linear_algebra",
+    "linalg.solve",
+    [Param("a"), Param("b")],
+    lowering=_small_solve,
+    decompose=_solve_call,
+    numpy=reference("solve", lambda a, b: np.linalg.solve(a, b)),
+    pure=True,
+    family="linear_algebra",
     examples=(
-        example(_REGULAR, f32(3, "m")), example(_REGULAR, f32(3)),
+        example(_REGULAR, f32(3, "m")),
+        example(_REGULAR, f32(3)),
         example(np.stack([_REGULAR, _REGULAR.T]).astype("float64"), typed("float64", 2, 3, 1)),
     ),
-)  # fmt: skip
+)
 def solve(args: Arguments, context: TypeContext) -> TensorType:
     """x of a x = b: (..., n, n), (..., n, m) -> (..., n, m), or a vector b of one matrix.
 
@@ -360,10 +387,16 @@ def _inverse_of(args: Parts) -> Expr:
 
 
 @composite(
-    "linalg.inv", [_X], family="linear_algebra", numpy=reference("inv", lambda x: np.linalg.inv(x)),
-    examples=(example(_REGULAR), example(np.stack([_REGULAR, _REGULAR.T]).astype("float64")),
-              example(typed("float32", "b", 1, 1), ranges={"x": (0.5, 2)})),
-)  # fmt: skip
+    "linalg.inv",
+    [_X],
+    family="linear_algebra",
+    numpy=reference("inv", lambda x: np.linalg.inv(x)),
+    examples=(
+        example(_REGULAR),
+        example(np.stack([_REGULAR, _REGULAR.T]).astype("float64")),
+        example(typed("float32", "b", 1, 1), ranges={"x": (0.5, 2)}),
+    ),
+)
 def inv(args: Parts) -> Expr:
     """The inverses of square matrices; an ArgumentError at the call for a singular one."""
     return _inverse_of(args)
@@ -382,9 +415,12 @@ def _factors(args: Parts) -> tuple[Expr, Expr]:
 
 
 @composite(
-    "linalg.det", [_X], family="linear_algebra", numpy=lambda x: np.asarray(np.linalg.det(x)).astype(x.dtype),
+    "linalg.det",
+    [_X],
+    family="linear_algebra",
+    numpy=lambda x: np.asarray(np.linalg.det(x)).astype(x.dtype),
     examples=(example(_REGULAR), example(f32("b", 2, 2)), example(typed("float64", 2, 4, 4))),
-)  # fmt: skip
+)
 def det(args: Parts) -> Expr:
     """The determinants of square matrices: products of the diagonal of U."""
     diagonal, sign = _factors(args)
@@ -397,9 +433,12 @@ def _slogdet_reference(x: Any) -> Any:
 
 
 @composite(
-    "linalg.slogdet", [_X], family="linear_algebra", numpy=_slogdet_reference,
+    "linalg.slogdet",
+    [_X],
+    family="linear_algebra",
+    numpy=_slogdet_reference,
     examples=(example(_REGULAR), example(typed("float64", "b", 3, 3), ranges={"x": (0.1, 2)})),
-)  # fmt: skip
+)
 def slogdet(args: Parts) -> Expr:
     """The signs and the logarithms of the sizes of determinants; 0 and -inf of singular matrices."""
     diagonal, sign = _factors(args)
@@ -412,10 +451,12 @@ def _power_reference(x: Any, *, n: int) -> Any:
 
 
 @composite(
-    "linalg.matrix_power", [_X, Param("n", "attr", of="int")], family="linear_algebra",
+    "linalg.matrix_power",
+    [_X, Param("n", "attr", of="int")],
+    family="linear_algebra",
     numpy=reference("matrix_power", _power_reference),
     examples=(example(f32(3, 3), 5), example(f32("b", 2, 2), 0), example(_REGULAR, -2)),
-)  # fmt: skip
+)
 def matrix_power(args: Parts) -> Expr:
     """The n-th power of square matrices, by squares; of the inverses for n below 0."""
     ty = square(args.arguments, "x", args.context)

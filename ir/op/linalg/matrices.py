@@ -25,8 +25,16 @@ from weft.ir.tensor import PrimExpr, PrimFunc, Stmt
 from weft.ir.types import TensorType, TupleType, Type
 
 __all__ = [
-    "SMALL", "batch_kernel", "for_columns_from", "is_small", "library", "matrix", "matrix_dims", "reference", "square",
-]  # fmt: skip
+    "SMALL",
+    "batch_kernel",
+    "for_columns_from",
+    "is_small",
+    "library",
+    "matrix",
+    "matrix_dims",
+    "reference",
+    "square",
+]
 
 SMALL = 64
 

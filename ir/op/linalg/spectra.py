@@ -40,13 +40,16 @@ def _qr_types(args: Arguments, context: TypeContext) -> TupleType:
 
 
 @register_op(
-    "linalg.qr", [_X, Param("mode", "attr", "reduced", "str")], pure=True, family=_FAMILY,
+    "linalg.qr",
+    [_X, Param("mode", "attr", "reduced", "str")],
+    pure=True,
+    family=_FAMILY,
     decompose=lambda args, builder: library(
         "qr" if args.mode == "reduced" else "qr_complete", [args.x], _qr_types(args, builder.types)
     ),
     numpy=lambda x, *, mode: tuple(np.linalg.qr(x, mode)),
     examples=(example(f32(4, 3)), example(typed("float64", "b", 3, 5)), example(f32(4, 2), "complete")),
-)  # fmt: skip
+)
 def qr(args: Arguments, context: TypeContext) -> Type:
     """q with orthonormal columns and the upper triangular r of x = q r: (..., m, n) -> (..., m, k), (..., k, n).
 
@@ -65,11 +68,14 @@ _SYMMETRIC = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 4.0]], "floa
 
 
 @register_op(
-    "linalg.eigh", [_X], pure=True, family=_FAMILY,
+    "linalg.eigh",
+    [_X],
+    pure=True,
+    family=_FAMILY,
     decompose=lambda args, builder: library("eigh", [args.x], _eigh_types(args, builder.types)),
     numpy=reference("eigh", lambda x: tuple(np.linalg.eigh(x))),
     examples=(example(_SYMMETRIC), example(typed("float64", "b", 1, 1))),
-)  # fmt: skip
+)
 def eigh(args: Arguments, context: TypeContext) -> Type:
     """The eigenvalues, ascending, and the eigenvectors (columns) of symmetric matrices, whose lower triangles are read.
 
@@ -88,13 +94,16 @@ def _svd_types(args: Arguments, context: TypeContext) -> TupleType:
 
 
 @register_op(
-    "linalg.svd", [_X, Param("full_matrices", "attr", True, "bool")], pure=True, family=_FAMILY,
+    "linalg.svd",
+    [_X, Param("full_matrices", "attr", True, "bool")],
+    pure=True,
+    family=_FAMILY,
     decompose=lambda args, builder: library(
         "svd_full" if args.full_matrices else "svd", [args.x], _svd_types(args, builder.types)
     ),
     numpy=reference("svd", lambda x, *, full_matrices: tuple(np.linalg.svd(x, full_matrices))),
     examples=(example(f32(3, 2)), example(typed("float64", "b", 2, 4), full_matrices=False)),
-)  # fmt: skip
+)
 def svd(args: Arguments, context: TypeContext) -> Type:
     """u, the singular values in descending order, and v^T of x = u diag(s) v^T: (..., m, n) -> (..., m, m), (..., k),
     (..., n, n).
@@ -127,13 +136,16 @@ def _pinv_reference(x: Any, *, rcond: float | None) -> Any:
 
 
 @register_op(
-    "linalg.pinv", [_X, Param("rcond", "attr", None, "float?")], pure=True, family=_FAMILY,
+    "linalg.pinv",
+    [_X, Param("rcond", "attr", None, "float?")],
+    pure=True,
+    family=_FAMILY,
     decompose=lambda args, builder: library(
         "pinv", [args.x, builder.emit(_rcond(args, builder.types))], _pinv_type(args, builder.types)
     ),
     numpy=reference("pinv", _pinv_reference),
     examples=(example(f32(4, 2)), example(typed("float64", "b", 2, 3), rcond=1e-6)),
-)  # fmt: skip
+)
 def pinv(args: Arguments, context: TypeContext) -> TensorType:
     """The inverses of Moore and Penrose: (..., m, n) -> (..., n, m).
 
@@ -160,11 +172,14 @@ def _lstsq_reference(a: Any, b: Any) -> Any:
 
 
 @register_op(
-    "linalg.lstsq", [Param("a"), Param("b")], pure=True, family=_FAMILY,
+    "linalg.lstsq",
+    [Param("a"), Param("b")],
+    pure=True,
+    family=_FAMILY,
     decompose=lambda args, builder: library("lstsq", [args.a, args.b], _lstsq_type(args, builder.types)),
     numpy=reference("lstsq", _lstsq_reference),
     examples=(example(f32(4, 2), f32(4, "m")), example(typed("float64", 2, 2, 3), typed("float64", 2, 2, 1))),
-)  # fmt: skip
+)
 def lstsq(args: Arguments, context: TypeContext) -> TensorType:
     """The x with the least |a x - b|, the shortest of several: (..., m, n), (..., m, k) -> (..., n, k)."""
     return _lstsq_type(args, context)
@@ -185,16 +200,26 @@ def _vector_reference(x: Any, *, ord: float, axis: Any, keepdims: bool) -> Any:
 
 
 _NORM = (
-    Param("x"), Param("ord", "attr", 2.0, "float"), Param("axis", "attr", None, "ints?"),
+    Param("x"),
+    Param("ord", "attr", 2.0, "float"),
+    Param("axis", "attr", None, "ints?"),
     Param("keepdims", "attr", False, "bool"),
-)  # fmt: skip
+)
 
 
 @composite(
-    "linalg.vector_norm", _NORM, family=_FAMILY, numpy=_vector_reference,
-    examples=(example(f32(2, 3)), example(f32("n", 4), 1.0, axis=[1]), example(f32(2, 4), 3.0, axis=[0], keepdims=True),
-              example(f32(3, "m"), float("inf"), axis=[0]), example(typed("float64", 2, 3), 0.0, axis=[-1])),
-)  # fmt: skip
+    "linalg.vector_norm",
+    _NORM,
+    family=_FAMILY,
+    numpy=_vector_reference,
+    examples=(
+        example(f32(2, 3)),
+        example(f32("n", 4), 1.0, axis=[1]),
+        example(f32(2, 4), 3.0, axis=[0], keepdims=True),
+        example(f32(3, "m"), float("inf"), axis=[0]),
+        example(typed("float64", 2, 3), 0.0, axis=[-1]),
+    ),
+)
 def vector_norm(args: Parts) -> Expr:
     """(sum |x|**ord)**(1 / ord) over the axes (all of them for None); inf and -inf give the greatest and the least |x|,
     0 the number of elements that are not 0.
@@ -232,13 +257,23 @@ def _matrix_reference(x: Any, *, ord: str, axes: Any, keepdims: bool) -> Any:
 
 @composite(
     "linalg.matrix_norm",
-    [Param("x"), Param("ord", "attr", "fro", "str"), Param("axes", "attr", (-2, -1), "ints"),
-     Param("keepdims", "attr", False, "bool")],
-    family=_FAMILY, numpy=_matrix_reference,
-    examples=(example(f32(2, 3)), example(f32("n", 3, 2), "1"), example(f32(3, 2), "-inf", keepdims=True),
-              example(f32(2, "n", 3), "inf", axes=[0, 2], least=1), example(typed("float64", 3, 3), "nuc"),
-              example(f32(4, 3), "2")),
-)  # fmt: skip
+    [
+        Param("x"),
+        Param("ord", "attr", "fro", "str"),
+        Param("axes", "attr", (-2, -1), "ints"),
+        Param("keepdims", "attr", False, "bool"),
+    ],
+    family=_FAMILY,
+    numpy=_matrix_reference,
+    examples=(
+        example(f32(2, 3)),
+        example(f32("n", 3, 2), "1"),
+        example(f32(3, 2), "-inf", keepdims=True),
+        example(f32(2, "n", 3), "inf", axes=[0, 2], least=1),
+        example(typed("float64", 3, 3), "nuc"),
+        example(f32(4, 3), "2"),
+    ),
+)
 def matrix_norm(args: Parts) -> Expr:
     """A norm of matrices along two axes: fro the root of the sum of squares; 1 and inf the greatest sum of sizes of a
     column and of a row, -1 and -inf the least; nuc the sum of the singular values, 2 and -2 the greatest and the least.

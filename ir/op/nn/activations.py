@@ -81,10 +81,17 @@ def _activation(
         examples.append(example(typed("int32", 2, 3)))
     return add_op(
         OpDef(
-            name, (Param("data"), *params), rule, doc, lowering, numpy=reference, pure=True, examples=tuple(examples),
+            name,
+            (Param("data"), *params),
+            rule,
+            doc,
+            lowering,
+            numpy=reference,
+            pure=True,
+            examples=tuple(examples),
             family="nn_activations",
         )
-    )  # fmt: skip
+    )
 
 
 def _sigmoid(x: Any) -> Any:
@@ -107,42 +114,60 @@ def _softplus(x: PrimExpr, beta: float, threshold: float) -> PrimExpr:
 _ALPHA, _SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 _activation(
-    "nn.relu", "max(data, 0), elementwise.",
-    lambda x: te.maximum(x, 0), lambda x: np.maximum(x, 0), domain="number",
-)  # fmt: skip
+    "nn.relu",
+    "max(data, 0), elementwise.",
+    lambda x: te.maximum(x, 0),
+    lambda x: np.maximum(x, 0),
+    domain="number",
+)
 _activation(
-    "nn.relu6", "min(max(data, 0), 6), elementwise.",
-    lambda x: te.minimum(te.maximum(x, 0), 6), lambda x: np.clip(x, 0, 6), domain="number",
-)  # fmt: skip
+    "nn.relu6",
+    "min(max(data, 0), 6), elementwise.",
+    lambda x: te.minimum(te.maximum(x, 0), 6),
+    lambda x: np.clip(x, 0, 6),
+    domain="number",
+)
 _activation(
-    "nn.leakyrelu", "data where it is positive, alpha * data elsewhere.",
-    lambda x, alpha: te.select(x > 0.0, x, x * alpha), lambda x, alpha: np.where(x > 0, x, x * alpha),
-    (Param("alpha", "attr", 0.01, "float"),), alpha=0.3,
-)  # fmt: skip
+    "nn.leakyrelu",
+    "data where it is positive, alpha * data elsewhere.",
+    lambda x, alpha: te.select(x > 0.0, x, x * alpha),
+    lambda x, alpha: np.where(x > 0, x, x * alpha),
+    (Param("alpha", "attr", 0.01, "float"),),
+    alpha=0.3,
+)
 _activation(
-    "nn.silu", "data * sigmoid(data), elementwise.",
-    lambda x: x * te.sigmoid(x), lambda x: x * _sigmoid(x),
-)  # fmt: skip
+    "nn.silu",
+    "data * sigmoid(data), elementwise.",
+    lambda x: x * te.sigmoid(x),
+    lambda x: x * _sigmoid(x),
+)
 _activation(
-    "nn.gelu", "data * P(X <= data) for a standard normal X, elementwise, by the error function.",
-    lambda x: 0.5 * x * (te.erf(x * math.sqrt(0.5)) + 1.0), lambda x: 0.5 * x * (1 + erf(x * math.sqrt(0.5))),
-)  # fmt: skip
+    "nn.gelu",
+    "data * P(X <= data) for a standard normal X, elementwise, by the error function.",
+    lambda x: 0.5 * x * (te.erf(x * math.sqrt(0.5)) + 1.0),
+    lambda x: 0.5 * x * (1 + erf(x * math.sqrt(0.5))),
+)
 _activation(
-    "nn.gelu_tanh", "The approximation of gelu by tanh, elementwise.",
-    _gelu_tanh, lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
-)  # fmt: skip
+    "nn.gelu_tanh",
+    "The approximation of gelu by tanh, elementwise.",
+    _gelu_tanh,
+    lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+)
 _activation(
-    "nn.selu", "scale * (max(data, 0) + min(alpha * (exp(data) - 1), 0)) with the self-normalising constants.",
+    "nn.selu",
+    "scale * (max(data, 0) + min(alpha * (exp(data) - 1), 0)) with the self-normalising constants.",
     lambda x: _SCALE * te.select(x > 0.0, x, _ALPHA * (te.exp(te.minimum(x, 0.0)) - 1.0)),
     lambda x: _SCALE * np.where(x > 0, x, _ALPHA * np.expm1(np.minimum(x, 0))),
-)  # fmt: skip
+)
 _activation(
     "nn.softplus",
     "log(1 + exp(beta * data)) / beta, elementwise; data itself where beta * data exceeds the threshold.",
     _softplus,
     lambda x, beta, threshold: np.where(x * beta > threshold, x, np.logaddexp(0, x * beta) / beta),
-    (Param("beta", "attr", 1.0, "float"), Param("threshold", "attr", 20.0, "float")), beta=2.0, threshold=1.0,
-)  # fmt: skip
+    (Param("beta", "attr", 1.0, "float"), Param("threshold", "attr", 20.0, "float")),
+    beta=2.0,
+    threshold=1.0,
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

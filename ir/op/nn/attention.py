@@ -144,12 +144,20 @@ def _bias_input(kernel: Kernel, args: Arguments, context: TypeContext, shape: Di
 
 
 def _attention_reference(
-    query: Any, key: Any, value: Any, bias: Any, *, scale: float | None, causal_mask: str | None,
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any,
+    *,
+    scale: float | None,
+    causal_mask: str | None,
     window_size: int | None,
-) -> Any:  # fmt: skip
+) -> Any:
     heads = query.shape[2]
-    key, value = (array if array.shape[2] in (0, heads) else np.repeat(array, heads // array.shape[2], 2)
-                  for array in (key, value))  # fmt: skip
+    key, value = (
+        array if array.shape[2] in (0, heads) else np.repeat(array, heads // array.shape[2], 2)
+        for array in (key, value)
+    )
     q, k, v = (np.moveaxis(array.astype(np.float64), 2, 1) for array in (query, key, value))
     factor = 1 / math.sqrt(max(query.shape[3], 1)) if scale is None else scale
     scores = q @ np.swapaxes(k, 2, 3) * factor

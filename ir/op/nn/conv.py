@@ -215,9 +215,19 @@ def _canonical(array: Any, layout: str, order: str, target: np.dtype[Any]) -> An
 
 
 def _convolved(
-    spatial: str, data: Any, weight: Any, *, strides: Any, padding: Any, dilation: Any, groups: int, data_layout: str,
-    kernel_layout: str, out_layout: str | None, out_dtype: str | None,
-) -> Any:  # fmt: skip
+    spatial: str,
+    data: Any,
+    weight: Any,
+    *,
+    strides: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    data_layout: str,
+    kernel_layout: str,
+    out_layout: str | None,
+    out_dtype: str | None,
+) -> Any:
     """The convolution as a sum over the kernel's positions of products of strided slices."""
     target, count = np.dtype(out_dtype or data.dtype), len(spatial)
     x = _canonical(data, data_layout, f"NC{spatial}", target)
@@ -258,28 +268,43 @@ _Convolution(2).declare(
     (
         example(f32(1, 3, 6, 7), f32(4, 3, 3, 2)),
         example(f32("n", 2, "h", 5), f32(3, 2, 1, 3), padding=[1, 1], least=1),
-        example(f32(1, 7, 6, 3), f32(2, 2, 3, 4), strides=[2, 1], padding=[1, 0, 2, 1], data_layout="NHWC",
-                kernel_layout="HWIO"),
+        example(
+            f32(1, 7, 6, 3),
+            f32(2, 2, 3, 4),
+            strides=[2, 1],
+            padding=[1, 0, 2, 1],
+            data_layout="NHWC",
+            kernel_layout="HWIO",
+        ),
         example(f32(2, 4, 7, 7), f32(6, 2, 3, 3), groups=2, dilation=2, out_layout="NHWC"),
         example(f32(1, 3, 5, 5), f32(3, 1, 3, 3), groups=3, padding=1),
         example(f32(1, "c", 4, 4), f32("o", "c", 2, 2), strides=2),
         example(typed("float16", 1, 8, 4, 4), typed("float16", 2, 8, 3, 3)),
         example(typed("int8", 1, 2, 4, 4), typed("int8", 2, 2, 2, 2), out_dtype="int32"),
         example(f32(1, 2, 5, 5, 4), f32(2, 8, 3, 3, 4), padding=1, data_layout="NCHW4c", kernel_layout="OIHW4o"),
-        example(f32(1, 2, 4, 4, 2), f32(1, 2, 2, 2, 2, 4), data_layout="NCHW2c", kernel_layout="OIHW2i4o",
-                out_layout="NHWC"),
+        example(
+            f32(1, 2, 4, 4, 2), f32(1, 2, 2, 2, 2, 4), data_layout="NCHW2c", kernel_layout="OIHW2i4o", out_layout="NHWC"
+        ),
         example(f32(2, 4, 4, 4), f32(4, 2, 3, 3), groups=2, out_layout="NHWC2n2c"),
         example(f32("n", "c", 4, 4, 4), f32("o", 8, 3, 3, 4), data_layout="NCHW4c", kernel_layout="OIHW4o"),
     ),
-)  # fmt: skip
+)
 _Convolution(3).declare(
     "The convolution over three axes: sums of products of windows of data with a kernel, by groups of channels.",
     (
         example(f32(1, 2, 4, 5, 4), f32(2, 2, 2, 3, 2)),
-        example(f32("n", 3, 3, 4, 2), f32(2, 2, 2, 1, 1), strides=[1, 2, 1], padding=1, groups=2, data_layout="NDHWC",
-                kernel_layout="ODHWI", dilation=[1, 1, 2]),
+        example(
+            f32("n", 3, 3, 4, 2),
+            f32(2, 2, 2, 1, 1),
+            strides=[1, 2, 1],
+            padding=1,
+            groups=2,
+            data_layout="NDHWC",
+            kernel_layout="ODHWI",
+            dilation=[1, 1, 2],
+        ),
     ),
-)  # fmt: skip
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -349,9 +374,7 @@ class _TransposedConvolution(_Windowed):
         if shape.has_few_phases:
             assert isinstance(data, te.Tensor)
             assert isinstance(weight, te.Tensor)
-            return finished(
-                frame.finish(by_phases(frame, data, weight, shape)), data_layout, kernel_layout, out_layout
-            )
+            return finished(frame.finish(by_phases(frame, data, weight, shape)), data_layout, kernel_layout, out_layout)
         depths, channel = data_layout.reduction("C", channels // args.groups, "rc")
         offsets = {letter: te.reduce_axis((0, kernel[letter]), name=f"r{letter.lower()}") for letter in self.spatial}
 
@@ -389,9 +412,20 @@ class _TransposedConvolution(_Windowed):
 
 
 def _scattered(
-    spatial: str, data: Any, weight: Any, *, strides: Any, padding: Any, output_padding: Any, dilation: Any,
-    groups: int, data_layout: str, kernel_layout: str, out_layout: str | None, out_dtype: str | None,
-) -> Any:  # fmt: skip
+    spatial: str,
+    data: Any,
+    weight: Any,
+    *,
+    strides: Any,
+    padding: Any,
+    output_padding: Any,
+    dilation: Any,
+    groups: int,
+    data_layout: str,
+    kernel_layout: str,
+    out_layout: str | None,
+    out_dtype: str | None,
+) -> Any:
     """The transposed convolution: every input element adds its multiple of the kernel to the output."""
     target, count = np.dtype(out_dtype or data.dtype), len(spatial)
     x = _canonical(data, data_layout, f"NC{spatial}", target)

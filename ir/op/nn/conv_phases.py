@@ -111,9 +111,14 @@ def by_phases(frame: Kernel, data: te.Tensor, weight: te.Tensor, shape: Transpos
 
 
 def _convolved(
-    frame: Kernel, source: te.Tensor, weight: te.Tensor, shape: TransposedShape, own: Mapping[str, _Phase],
-    starts: Mapping[str, int], dims: tuple[Dim, ...],
-) -> te.Tensor:  # fmt: skip
+    frame: Kernel,
+    source: te.Tensor,
+    weight: te.Tensor,
+    shape: TransposedShape,
+    own: Mapping[str, _Phase],
+    starts: Mapping[str, int],
+    dims: tuple[Dim, ...],
+) -> te.Tensor:
     """One phase: a convolution with its taps, which first are put in the order of a plain kernel."""
     inner, outputs = shape.channels // shape.groups, shape.kernel["O"]
     steps = dict(zip(shape.spatial, shape.window.strides, strict=True))

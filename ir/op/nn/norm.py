@@ -398,9 +398,17 @@ def _lower_group_norm(kernel: Kernel) -> PrimFunc | None:
 
 
 def _group_norm_reference(
-    data: Any, gamma: Any, beta: Any, *, num_groups: int, channel_axis: int, axes: Any, epsilon: float, center: bool,
+    data: Any,
+    gamma: Any,
+    beta: Any,
+    *,
+    num_groups: int,
+    channel_axis: int,
+    axes: Any,
+    epsilon: float,
+    center: bool,
     scale: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     channel = channel_axis % data.ndim
     moved = np.moveaxis(_wide(data), channel, 0)
     groups = moved.reshape(num_groups, data.shape[channel] // num_groups, *moved.shape[1:])
@@ -478,9 +486,19 @@ def _lower_batch_norm(kernel: Kernel) -> PrimFunc | None:
 
 
 def _batch_norm_reference(
-    data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any, *, axis: int, epsilon: float, center: bool,
-    scale: bool, momentum: float, training: bool,
-) -> Any:  # fmt: skip
+    data: Any,
+    gamma: Any,
+    beta: Any,
+    moving_mean: Any,
+    moving_var: Any,
+    *,
+    axis: int,
+    epsilon: float,
+    center: bool,
+    scale: bool,
+    momentum: float,
+    training: bool,
+) -> Any:
     x = _wide(data)
     others = tuple(other for other in range(x.ndim) if other != axis % x.ndim)
     shape = [1] * x.ndim

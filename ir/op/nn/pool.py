@@ -179,9 +179,19 @@ class _Pool(OperatorFamily):
 
 
 def _pooled(
-    spatial: str, average: bool, data: Any, *, pool_size: Any, strides: Any, padding: Any, dilation: Any,
-    ceil_mode: bool, count_include_pad: bool, layout: str, out_layout: str | None,
-) -> Any:  # fmt: skip
+    spatial: str,
+    average: bool,
+    data: Any,
+    *,
+    pool_size: Any,
+    strides: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    layout: str,
+    out_layout: str | None,
+) -> Any:
     """The pool by windows of a padded copy in which nan marks what is not to be joined."""
     count = len(spatial)
     spread = lambda values: values * count if len(values) == 1 else values  # noqa: E731
@@ -215,37 +225,52 @@ _MAX = "The greatest value of each window that slides over"
 _AVG = "The mean of each window that slides over"
 _COUNT = "Padding counts as zeros when count_include_pad is true, else not at all."
 
-_Pool(1, False).declare(f"{_MAX} one axis.", (
-    example(f32(2, 3, 8), pool_size=3, strides=2, padding=1),
-    example(f32("n", "w", 2), pool_size=2, ceil_mode=True, strides=2, layout="NWC", least=2),
-))  # fmt: skip
-_Pool(2, False).declare(f"{_MAX} two axes.", (
-    example(f32(1, 2, 6, 7), pool_size=[2, 2], strides=[2, 2]),
-    example(f32("n", 3, "h", 5), pool_size=3, strides=[1, 2], padding=[1, 1], least=1),
-    example(f32(1, 7, 7, 2), pool_size=[2, 3], strides=3, dilation=[2, 1], ceil_mode=True, layout="NHWC"),
-    example(f32(1, 2, 5, 5), pool_size=2, padding=[0, 1, 1, 0], out_layout="NHWC"),
-    example(typed("int32", 1, 1, 4, 4), pool_size=3, padding=1),
-    example(f32(1, 2, 5, 5, 4), pool_size=2, layout="NCHW4c"),
-))  # fmt: skip
-_Pool(3, False).declare(f"{_MAX} three axes.", (
-    example(f32("n", 2, 4, 5, 3), pool_size=[2, 3, 1], strides=[2, 1, 1], padding=[1, 0, 0]),
-))  # fmt: skip
-_Pool(1, True, True).declare(f"{_AVG} one axis. {_COUNT}", (
-    example(f32(2, 3, 8), pool_size=3, strides=2, padding=1),
-    example(f32("n", 2, 7), pool_size=3, strides=3, padding=[1, 0], ceil_mode=True, count_include_pad=False),
-))  # fmt: skip
-_Pool(2, True, False).declare(f"{_AVG} two axes. {_COUNT}", (
-    example(f32(1, 2, 6, 7), pool_size=[2, 2], strides=[2, 2]),
-    example(f32("n", 3, "h", 5), pool_size=3, strides=[1, 2], padding=[1, 1], count_include_pad=True, least=1),
-    example(f32(1, 7, 7, 2), pool_size=[2, 3], strides=3, dilation=[2, 1], padding=1, ceil_mode=True, layout="NHWC"),
-    example(f32(1, 1, 6, 6), pool_size=3, strides=2, ceil_mode=True, count_include_pad=True, padding=1),
-    example(typed("float16", 1, 1, 9, 9), pool_size=9),
-    example(typed("int8", 1, 2, 5, 5), pool_size=3, padding=1),
-    example(f32("n", "c", 6, 6, 4), pool_size=3, strides=2, padding=1, layout="NCHW4c", out_layout="NHWC", least=1),
-))  # fmt: skip
-_Pool(3, True, True).declare(f"{_AVG} three axes. {_COUNT}", (
-    example(f32("n", 2, 4, 5, 3), pool_size=[2, 3, 1], strides=[2, 1, 1], padding=[1, 1, 0]),
-))  # fmt: skip
+_Pool(1, False).declare(
+    f"{_MAX} one axis.",
+    (
+        example(f32(2, 3, 8), pool_size=3, strides=2, padding=1),
+        example(f32("n", "w", 2), pool_size=2, ceil_mode=True, strides=2, layout="NWC", least=2),
+    ),
+)
+_Pool(2, False).declare(
+    f"{_MAX} two axes.",
+    (
+        example(f32(1, 2, 6, 7), pool_size=[2, 2], strides=[2, 2]),
+        example(f32("n", 3, "h", 5), pool_size=3, strides=[1, 2], padding=[1, 1], least=1),
+        example(f32(1, 7, 7, 2), pool_size=[2, 3], strides=3, dilation=[2, 1], ceil_mode=True, layout="NHWC"),
+        example(f32(1, 2, 5, 5), pool_size=2, padding=[0, 1, 1, 0], out_layout="NHWC"),
+        example(typed("int32", 1, 1, 4, 4), pool_size=3, padding=1),
+        example(f32(1, 2, 5, 5, 4), pool_size=2, layout="NCHW4c"),
+    ),
+)
+_Pool(3, False).declare(
+    f"{_MAX} three axes.", (example(f32("n", 2, 4, 5, 3), pool_size=[2, 3, 1], strides=[2, 1, 1], padding=[1, 0, 0]),)
+)
+_Pool(1, True, True).declare(
+    f"{_AVG} one axis. {_COUNT}",
+    (
+        example(f32(2, 3, 8), pool_size=3, strides=2, padding=1),
+        example(f32("n", 2, 7), pool_size=3, strides=3, padding=[1, 0], ceil_mode=True, count_include_pad=False),
+    ),
+)
+_Pool(2, True, False).declare(
+    f"{_AVG} two axes. {_COUNT}",
+    (
+        example(f32(1, 2, 6, 7), pool_size=[2, 2], strides=[2, 2]),
+        example(f32("n", 3, "h", 5), pool_size=3, strides=[1, 2], padding=[1, 1], count_include_pad=True, least=1),
+        example(
+            f32(1, 7, 7, 2), pool_size=[2, 3], strides=3, dilation=[2, 1], padding=1, ceil_mode=True, layout="NHWC"
+        ),
+        example(f32(1, 1, 6, 6), pool_size=3, strides=2, ceil_mode=True, count_include_pad=True, padding=1),
+        example(typed("float16", 1, 1, 9, 9), pool_size=9),
+        example(typed("int8", 1, 2, 5, 5), pool_size=3, padding=1),
+        example(f32("n", "c", 6, 6, 4), pool_size=3, strides=2, padding=1, layout="NCHW4c", out_layout="NHWC", least=1),
+    ),
+)
+_Pool(3, True, True).declare(
+    f"{_AVG} three axes. {_COUNT}",
+    (example(f32("n", 2, 4, 5, 3), pool_size=[2, 3, 1], strides=[2, 1, 1], padding=[1, 1, 0]),),
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -370,23 +395,27 @@ class _AdaptivePool(OperatorFamily):
         return packed(result, out_layout or layout, f"NC{self.spatial}").astype(data.dtype)
 
 
-
 _ADAPTIVE = "The means of output_size nearly equal parts of data (of the elements themselves for None) along"
-_AdaptivePool(1).declare(f"{_ADAPTIVE} one axis.", (
-    example(f32(2, 3, 7), output_size=3), example(f32("n", 2, "w"), output_size=[2], least=1),
-))  # fmt: skip
-_AdaptivePool(2).declare(f"{_ADAPTIVE} two axes.", (
-    example(f32(1, 2, 6, 4), output_size=[3, 2]),
-    example(f32("n", "h", 5, 3), output_size=[2, 3], layout="NHWC", least=1),
-    example(f32("n", 2, "h", "w"), output_size=1, least=1),
-    example(f32(1, 2, 3, "w")),
-    example(typed("float16", 1, 1, 12, 12), output_size=1),
-    example(typed("int32", 1, 1, 5, 7), output_size=2),
-    example(f32(1, 2, 6, 4, 4), output_size=[3, 2], layout="NCHW4c", out_layout="NCHW8c"),
-))  # fmt: skip
-_AdaptivePool(3).declare(f"{_ADAPTIVE} three axes.", (
-    example(f32("n", 2, 3, 4, 5), output_size=[2, 4, 1]),
-))  # fmt: skip
+_AdaptivePool(1).declare(
+    f"{_ADAPTIVE} one axis.",
+    (
+        example(f32(2, 3, 7), output_size=3),
+        example(f32("n", 2, "w"), output_size=[2], least=1),
+    ),
+)
+_AdaptivePool(2).declare(
+    f"{_ADAPTIVE} two axes.",
+    (
+        example(f32(1, 2, 6, 4), output_size=[3, 2]),
+        example(f32("n", "h", 5, 3), output_size=[2, 3], layout="NHWC", least=1),
+        example(f32("n", 2, "h", "w"), output_size=1, least=1),
+        example(f32(1, 2, 3, "w")),
+        example(typed("float16", 1, 1, 12, 12), output_size=1),
+        example(typed("int32", 1, 1, 5, 7), output_size=2),
+        example(f32(1, 2, 6, 4, 4), output_size=[3, 2], layout="NCHW4c", out_layout="NCHW8c"),
+    ),
+)
+_AdaptivePool(3).declare(f"{_ADAPTIVE} three axes.", (example(f32("n", 2, 3, 4, 5), output_size=[2, 4, 1]),))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -443,10 +472,12 @@ def _lower_pad(kernel: Kernel) -> PrimFunc | None:
 
     def formula(*i: PrimExpr) -> PrimExpr:
         if mode != "constant":
-            return data(*(
-                _pad_source(mode, index, pair[0], size) if any(pair) else index
-                for index, pair, size in zip(i, pairs, data.shape, strict=True)
-            ))  # fmt: skip
+            return data(
+                *(
+                    _pad_source(mode, index, pair[0], size) if any(pair) else index
+                    for index, pair, size in zip(i, pairs, data.shape, strict=True)
+                )
+            )
         place = [index - pair[0] if pair[0] else index for index, pair in zip(i, pairs, strict=True)]
         inside = [place[axis] >= 0 for axis, pair in enumerate(pairs) if pair[0]]
         inside += [place[axis] < data.shape[axis] for axis, pair in enumerate(pairs) if pair[1]]

@@ -67,28 +67,37 @@ _ACTIVATIONS = {
     "relu": _Activation(lambda x: call("nn.relu", x), lambda x: np.maximum(x, 0)),
     "affine": _Activation(
         lambda x, alpha, beta: call("add", call("multiply", x, alpha), beta),
-        lambda x, alpha, beta: alpha * x + beta, (1.0, 0.0),
+        lambda x, alpha, beta: alpha * x + beta,
+        (1.0, 0.0),
     ),
     "leakyrelu": _Activation(
-        lambda x, alpha: call("nn.leakyrelu", x, alpha), lambda x, alpha: np.where(x < 0, alpha * x, x), (0.01,),
+        lambda x, alpha: call("nn.leakyrelu", x, alpha),
+        lambda x, alpha: np.where(x < 0, alpha * x, x),
+        (0.01,),
     ),
     "thresholdedrelu": _Activation(
-        lambda x, alpha: call("nn.thresholded_relu", x, alpha), lambda x, alpha: np.where(x > alpha, x, 0), (1.0,),
+        lambda x, alpha: call("nn.thresholded_relu", x, alpha),
+        lambda x, alpha: np.where(x > alpha, x, 0),
+        (1.0,),
     ),
     "scaledtanh": _Activation(
         lambda x, alpha, beta: call("multiply", call("tanh", call("multiply", x, beta)), alpha),
-        lambda x, alpha, beta: alpha * np.tanh(beta * x), (1.0, 1.0),
+        lambda x, alpha, beta: alpha * np.tanh(beta * x),
+        (1.0, 1.0),
     ),
     "hardsigmoid": _Activation(
         lambda x, alpha, beta: call("nn.hardsigmoid", x, alpha, beta),
-        lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1), (0.2, 0.5),
+        lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1),
+        (0.2, 0.5),
     ),
     "elu": _Activation(
-        lambda x, alpha: call("nn.elu", x, alpha), lambda x, alpha: np.where(x < 0, alpha * np.expm1(x), x), (1.0,),
+        lambda x, alpha: call("nn.elu", x, alpha),
+        lambda x, alpha: np.where(x < 0, alpha * np.expm1(x), x),
+        (1.0,),
     ),
     "softsign": _Activation(lambda x: call("nn.softsign", x), lambda x: x / (1 + np.abs(x))),
     "softplus": _Activation(lambda x: call("nn.softplus", x), lambda x: np.logaddexp(x, 0)),
-}  # fmt: skip
+}
 
 _Chosen = list[tuple[_Activation, tuple[float, ...]]]
 
@@ -293,9 +302,14 @@ class _Layer:
         per = len(self.kind.activations)
         chosen = _chosen(names, _listed(args.activation_alpha), _listed(args.activation_beta))
         cell = _Cell(
-            args.gates, self.hidden, recurrent, None if later is None else builder.emit(later), peephole,
-            chosen[direction * per : (direction + 1) * per], args,
-        )  # fmt: skip
+            args.gates,
+            self.hidden,
+            recurrent,
+            None if later is None else builder.emit(later),
+            peephole,
+            chosen[direction * per : (direction + 1) * per],
+            args,
+        )
         return cell, builder.emit(inputs)
 
     def columns(self, weights: Expr, letters: str) -> Expr:
@@ -322,12 +336,19 @@ def _reference(kind: _Kind) -> Callable[..., Any]:
         y = np.zeros((steps, directions, batch, hidden))
         ends = np.zeros((kind.states, directions, batch, hidden))
         for d in range(directions):
-            state = [np.zeros((batch, hidden)) if s is None else turn(s)[d].astype("float64")
-                     for s in more[: kind.states]]  # fmt: skip
+            state = [
+                np.zeros((batch, hidden)) if s is None else turn(s)[d].astype("float64") for s in more[: kind.states]
+            ]
             peephole = more[2][d].astype("float64") if kind.states == 2 and more[2] is not None else None
             parts = np.zeros(2 * weight.shape[1]) if bias is None else bias[d].astype("float64")
-            step = _Step(how, hidden, recurrent[d].astype("float64"), parts[weight.shape[1] :], peephole,
-                         functions[d * len(kind.activations) :])  # fmt: skip
+            step = _Step(
+                how,
+                hidden,
+                recurrent[d].astype("float64"),
+                parts[weight.shape[1] :],
+                peephole,
+                functions[d * len(kind.activations) :],
+            )
             order = range(steps)[::-1] if how["direction"] == "reverse" or d == 1 else range(steps)
             for t in order:
                 new = step.of(kind.letters, x[t] @ weight[d].T.astype("float64") + parts[: weight.shape[1]], state)
@@ -443,9 +464,13 @@ def _rule(kind: _Kind) -> Callable[[Arguments, TypeContext], TupleType]:
         rows = len(kind.letters) * hidden
         state: Dims = (batch, count, hidden) if args.layout else (count, batch, hidden)
         wanted: dict[str, Dims] = {
-            "weight": (count, rows, data[2]), "recurrent": (count, rows, hidden), "bias": (count, 2 * rows),
-            "initial_h": state, "initial_c": state, "peephole": (count, 3 * hidden),
-        }  # fmt: skip
+            "weight": (count, rows, data[2]),
+            "recurrent": (count, rows, hidden),
+            "bias": (count, 2 * rows),
+            "initial_h": state,
+            "initial_c": state,
+            "peephole": (count, 3 * hidden),
+        }
         for name, sizes in wanted.items():
             for axis, (own, full) in enumerate(zip(dims.get(name) or (), sizes, strict=False)):
                 context.require_equal(own, full, f"{args.name}: axis {axis} of {name}", args.span)
@@ -474,27 +499,41 @@ def kind_params(kind: _Kind) -> list[Param]:
         "iofc": [Param("input_forget", "attr", False, "bool")],
     }
     return [
-        Param("data"), Param("weight"), Param("recurrent"), Param("bias", default=None),
-        Param("sequence_lengths", default=None, of="int"), Param("initial_h", default=None),
+        Param("data"),
+        Param("weight"),
+        Param("recurrent"),
+        Param("bias", default=None),
+        Param("sequence_lengths", default=None, of="int"),
+        Param("initial_h", default=None),
         *([Param("initial_c", default=None), Param("peephole", default=None)] if kind.states == 2 else ()),
-        Param("direction", "attr", "forward", "str"), Param("activations", "attr", None, "any?"),
-        Param("activation_alpha", "attr", None, "any?"), Param("activation_beta", "attr", None, "any?"),
-        Param("clip", "attr", None, "float?"), *own[kind.letters], Param("layout", "attr", 0, "int"),
+        Param("direction", "attr", "forward", "str"),
+        Param("activations", "attr", None, "any?"),
+        Param("activation_alpha", "attr", None, "any?"),
+        Param("activation_beta", "attr", None, "any?"),
+        Param("clip", "attr", None, "float?"),
+        *own[kind.letters],
+        Param("layout", "attr", 0, "int"),
         Param("gates", "attr", kind.letters, "str"),
-    ]  # fmt: skip
+    ]
 
 
 def _declare(name: str, kind: _Kind, doc: str, examples: tuple[Example, ...]) -> None:
     register_op(
-        name, kind_params(kind), doc=doc, decompose=lambda args, builder: _Layer(kind, args, builder).result(),
-        numpy=_reference(kind), pure=True, examples=examples,
-    )(_rule(kind))  # fmt: skip
+        name,
+        kind_params(kind),
+        doc=doc,
+        decompose=lambda args, builder: _Layer(kind, args, builder).result(),
+        numpy=_reference(kind),
+        pure=True,
+        examples=examples,
+    )(_rule(kind))
 
 
 _LENGTHS = {"sequence_lengths": (0, 3)}
 
 _declare(
-    "nn.rnn", _Kind("i", 1, ("Tanh",), _rnn_cell),
+    "nn.rnn",
+    _Kind("i", 1, ("Tanh",), _rnn_cell),
     """A recurrent layer: h = f(x W^T + h R^T + the biases) at each step; gives y and the last h.
 
     data (t, b, i), weight (d, h, i), recurrent (d, h, h), bias (d, 2 h), sequence_lengths (b,), initial_h (d, b, h)
@@ -502,12 +541,23 @@ _declare(
     """,
     (
         example(f32("t", 2, 3), f32(1, 4, 3), f32(1, 4, 4)),
-        example(f32(3, 2, 3), f32(2, 4, 3), f32(2, 4, 4), f32(2, 8), typed("int32", 2), f32(2, 2, 4),
-                direction="bidirectional", activations=["Relu", "Affine"], activation_alpha=[0.5], ranges=_LENGTHS),
+        example(
+            f32(3, 2, 3),
+            f32(2, 4, 3),
+            f32(2, 4, 4),
+            f32(2, 8),
+            typed("int32", 2),
+            f32(2, 2, 4),
+            direction="bidirectional",
+            activations=["Relu", "Affine"],
+            activation_alpha=[0.5],
+            ranges=_LENGTHS,
+        ),
     ),
-)  # fmt: skip
+)
 _declare(
-    "nn.gru", _Kind("zrh", 1, ("Sigmoid", "Tanh"), _gru_cell),
+    "nn.gru",
+    _Kind("zrh", 1, ("Sigmoid", "Tanh"), _gru_cell),
     """A gated recurrent layer; gives y and the last h.
 
     z = f(x Wz^T + h Rz^T + bz), r = f(x Wr^T + h Rr^T + br), n = g(x Wh^T + (r h) Rh^T + bh) or, with
@@ -519,12 +569,23 @@ _declare(
     (
         example(f32("t", 2, 3), f32(1, 12, 3), f32(1, 12, 4), f32(1, 24)),
         example(f32("t", "b", 3), f32(1, 12, 3), f32(1, 12, 4), f32(1, 24), linear_before_reset=True, clip=0.5),
-        example(f32(2, 3, 2), f32(2, 9, 2), f32(2, 9, 3), f32(2, 18), typed("int32", 2), f32(2, 2, 3),
-                direction="bidirectional", layout=1, gates="rzh", ranges=_LENGTHS),
+        example(
+            f32(2, 3, 2),
+            f32(2, 9, 2),
+            f32(2, 9, 3),
+            f32(2, 18),
+            typed("int32", 2),
+            f32(2, 2, 3),
+            direction="bidirectional",
+            layout=1,
+            gates="rzh",
+            ranges=_LENGTHS,
+        ),
     ),
-)  # fmt: skip
+)
 _declare(
-    "nn.lstm", _Kind("iofc", 2, ("Sigmoid", "Tanh", "Tanh"), _lstm_cell),
+    "nn.lstm",
+    _Kind("iofc", 2, ("Sigmoid", "Tanh", "Tanh"), _lstm_cell),
     """A layer with long short-term memory; gives y, the last h and the last c.
 
     i, o, f = f(x W^T + h R^T + b + p c) and n = g(x W^T + h R^T + b) of the gates i, o, f, c (o sees the new c); the
@@ -537,10 +598,31 @@ _declare(
     (
         example(f32("t", 2, 3), f32(1, 16, 3), f32(1, 16, 4), f32(1, 32)),
         example(f32("t", "b", 3), f32(1, 16, 3), f32(1, 16, 4), direction="reverse", gates="ifco"),
-        example(f32(3, 2, 2), f32(2, 12, 2), f32(2, 12, 3), f32(2, 24), typed("int32", 2), f32(2, 2, 3), f32(2, 2, 3),
-                f32(2, 9), direction="bidirectional", clip=0.7, ranges=_LENGTHS),
-        example(f32(2, "t", 2), f32(1, 12, 2), f32(1, 12, 3), f32(1, 24), typed("int32", 2), f32(2, 1, 3),
-                f32(2, 1, 3), layout=1, input_forget=True, activations=["HardSigmoid", "Softsign", "ScaledTanh"],
-                ranges=_LENGTHS),
+        example(
+            f32(3, 2, 2),
+            f32(2, 12, 2),
+            f32(2, 12, 3),
+            f32(2, 24),
+            typed("int32", 2),
+            f32(2, 2, 3),
+            f32(2, 2, 3),
+            f32(2, 9),
+            direction="bidirectional",
+            clip=0.7,
+            ranges=_LENGTHS,
+        ),
+        example(
+            f32(2, "t", 2),
+            f32(1, 12, 2),
+            f32(1, 12, 3),
+            f32(1, 24),
+            typed("int32", 2),
+            f32(2, 1, 3),
+            f32(2, 1, 3),
+            layout=1,
+            input_forget=True,
+            activations=["HardSigmoid", "Softsign", "ScaledTanh"],
+            ranges=_LENGTHS,
+        ),
     ),
-)  # fmt: skip
+)

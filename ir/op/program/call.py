@@ -182,9 +182,7 @@ class _KernelMatch:
         wrong_dtype = type(ty) is type(given) and len(set(dtypes)) == 2
         output = self.first_output <= index < self.last_output
         place = f"output {self._label(index)}" if output else self._place(index)
-        message = (
-            f"{place}: the kernel declares {type_text(ty)}, the call passes {type_text(given)}"
-        )
+        message = f"{place}: the kernel declares {type_text(ty)}, the call passes {type_text(given)}"
         return self._error(DTypeError if wrong_dtype else ShapeError, message, "W320" if wrong_dtype else "W202", index)
 
     def _error(self, kind: type[Any], message: str, code: str, index: int = -1) -> Exception:

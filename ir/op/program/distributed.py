@@ -101,8 +101,11 @@ def redistribute_replica_to_shard(args: Arguments, context: TypeContext) -> Tens
 
 _PLACE = (Param("device_mesh", "attr", of="mesh"), Param("placement", "attr", of="placement"))
 _KERNEL_CALL = (
-    Param("gvar", "callee"), Param("args", "exprs"), Param("out_ty", "types"), Param("tir_vars", "shape", None)
-)  # fmt: skip
+    Param("gvar", "callee"),
+    Param("args", "exprs"),
+    Param("out_ty", "types"),
+    Param("tir_vars", "shape", None),
+)
 
 
 def _input(args: Arguments, context: TypeContext) -> tuple[TensorType, Type]:

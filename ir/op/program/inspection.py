@@ -22,7 +22,6 @@ from weft.ir.types import PrimType, TensorType
 __all__: list[str] = []
 
 
-
 def _code(dtype: str) -> int:
     """The kind of a dtype: 0 integers, 1 unsigned integers, 2 floats, 4 bfloat16, 6 bool."""
     if is_bool(dtype):
@@ -74,10 +73,17 @@ def _inspect(
     params = (Param("tensor"), *((Param("axis", "prim"),) if axis else ()))
     return add_op(
         OpDef(
-            f"inspect.tensor_{name}", params, rule, doc, decompose=decompose, numpy=numpy, pure=True,
-            builtin=Builtin.WRITTEN_OUT, family="inspection",
+            f"inspect.tensor_{name}",
+            params,
+            rule,
+            doc,
+            decompose=decompose,
+            numpy=numpy,
+            pure=True,
+            builtin=Builtin.WRITTEN_OUT,
+            family="inspection",
         )
-    )  # fmt: skip
+    )
 
 
 def _dtype_of(args: Arguments) -> str:

@@ -31,9 +31,13 @@ from weft.ir.types import AnyType, FuncType, PrimType, TensorType, TupleType, Ty
 __all__ = ["carried_types", "iterations", "row_type", "stacked_types"]
 
 _PARAMS = [
-    Param("body"), Param("initial", "exprs"), Param("out_ty", "types"), Param("range", "exprs", None),
-    Param("condition", default=None), Param("stacked", "attr", 0, "int"),
-]  # fmt: skip
+    Param("body"),
+    Param("initial", "exprs"),
+    Param("out_ty", "types"),
+    Param("range", "exprs", None),
+    Param("condition", default=None),
+    Param("stacked", "attr", 0, "int"),
+]
 
 
 def carried_types(out_ty: Type, stacked: int) -> tuple[Type, ...]:
@@ -76,9 +80,10 @@ def _stacked(args: Arguments, context: TypeContext) -> tuple[TensorType, ...]:
     for ty in found:
         if not ty.dims or ty.dtype is None:
             raise ShapeError(
-                f"{args.name}: a stacked result is a tensor with shape and dtype, got {type_text(ty)}", code="W206",
+                f"{args.name}: a stacked result is a tensor with shape and dtype, got {type_text(ty)}",
+                code="W206",
                 span=args.span,
-            )  # fmt: skip
+            )
         assert count is not None
         context.require_equal(ty.dims[0], count, f"the rows of a stacked result of {args.name}", args.span)
     if len(found) != args.stacked:
@@ -92,9 +97,10 @@ def _loop(args: Arguments, context: TypeContext) -> Type:
     initial = _fields(context.type_of(args.initial))
     if len(initial) != len(stated):
         raise ScriptError(
-            f"{args.name}: {len(initial)} initial values, and out_ty has {len(stated)} types", code="W130",
+            f"{args.name}: {len(initial)} initial values, and out_ty has {len(stated)} types",
+            code="W130",
             span=args.span,
-        )  # fmt: skip
+        )
     for number, (ty, given) in enumerate(zip(stated, initial, strict=True), 1):
         _require(args, context, ty, given, f"initial value {number}")
     indices: list[Type] = []

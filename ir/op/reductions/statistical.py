@@ -70,9 +70,14 @@ def _examples(integer: bool, least: int) -> tuple[Example, ...]:
 
 
 def _reduction(
-    name: str, doc: str, domain: str, stages: Stages, numpy: Callable[..., Any], empty: bool = True,
+    name: str,
+    doc: str,
+    domain: str,
+    stages: Stages,
+    numpy: Callable[..., Any],
+    empty: bool = True,
     moment: bool = False,
-) -> OpDef:  # fmt: skip
+) -> OpDef:
     """Declare a reduction.
 
     `stages(x, axes, accumulator, keepdims)` gives its tensor, `empty` says it has a neutral value; a `moment` is
@@ -112,10 +117,8 @@ def _reduction(
     if domain == "any":
         examples = (*examples, example(typed("bool", 3, "n"), axis=1, least=1))
     return add_op(
-        OpDef(
-            name, _PARAMS, rule, doc, lowering, numpy=reference, pure=True, examples=examples, family="statistical"
-        )
-    )  # fmt: skip
+        OpDef(name, _PARAMS, rule, doc, lowering, numpy=reference, pure=True, examples=examples, family="statistical")
+    )
 
 
 def _plain(reducer: Callable[..., te.Reduction], name: str, may_be_empty: bool = True, *, some: bool) -> Stages:
@@ -159,34 +162,60 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _reduction(
-    "sum", "The sum along the axes; of bools, whether one is true.", "any", _plain(te.sum, "sum", some=True),
+    "sum",
+    "The sum along the axes; of bools, whether one is true.",
+    "any",
+    _plain(te.sum, "sum", some=True),
     _same_dtype(np.sum),
-)  # fmt: skip
+)
 _reduction(
-    "prod", "The product along the axes; of bools, whether all are true.", "any", _plain(te.prod, "prod", some=False),
+    "prod",
+    "The product along the axes; of bools, whether all are true.",
+    "any",
+    _plain(te.prod, "prod", some=False),
     _same_dtype(np.prod),
-)  # fmt: skip
+)
 _reduction(
-    "max", "The greatest value along the axes; nan if there is one.", "any",
-    _plain(te.max, "max", False, some=True), np.max, False,
-)  # fmt: skip
+    "max",
+    "The greatest value along the axes; nan if there is one.",
+    "any",
+    _plain(te.max, "max", False, some=True),
+    np.max,
+    False,
+)
 _reduction(
-    "min", "The least value along the axes; nan if there is one.", "any",
-    _plain(te.min, "min", False, some=False), np.min, False,
-)  # fmt: skip
+    "min",
+    "The least value along the axes; nan if there is one.",
+    "any",
+    _plain(te.min, "min", False, some=False),
+    np.min,
+    False,
+)
 _OF_INTEGERS = "Of integers it is computed in float64 and rounded toward zero; there is none of nothing."
 _reduction(
-    "mean", f"The arithmetic mean along the axes. {_OF_INTEGERS}", "number",
-    lambda x, axes, wide, keepdims: mean_stage(x, axes, wide, "mean", keepdims), _quiet(np.mean), moment=True,
-)  # fmt: skip
-_reduction(
-    "variance", f"The mean squared deviation from the mean along the axes. {_OF_INTEGERS}", "number",
-    _variance, _quiet(np.var), moment=True,
-)  # fmt: skip
-_reduction(
-    "std", f"The square root of the variance along the axes. {_OF_INTEGERS}", "number", _std, _quiet(np.std),
+    "mean",
+    f"The arithmetic mean along the axes. {_OF_INTEGERS}",
+    "number",
+    lambda x, axes, wide, keepdims: mean_stage(x, axes, wide, "mean", keepdims),
+    _quiet(np.mean),
     moment=True,
-)  # fmt: skip
+)
+_reduction(
+    "variance",
+    f"The mean squared deviation from the mean along the axes. {_OF_INTEGERS}",
+    "number",
+    _variance,
+    _quiet(np.var),
+    moment=True,
+)
+_reduction(
+    "std",
+    f"The square root of the variance along the axes. {_OF_INTEGERS}",
+    "number",
+    _std,
+    _quiet(np.std),
+    moment=True,
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -226,7 +255,7 @@ def _scan(
         require_dtype(args, "data", data, "any" if domain == "number" else domain)
         dtype = args.dtype or data.dtype
         if dtype is not None and is_bool(dtype):
-            raise dtype_error(args, "data must be numeric, got bool", "W321", "say a dtype: dtype=\"int32\" counts")
+            raise dtype_error(args, "data must be numeric, got bool", "W321", 'say a dtype: dtype="int32" counts')
         if math.isinf(neutral) and dtype is not None and not is_float(dtype):
             raise DTypeError(f"{args.name}: the result is a float, not {dtype}", code="W320", span=args.span)
         if args.axis is not None:
@@ -278,10 +307,17 @@ def _scan(
 
     return add_op(
         OpDef(
-            name, _SCAN_PARAMS, rule, doc, lowering, numpy=reference, pure=True, examples=examples,
+            name,
+            _SCAN_PARAMS,
+            rule,
+            doc,
+            lowering,
+            numpy=reference,
+            pure=True,
+            examples=examples,
             family="statistical",
         )
-    )  # fmt: skip
+    )
 
 
 def _unflattened(position: PrimExpr, shape: tuple[Any, ...]) -> list[PrimExpr]:
@@ -294,19 +330,29 @@ def _unflattened(position: PrimExpr, shape: tuple[Any, ...]) -> list[PrimExpr]:
 
 
 _scan(
-    "cumsum", "The running sum along an axis (of the flattened tensor for None); exclusive: of what comes before.",
-    0, lambda a, b: a + b, np.cumsum,
-)  # fmt: skip
+    "cumsum",
+    "The running sum along an axis (of the flattened tensor for None); exclusive: of what comes before.",
+    0,
+    lambda a, b: a + b,
+    np.cumsum,
+)
 _scan(
-    "cumprod", "The running product along an axis (of the flattened tensor for None); exclusive: of what comes before.",
-    1, lambda a, b: a * b, np.cumprod,
-)  # fmt: skip
+    "cumprod",
+    "The running product along an axis (of the flattened tensor for None); exclusive: of what comes before.",
+    1,
+    lambda a, b: a * b,
+    np.cumprod,
+)
 _FLOAT_SCANS = tuple(item for item in _SCAN_EXAMPLES if "dtype" not in item.kwargs)
 _scan(
-    "logcumsumexp", "The logarithm of the running sum of exponentials along an axis, without overflow.",
-    -math.inf, log_add_exp, lambda x, axis, dtype: np.logaddexp.accumulate(x, axis).astype(dtype), "float",
+    "logcumsumexp",
+    "The logarithm of the running sum of exponentials along an axis, without overflow.",
+    -math.inf,
+    log_add_exp,
+    lambda x, axis, dtype: np.logaddexp.accumulate(x, axis).astype(dtype),
+    "float",
     _FLOAT_SCANS,
-)  # fmt: skip
+)
 
 
 def _extreme(name: str, doc: str, join: Callable[..., PrimExpr], numpy: np.ufunc) -> OpDef:

@@ -44,15 +44,18 @@ __all__: list[str] = []
 _COUNTS = typed("int32", "b")
 _BOXES: dict[str, tuple[Any, Any]] = {"data": (0, 1), "valid_count": (0, 9), "indices": (0, 99)}
 _CHOICE: dict[str, tuple[Any, Any]] = {
-    "boxes": (0, 1), "scores": (0, 1), "max_output_boxes_per_class": (0, 4), "iou_threshold": (0.1, 0.6),
+    "boxes": (0, 1),
+    "scores": (0, 1),
+    "max_output_boxes_per_class": (0, 4),
+    "iou_threshold": (0.1, 0.6),
     "score_threshold": (0, 0.6),
-}  # fmt: skip
+}
 _FORMS = ("onnx", "tensorflow")
 
 
 def _numpy_get_valid_counts(
     data: np.ndarray, score_threshold: float, id_index: int, score_index: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     counts = np.zeros(len(data), np.int32)
     boxes, places = np.full_like(data, -1), np.full(data.shape[:2], -1, np.int32)
     for image, rows in enumerate(data):
@@ -100,7 +103,9 @@ def _lower_get_valid_counts(frame: Loops) -> PrimFunc | None:
 @register_op(
     "vision.get_valid_counts",
     [
-        Param("data"), Param("score_threshold", "attr", 0.0, "float"), Param("id_index", "attr", 0, "int"),
+        Param("data"),
+        Param("score_threshold", "attr", 0.0, "float"),
+        Param("id_index", "attr", 0, "int"),
         Param("score_index", "attr", 1, "int"),
     ],
     pure=True,
@@ -111,7 +116,7 @@ def _lower_get_valid_counts(frame: Loops) -> PrimFunc | None:
         example(f32("b", "n", 5), 0.0, -1, 4),
         example(f32(1, 4, 3), 9.0, 2, 0),
     ),
-)  # fmt: skip
+)
 def get_valid_counts(args: Arguments, context: TypeContext) -> Type:
     """Boxes whose score is over a threshold: (their number per image, the boxes moved to the front, their indices).
 
@@ -154,12 +159,19 @@ def _require_fields(args: Arguments, dims: Dims | None) -> None:
 @register_op(
     "vision.non_max_suppression",
     [
-        Param("data"), Param("valid_count", of="int"), Param("indices", of="int"),
-        Param("max_output_size", "attr", -1, "int"), Param("iou_threshold", "attr", 0.5, "float"),
-        Param("force_suppress", "attr", False, "bool"), Param("top_k", "attr", -1, "int"),
-        Param("coord_start", "attr", 2, "int"), Param("score_index", "attr", 1, "int"),
-        Param("id_index", "attr", 0, "int"), Param("return_indices", "attr", True, "bool"),
-        Param("invalid_to_bottom", "attr", False, "bool"), Param("soft_nms_sigma", "attr", 0.0, "float"),
+        Param("data"),
+        Param("valid_count", of="int"),
+        Param("indices", of="int"),
+        Param("max_output_size", "attr", -1, "int"),
+        Param("iou_threshold", "attr", 0.5, "float"),
+        Param("force_suppress", "attr", False, "bool"),
+        Param("top_k", "attr", -1, "int"),
+        Param("coord_start", "attr", 2, "int"),
+        Param("score_index", "attr", 1, "int"),
+        Param("id_index", "attr", 0, "int"),
+        Param("return_indices", "attr", True, "bool"),
+        Param("invalid_to_bottom", "attr", False, "bool"),
+        Param("soft_nms_sigma", "attr", 0.0, "float"),
         Param("score_threshold", "attr", 0.0, "float"),
     ],
     pure=True,
@@ -169,14 +181,38 @@ def _require_fields(args: Arguments, dims: Dims | None) -> None:
         example(f32("b", "n", 6), _COUNTS, typed("int32", "b", "n"), ranges=_BOXES),
         example(f32(2, 9, 6), typed("int32", 2), typed("int32", 2, 9), 2, 0.2, True, 6, ranges=_BOXES),
         example(f32("b", 7, 6), _COUNTS, typed("int32", "b", 7), return_indices=False, ranges=_BOXES),
-        example(f32("b", "n", 5), _COUNTS, typed("int32", "b", "n"), iou_threshold=0.1, id_index=-1, coord_start=1,
-                score_index=0, return_indices=False, invalid_to_bottom=True, ranges=_BOXES),
-        example(f32("b", "n", 6), _COUNTS, typed("int32", "b", "n"), soft_nms_sigma=0.5, score_threshold=0.2,
-                max_output_size=3, ranges=_BOXES),
-        example(typed("float64", 2, 5, 6), typed("int64", 2), typed("int64", 2, 5), soft_nms_sigma=0.3, id_index=-1,
-                return_indices=False, ranges=_BOXES),
+        example(
+            f32("b", "n", 5),
+            _COUNTS,
+            typed("int32", "b", "n"),
+            iou_threshold=0.1,
+            id_index=-1,
+            coord_start=1,
+            score_index=0,
+            return_indices=False,
+            invalid_to_bottom=True,
+            ranges=_BOXES,
+        ),
+        example(
+            f32("b", "n", 6),
+            _COUNTS,
+            typed("int32", "b", "n"),
+            soft_nms_sigma=0.5,
+            score_threshold=0.2,
+            max_output_size=3,
+            ranges=_BOXES,
+        ),
+        example(
+            typed("float64", 2, 5, 6),
+            typed("int64", 2),
+            typed("int64", 2, 5),
+            soft_nms_sigma=0.3,
+            id_index=-1,
+            return_indices=False,
+            ranges=_BOXES,
+        ),
     ),
-)  # fmt: skip
+)
 def non_max_suppression(args: Arguments, context: TypeContext) -> Type:
     """Boxes that overlap no better one: their indices (b, n) and number (b, 1), or the boxes themselves.
 
@@ -213,8 +249,12 @@ def non_max_suppression(args: Arguments, context: TypeContext) -> Type:
 @register_op(
     "vision.all_class_non_max_suppression",
     [
-        Param("boxes"), Param("scores"), Param("max_output_boxes_per_class", of="int"), Param("iou_threshold"),
-        Param("score_threshold"), Param("output_format", "attr", "onnx", "str"),
+        Param("boxes"),
+        Param("scores"),
+        Param("max_output_boxes_per_class", of="int"),
+        Param("iou_threshold"),
+        Param("score_threshold"),
+        Param("output_format", "attr", "onnx", "str"),
     ],
     pure=True,
     lowering=lower_all_class_suppression,
@@ -225,7 +265,7 @@ def non_max_suppression(args: Arguments, context: TypeContext) -> Type:
         example(f32("b", "n", 4), f32("b", "c", "n"), i64(), f32(), f32(), "tensorflow", ranges=_CHOICE),
         example(f32(1, 6, 4), f32(1, 2, 6), 2, 0.5, 0.25, ranges=_CHOICE),
     ),
-)  # fmt: skip
+)
 def all_class_non_max_suppression(args: Arguments, context: TypeContext) -> Type:
     """Boxes that overlap no better one of their class, for every class.
 
@@ -270,9 +310,15 @@ def all_class_non_max_suppression(args: Arguments, context: TypeContext) -> Type
 
 
 def _numpy_multibox_transform_loc(
-    cls_pred: np.ndarray, loc_pred: np.ndarray, anchor: np.ndarray, clip: bool, threshold: float, variances: Any,
-    keep_background: bool, apply_softmax: bool,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    cls_pred: np.ndarray,
+    loc_pred: np.ndarray,
+    anchor: np.ndarray,
+    clip: bool,
+    threshold: float,
+    variances: Any,
+    keep_background: bool,
+    apply_softmax: bool,
+) -> tuple[np.ndarray, np.ndarray]:
     dtype = cls_pred.dtype
     left, top, right, bottom = np.moveaxis(anchor.astype("float64"), 2, 0)
     x, y, w, h = np.moveaxis(loc_pred.astype("float64").reshape(len(loc_pred), loc_pred.shape[1] // 4, 4), 2, 0)
@@ -372,20 +418,31 @@ class _Multibox(LoopKernel):
 @register_op(
     "vision.multibox_transform_loc",
     [
-        Param("cls_pred"), Param("loc_pred"), Param("anchor"), Param("clip", "attr", False, "bool"),
-        Param("threshold", "attr", 0.0, "float"), Param("variances", "attr", (1.0, 1.0, 1.0, 1.0), "any"),
-        Param("keep_background", "attr", True, "bool"), Param("apply_softmax", "attr", True, "bool"),
+        Param("cls_pred"),
+        Param("loc_pred"),
+        Param("anchor"),
+        Param("clip", "attr", False, "bool"),
+        Param("threshold", "attr", 0.0, "float"),
+        Param("variances", "attr", (1.0, 1.0, 1.0, 1.0), "any"),
+        Param("keep_background", "attr", True, "bool"),
+        Param("apply_softmax", "attr", True, "bool"),
     ],
     pure=True,
     lowering=_Multibox.lowering(),
     numpy=_numpy_multibox_transform_loc,
     examples=(
         example(f32(2, 3, 5), f32(2, 20), f32(1, 5, 4)),
-        example(f32("b", 4, "n"), TensorType((symbol("b"), symbol("n") * 4), "float32"), f32(1, "n", 4), clip=True,
-                threshold=0.3, variances=(0.1, 0.2, 0.3, 0.4)),
+        example(
+            f32("b", 4, "n"),
+            TensorType((symbol("b"), symbol("n") * 4), "float32"),
+            f32(1, "n", 4),
+            clip=True,
+            threshold=0.3,
+            variances=(0.1, 0.2, 0.3, 0.4),
+        ),
         example(f32(1, 2, 3), f32(1, 12), f32(1, 3, 4), keep_background=False, apply_softmax=False),
     ),
-)  # fmt: skip
+)
 def multibox_transform_loc(args: Arguments, context: TypeContext) -> Type:
     """Boxes from anchors and predicted offsets, with the scores of every class.
 
@@ -399,9 +456,12 @@ def multibox_transform_loc(args: Arguments, context: TypeContext) -> Type:
         require_dtype(args, name, ty, "float")
     same_dtype(args, scores, offsets)
     same_dtype(args, scores, anchor)
-    if not (isinstance(args.variances, (tuple, list)) and len(args.variances) == 4
-            and all(isinstance(item, (int, float)) for item in args.variances)):
-        raise shape_error(args, f"variances are four numbers (x, y, w, h), got {args.variances!r}", "W205")  # fmt: skip
+    if not (
+        isinstance(args.variances, (tuple, list))
+        and len(args.variances) == 4
+        and all(isinstance(item, (int, float)) for item in args.variances)
+    ):
+        raise shape_error(args, f"variances are four numbers (x, y, w, h), got {args.variances!r}", "W205")
     dims, given, places = dims_of(scores), dims_of(offsets), dims_of(anchor)
     if dims is None:
         unknown = TensorType(None, scores.dtype, 3, scores.vdevice)
@@ -420,14 +480,20 @@ def multibox_transform_loc(args: Arguments, context: TypeContext) -> Type:
 @register_op(
     "nn.attention_var_len",
     [
-        Param("queries"), Param("keys"), Param("values"), Param("seqstart_q", of="int"),
-        Param("max_seqlen_q", of="int"), Param("seqstart_k", default=None, of="int"),
-        Param("max_seqlen_k", default=None, of="int"), Param("scale", "attr", None, "float?"),
-        Param("causal_mask", "attr", None, "str?"), Param("window_size", "attr", None, "int?"),
+        Param("queries"),
+        Param("keys"),
+        Param("values"),
+        Param("seqstart_q", of="int"),
+        Param("max_seqlen_q", of="int"),
+        Param("seqstart_k", default=None, of="int"),
+        Param("max_seqlen_k", default=None, of="int"),
+        Param("scale", "attr", None, "float?"),
+        Param("causal_mask", "attr", None, "str?"),
+        Param("window_size", "attr", None, "int?"),
     ],
     pure=True,
     builtin=Builtin.ATTENTION,
-)  # fmt: skip
+)
 def attention_var_len(args: Arguments, context: TypeContext) -> Type:
     """Attention within each of several sequences that lie one after the other: see nn.attention.
 

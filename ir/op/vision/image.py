@@ -318,10 +318,19 @@ def _numpy_nearest(position: np.ndarray, rounding: str) -> np.ndarray:
 
 
 def _numpy_resize(
-    data: np.ndarray, size: tuple[int, ...], spatial: str, roi: Any, layout: str, method: str,
-    coordinate_transformation_mode: str, rounding_method: str, cubic_alpha: float, cubic_exclude: int,
-    extrapolation_value: float, out_dtype: str | None,
-) -> np.ndarray:  # fmt: skip
+    data: np.ndarray,
+    size: tuple[int, ...],
+    spatial: str,
+    roi: Any,
+    layout: str,
+    method: str,
+    coordinate_transformation_mode: str,
+    rounding_method: str,
+    cubic_alpha: float,
+    cubic_exclude: int,
+    extrapolation_value: float,
+    out_dtype: str | None,
+) -> np.ndarray:
     count, dtype = len(spatial), out_dtype or str(data.dtype)
     axes = {letter: axis_of(layout, letter) for letter in spatial}
     size = size * count if len(size) == 1 else size
@@ -373,28 +382,59 @@ def _resize_doc(count: int) -> str:
     )
 
 
-_Resize(2, "round").declare(_resize_doc(2), (
-    example(f32(1, 2, 4, 5), (8, 3)),
-    example(f32("n", 3, "h", 4), (7, 6), coordinate_transformation_mode="align_corners", least=1),
-    example(f32(1, 4, 5, 2), (9, 2), layout="NHWC", method="nearest_neighbor", rounding_method="floor",
-            coordinate_transformation_mode="asymmetric"),
-    example(f32(1, 1, 5, 6), (4, 9), method="cubic"),
-    example(f32(1, 1, 5, 6), (10, 3), method="cubic", cubic_exclude=1, cubic_alpha=-0.5),
-    example(f32(1, 2, 5, 6), (3, 4), roi=(0.1, -0.2, 0.9, 0.8), coordinate_transformation_mode="tf_crop_and_resize",
-            extrapolation_value=3.0),
-    example(typed("uint8", 1, 2, 4, 4), 6, method="nearest_neighbor", rounding_method="round_prefer_ceil"),
-    example(typed("float16", 1, 2, 4, 4), (3, 1), coordinate_transformation_mode="pytorch_half_pixel",
-            out_dtype="float32"),
-    example(f32(1, 2, 3, 4), (5, 7), method="nearest_neighbor", coordinate_transformation_mode="tf_half_pixel_for_nn",
-            rounding_method="ceil"),
-    example(f32("n", "c", 3, 4, 4), (5, 2), layout="NCHW4c", least=1),
-))  # fmt: skip
-_Resize(3, "").declare(_resize_doc(3), (
-    example(f32(1, 2, 3, 4, 5), (6, 3, 4)),
-    example(f32("n", 1, "d", 3, 4), (4, 5, 6), method="nearest_neighbor", least=1),
-    example(f32(1, 4, 3, 5, 2), (2, 6, 5), layout="NDHWC", method="cubic",
-            coordinate_transformation_mode="align_corners"),
-))  # fmt: skip
+_Resize(2, "round").declare(
+    _resize_doc(2),
+    (
+        example(f32(1, 2, 4, 5), (8, 3)),
+        example(f32("n", 3, "h", 4), (7, 6), coordinate_transformation_mode="align_corners", least=1),
+        example(
+            f32(1, 4, 5, 2),
+            (9, 2),
+            layout="NHWC",
+            method="nearest_neighbor",
+            rounding_method="floor",
+            coordinate_transformation_mode="asymmetric",
+        ),
+        example(f32(1, 1, 5, 6), (4, 9), method="cubic"),
+        example(f32(1, 1, 5, 6), (10, 3), method="cubic", cubic_exclude=1, cubic_alpha=-0.5),
+        example(
+            f32(1, 2, 5, 6),
+            (3, 4),
+            roi=(0.1, -0.2, 0.9, 0.8),
+            coordinate_transformation_mode="tf_crop_and_resize",
+            extrapolation_value=3.0,
+        ),
+        example(typed("uint8", 1, 2, 4, 4), 6, method="nearest_neighbor", rounding_method="round_prefer_ceil"),
+        example(
+            typed("float16", 1, 2, 4, 4),
+            (3, 1),
+            coordinate_transformation_mode="pytorch_half_pixel",
+            out_dtype="float32",
+        ),
+        example(
+            f32(1, 2, 3, 4),
+            (5, 7),
+            method="nearest_neighbor",
+            coordinate_transformation_mode="tf_half_pixel_for_nn",
+            rounding_method="ceil",
+        ),
+        example(f32("n", "c", 3, 4, 4), (5, 2), layout="NCHW4c", least=1),
+    ),
+)
+_Resize(3, "").declare(
+    _resize_doc(3),
+    (
+        example(f32(1, 2, 3, 4, 5), (6, 3, 4)),
+        example(f32("n", 1, "d", 3, 4), (4, 5, 6), method="nearest_neighbor", least=1),
+        example(
+            f32(1, 4, 3, 5, 2),
+            (2, 6, 5),
+            layout="NDHWC",
+            method="cubic",
+            coordinate_transformation_mode="align_corners",
+        ),
+    ),
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -587,18 +627,32 @@ def _numpy_grid_sample(
     pure=True,
     examples=(
         example(f32(1, 2, 4, 5), f32(1, 2, 3, 3), ranges={"grid": (-1.5, 1.5)}),
-        example(f32("n", 1, "h", 4), f32("n", 2, 2, "w"), padding_mode="border", align_corners=True,
-                ranges={"grid": (-1.5, 1.5)}, least=1),
-        example(f32(1, 2, 4, 5), f32(1, 2, 3, 2), method="nearest", padding_mode="reflection",
-                ranges={"grid": (-3, 3)}),
+        example(
+            f32("n", 1, "h", 4),
+            f32("n", 2, 2, "w"),
+            padding_mode="border",
+            align_corners=True,
+            ranges={"grid": (-1.5, 1.5)},
+            least=1,
+        ),
+        example(
+            f32(1, 2, 4, 5), f32(1, 2, 3, 2), method="nearest", padding_mode="reflection", ranges={"grid": (-3, 3)}
+        ),
         example(f32(1, 1, 4, 5), f32(1, 2, 2, 2), method="bicubic", ranges={"grid": (-1.2, 1.2)}),
-        example(f32(1, 1, 4, 5), f32(1, 2, 2, 2), method="bicubic", padding_mode="reflection", align_corners=True,
-                ranges={"grid": (-2, 2)}),
-        example(f32(1, 2, 3, 4, 2), f32(1, 3, 2, 2, 2), layout="NCDHW", padding_mode="reflection",
-                ranges={"grid": (-2, 2)}),
+        example(
+            f32(1, 1, 4, 5),
+            f32(1, 2, 2, 2),
+            method="bicubic",
+            padding_mode="reflection",
+            align_corners=True,
+            ranges={"grid": (-2, 2)},
+        ),
+        example(
+            f32(1, 2, 3, 4, 2), f32(1, 3, 2, 2, 2), layout="NCDHW", padding_mode="reflection", ranges={"grid": (-2, 2)}
+        ),
         example(f32(1, 2, 4, 5, 3), f32(1, 2, 3, 2), layout="NCHW3c", ranges={"grid": (-2, 2)}),
     ),
-)  # fmt: skip
+)
 def grid_sample(args: Arguments, context: TypeContext) -> TensorType:
     """The image at positions that a grid gives: data (n, c, h, w), grid (n, 2, y, x) -> (n, c, y, x), or with a third
     axis and layout NCDHW; the result has the layout of data.

@@ -22,8 +22,11 @@ from weft.ir.op.kernel_builder import INDEX, LoopKernel, Loops, counted, index, 
 from weft.ir.tensor import Buffer, For, IfThenElse, PrimExpr, PrimFunc, PrimVar, SeqStmt, Stmt
 
 __all__ = [
-    "lower_all_class_suppression", "lower_suppression", "numpy_all_class_suppression", "numpy_suppression",
-]  # fmt: skip
+    "lower_all_class_suppression",
+    "lower_suppression",
+    "numpy_all_class_suppression",
+    "numpy_suppression",
+]
 
 
 def _wide(dtype: str) -> str:
@@ -67,9 +70,14 @@ def _greedy(
 
 
 def _soft(
-    boxes: np.ndarray, scores: np.ndarray, same: Callable[[int, int], bool], threshold: Any, most: int, sigma: float,
+    boxes: np.ndarray,
+    scores: np.ndarray,
+    same: Callable[[int, int], bool],
+    threshold: Any,
+    most: int,
+    sigma: float,
     least: Any,
-) -> list[int]:  # fmt: skip
+) -> list[int]:
     """The boxes that are taken where an overlap lowers a score, which is written to `scores`."""
     alive, taken = scores > least, list[int]()
     scale = scores.dtype.type(-0.5 / sigma)
@@ -88,10 +96,21 @@ def _soft(
 
 
 def numpy_suppression(
-    data: np.ndarray, valid_count: np.ndarray, indices: np.ndarray, max_output_size: int, iou_threshold: float,
-    force_suppress: bool, top_k: int, coord_start: int, score_index: int, id_index: int, return_indices: bool,
-    invalid_to_bottom: bool, soft_nms_sigma: float, score_threshold: float,
-) -> Any:  # fmt: skip
+    data: np.ndarray,
+    valid_count: np.ndarray,
+    indices: np.ndarray,
+    max_output_size: int,
+    iou_threshold: float,
+    force_suppress: bool,
+    top_k: int,
+    coord_start: int,
+    score_index: int,
+    id_index: int,
+    return_indices: bool,
+    invalid_to_bottom: bool,
+    soft_nms_sigma: float,
+    score_threshold: float,
+) -> Any:
     """The reference of vision.non_max_suppression."""
     images, number, _ = data.shape
     kept, chosen = np.full_like(data, -1), np.full((images, number), -1, "int32")
@@ -125,9 +144,13 @@ def numpy_suppression(
 
 
 def numpy_all_class_suppression(
-    boxes: np.ndarray, scores: np.ndarray, max_output_boxes_per_class: Any, iou_threshold: Any, score_threshold: Any,
+    boxes: np.ndarray,
+    scores: np.ndarray,
+    max_output_boxes_per_class: Any,
+    iou_threshold: Any,
+    score_threshold: Any,
     output_format: str,
-) -> Any:  # fmt: skip
+) -> Any:
     """The reference of vision.all_class_non_max_suppression."""
     most = int(np.reshape(max_output_boxes_per_class, ()))
     kind = np.dtype(_wide(str(boxes.dtype))).type
@@ -397,9 +420,10 @@ class _AllClasses(LoopKernel):
         )
         images, labels, number = self.scores.shape
         alive = counted(
-            "c", number,
+            "c",
+            number,
             lambda at: store(row.alive, binary("gt", row.of(self._score(at)), row.of(least)), [at]),
-        )  # fmt: skip
+        )
         more = binary("lt", row.number, cast(INDEX, most))
         found = row.greedy(self._take, more, lambda j, k: None, self._overlap, row.of(threshold))
         each = joined(store(row.total, number), store(row.taken, 0), *row.order.statements(), alive, found)

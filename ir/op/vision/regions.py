@@ -183,9 +183,15 @@ def _numpy_bilinear(plane: np.ndarray, y: float, x: float) -> float:
 
 
 def _numpy_roi_align(
-    data: np.ndarray, rois: np.ndarray, pooled_size: Any, spatial_scale: float, sample_ratio: int, aligned: bool,
-    layout: str, mode: str,
-) -> np.ndarray:  # fmt: skip
+    data: np.ndarray,
+    rois: np.ndarray,
+    pooled_size: Any,
+    spatial_scale: float,
+    sample_ratio: int,
+    aligned: bool,
+    layout: str,
+    mode: str,
+) -> np.ndarray:
     _check_batches("roi_align", data, rois)
     rows, columns = pooled_size * 2 if len(pooled_size) == 1 else pooled_size
     images = unpacked(data, layout, "NCHW").astype(np.float64)

@@ -102,9 +102,10 @@ def _target(printer: TvmPrinter, var: Var, annotate: bool) -> str:
     unknown = type_symbols(var.ty) - printer.symbols
     if unknown:
         raise printer.refuse(
-            f"the size '{min(unknown)}', which comes from the data", var,
+            f"the size '{min(unknown)}', which comes from the data",
+            var,
             hint="name it with R.match_cast before",
-        )  # fmt: skip
+        )
     return show_target.plain(printer, var, annotate)
 
 

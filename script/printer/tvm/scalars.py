@@ -55,15 +55,36 @@ __all__ = ["check_vector", "width_of"]
 
 # What makes the nodes of Python's operators.
 _CONSTRUCTORS = {
-    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "floordiv": "FloorDiv", "floormod": "FloorMod",
-    "min": "Min", "max": "Max", "eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE", "and": "And",
-    "or": "Or", "truncmod": "Mod",
-}  # fmt: skip
+    "add": "Add",
+    "sub": "Sub",
+    "mul": "Mul",
+    "div": "Div",
+    "floordiv": "FloorDiv",
+    "floormod": "FloorMod",
+    "min": "Min",
+    "max": "Max",
+    "eq": "EQ",
+    "ne": "NE",
+    "lt": "LT",
+    "le": "LE",
+    "gt": "GT",
+    "ge": "GE",
+    "and": "And",
+    "or": "Or",
+    "truncmod": "Mod",
+}
 # Operands with which readers compute operators.
 _FOLDED = {
-    "add": (0,), "sub": (0,), "mul": (0, 1), "div": (0, 1), "floordiv": (0, 1), "floormod": (0, 1),
-    "truncmod": (0, 1), "and": (0, 1), "or": (0, 1),
-}  # fmt: skip
+    "add": (0,),
+    "sub": (0,),
+    "mul": (0, 1),
+    "div": (0, 1),
+    "floordiv": (0, 1),
+    "floormod": (0, 1),
+    "truncmod": (0, 1),
+    "and": (0, 1),
+    "or": (0, 1),
+}
 
 
 def width_of(printer: TvmPrinter, buffer: Buffer, axis: int) -> str:

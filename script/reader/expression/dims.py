@@ -34,9 +34,16 @@ __all__ = [
 ]
 
 BUILTINS: dict[str, Callable[..., Any]] = {
-    "float": float, "int": int, "bool": bool, "len": len, "abs": abs, "min": min, "max": max,
-    "ceildiv": lambda a, b: -(-a // b), "round": rounded,
-}  # fmt: skip
+    "float": float,
+    "int": int,
+    "bool": bool,
+    "len": len,
+    "abs": abs,
+    "min": min,
+    "max": max,
+    "ceildiv": lambda a, b: -(-a // b),
+    "round": rounded,
+}
 
 
 @COMMON.hole("shape")

@@ -42,9 +42,11 @@ __all__ = [
 
 # Names of the package itself, by the path behind it.
 _OF_THE_PACKAGE = {
-    "script.ir_module": "I.ir_module", "script.tir": "T.prim_func", "target.Target": "T.target",
+    "script.ir_module": "I.ir_module",
+    "script.tir": "T.prim_func",
+    "target.Target": "T.target",
     **{name: f"R.{name}" for name in ("device", *DEVICE_KINDS.values())},
-}  # fmt: skip
+}
 _BUILTIN_HINTS = {
     "float": 'dtypes are strings, as "float32"',
     "int": 'dtypes are strings, as "int64"',
@@ -112,10 +114,12 @@ def captured_value(session: Session, value: Any, name: str, tree: ast.AST) -> An
     if isinstance(made, (Node, np.dtype, DimExpr, Macro, Target, tuple)) or is_plain(made):
         return made
     raise session.fail(
-        "W150", f"'{name}' is a Python {type(value).__name__}, which a script cannot use", tree,
+        "W150",
+        f"'{name}' is a Python {type(value).__name__}, which a script cannot use",
+        tree,
         "numbers, strings, dtypes, arrays, tuples, types and functions of weft can be captured; "
         "`I.meta_var(...)` holds any object",
-    )  # fmt: skip
+    )
 
 
 def adapt(session: Session, value: Any, name: str, tree: ast.AST) -> Any:

@@ -89,9 +89,11 @@ def _membership(session: Session, op: ast.cmpop, left: Any, right: Any, tree: as
     if isinstance(op, (ast.In, ast.NotIn)) and known:
         return session.fold_known(contains, (left, right), tree) == isinstance(op, ast.In)
     raise session.fail(
-        "W115", "`in` and `is` work on what is known while reading", tree,
+        "W115",
+        "`in` and `is` work on what is known while reading",
+        tree,
         "compare with None, or ask whether a number or string is in a tuple, list or dictionary",
-    )  # fmt: skip
+    )
 
 
 @COMMON.tree(ast.UnaryOp)

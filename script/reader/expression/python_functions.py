@@ -20,8 +20,13 @@ __all__ = ["call_known", "call_python_function", "refuse_builtin"]
 
 _LISTS = {"list": list, "tuple": tuple, "reversed": lambda values: list(reversed(values)), "enumerate": enumerate}
 _PLAIN: dict[str, Callable[..., Any]] = {
-    "any": any, "all": all, "sorted": sorted, "str": str, "divmod": divmod, "dict": dict,
-}  # fmt: skip
+    "any": any,
+    "all": all,
+    "sorted": sorted,
+    "str": str,
+    "divmod": divmod,
+    "dict": dict,
+}
 
 
 def call_python_function(session: Session, name: str, tree: ast.Call) -> Any:

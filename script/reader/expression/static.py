@@ -131,7 +131,9 @@ def _grow(session: Session, base: list[Any], func: ast.Attribute, tree: ast.Call
     assert isinstance(func.value, ast.Name)
     if session.scope.names.get(func.value.id) is not base:
         raise session.fail(
-            "W115", f"the list '{func.value.id}' belongs to an outer block", tree,
+            "W115",
+            f"the list '{func.value.id}' belongs to an outer block",
+            tree,
             "build it where it is made; a loop makes a tensor of a list that each iteration appends one value to",
         )
     args, keywords = static_arguments(session, tree)

@@ -163,9 +163,13 @@ def _call_of(session: GraphSession, callee: Expr, tree: ast.Call) -> Call:
 
 
 def _name_arguments(
-    session: GraphSession, callee: Expr, args: list[Expr], keywords: list[ast.keyword],
-    known: Mapping[str, ast.expr | None], tree: ast.Call,
-) -> None:  # fmt: skip
+    session: GraphSession,
+    callee: Expr,
+    args: list[Expr],
+    keywords: list[ast.keyword],
+    known: Mapping[str, ast.expr | None],
+    tree: ast.Call,
+) -> None:
     """Add keyword arguments and defaults to the arguments of a call of a graph function of the module."""
     given = {keyword.arg: keyword for keyword in keywords}
     for name, keyword in given.items():

@@ -100,8 +100,10 @@ def iterable_value(session: GraphSession, value: Any, tree: ast.expr) -> Sequenc
         ty = type_of(session, value, tree)
         if isinstance(ty, TensorType):
             raise session.fail(
-                "W115", "a tensor cannot be looped over while reading", tree,
+                "W115",
+                "a tensor cannot be looped over while reading",
+                tree,
                 "`for part in R.split(x, 4):` loops over parts; `for i in range(4):` over indices",
-            )  # fmt: skip
+            )
         return [as_leaf(session, part, tree) for part in parts_of(session, value, tree)]
     return iterable_container(session, value, tree)

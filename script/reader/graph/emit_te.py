@@ -53,10 +53,13 @@ def read_emit_te(session: GraphSession, tree: ast.Call) -> Call:
 
     def call() -> Call:
         return call_formula(
-            formula, args, options,
-            leaf=lambda value: as_leaf(session, value, tree), infer=lambda value: type_of(session, value, tree),
+            formula,
+            args,
+            options,
+            leaf=lambda value: as_leaf(session, value, tree),
+            infer=lambda value: type_of(session, value, tree),
             add=add,
-        )  # fmt: skip
+        )
 
     made = run_python(session, call, ast.unparse(tree.args[0])[:60], tree)
     return replace(made, span=place)
@@ -90,9 +93,11 @@ def _evaluated(session: GraphSession, tree: ast.Lambda, unit: Unit, scope: Scope
             value = _outer_value(session, node.id, unit, scope)
             if isinstance(value, Expr):
                 raise session.fail(
-                    "W114", f"'{node.id}' is a graph value, which a formula takes as an argument", tree,
+                    "W114",
+                    f"'{node.id}' is a graph value, which a formula takes as an argument",
+                    tree,
                     "R.emit_te(lambda a: ..., x)",
-                )  # fmt: skip
+                )
             if value is not MISSING:
                 names[node.id] = value
     code = compile(ast.Expression(tree), unit.source.name, "eval")

@@ -50,9 +50,11 @@ def _item(session: GraphSession, tree: ast.expr) -> Any:
         for part, place in zip(parts, (tree.lower, tree.upper, tree.step), strict=True):
             if part is not None and not is_dim(part):
                 raise session.fail(
-                    "W115", f"a boundary of a slice is an integer or a size, got {describe(part)}", place or tree,
+                    "W115",
+                    f"a boundary of a slice is an integer or a size, got {describe(part)}",
+                    place or tree,
                     "R.dynamic_strided_slice takes boundaries that are data",
-                )  # fmt: skip
+                )
         if isinstance(parts[2], DimExpr) or parts[2] == 0:
             raise session.fail("W115", "the step of a slice is an integer other than 0", tree.step or tree)
         return slice(*parts)

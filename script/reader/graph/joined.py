@@ -23,9 +23,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 __all__ = [
-    "Following", "assigned", "at", "bound_names", "fresh_name", "joined", "joined_if", "loaded_names",
+    "Following",
+    "assigned",
+    "at",
+    "bound_names",
+    "fresh_name",
+    "joined",
+    "joined_if",
+    "loaded_names",
     "name_at",
-]  # fmt: skip
+]
 
 _T = TypeVar("_T", bound=ast.AST)
 _Known = Callable[[str], bool]

@@ -127,8 +127,10 @@ def _as_numbers(session: GraphSession, kind: str, values: list[Any], tree: ast.A
 def _settled(session: GraphSession, op: OpDef, args: list[Any], tree: ast.AST) -> list[Any]:
     """Arguments in which a number of Python that a run computes has the dtype of the first tensor beside it."""
     operands = [param.kind == ParamKind.EXPR and param.of == "any" for param in op.params[: len(args)]]
-    weak = [takes and not isinstance(value, (int, float)) and is_weak(session, value)
-            for takes, value in zip(operands, args, strict=False)]  # fmt: skip
+    weak = [
+        takes and not isinstance(value, (int, float)) and is_weak(session, value)
+        for takes, value in zip(operands, args, strict=False)
+    ]
     if not any(weak):
         return args
     others = (value for value, takes, number in zip(args, operands, weak, strict=False) if takes and not number)
@@ -201,8 +203,10 @@ def call_operator(session: GraphSession, name: str, args: list[Any], kwargs: dic
     for key, value in given.items():
         if isinstance(value, Macro) and not value.level:
             _refuse_lambda(session, op, key, tree)
-    args = [_sized(session, op, index, as_operand(session, value, tree))
-            for index, value in enumerate(_settled(session, op, args, tree))]  # fmt: skip
+    args = [
+        _sized(session, op, index, as_operand(session, value, tree))
+        for index, value in enumerate(_settled(session, op, args, tree))
+    ]
     kwargs = {key: _sized(session, op, key, as_operand(session, value, tree)) for key, value in kwargs.items()}
     try:
         label = _call_label(session, op, kwargs, tree)

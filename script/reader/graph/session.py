@@ -77,6 +77,14 @@ class GraphSession(Session):
 def inner_session(session: GraphSession) -> GraphSession:
     """A session for a function inside of another one: it sees the names of the outer one."""
     return GraphSession(
-        session.unit, session.module, session.level, Scope(session.scope), session.symbols, context=session.context,
-        hidden=session.hidden, stacked=session.stacked, weak=session.weak, weak_fields=session.weak_fields,
-    )  # fmt: skip
+        session.unit,
+        session.module,
+        session.level,
+        Scope(session.scope),
+        session.symbols,
+        context=session.context,
+        hidden=session.hidden,
+        stacked=session.stacked,
+        weak=session.weak,
+        weak_fields=session.weak_fields,
+    )

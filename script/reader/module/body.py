@@ -163,9 +163,11 @@ class ModuleBody(ModuleScope):
             return signature_of(session)
         if name in self.reading:
             raise fail(
-                "W122", f"'{name}' calls itself, so its result type must be written", self.unit.name_span(member.tree),
+                "W122",
+                f"'{name}' calls itself, so its result type must be written",
+                self.unit.name_span(member.tree),
                 hint=f"def {member.tree.name}(...) -> R.Tensor(...):",
-            )  # fmt: skip
+            )
         return self.graph_function(name)
 
     def parameters_of(self, name: str) -> Mapping[str, Any] | None:

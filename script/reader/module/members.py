@@ -136,9 +136,11 @@ def _python_member(session: Session, module: ModuleBody, tree: ast.FunctionDef) 
         raise fail("W118", f"the module has two functions named '{tree.name}'", module.unit.name_span(tree))
     module.order.append(tree.name)
     module.functions[tree.name] = PythonFunc(
-        tree.name, span=module.unit.name_span(tree), source=member_source(module.unit, tree),
+        tree.name,
+        span=module.unit.name_span(tree),
+        source=member_source(module.unit, tree),
         function=module.unit.members.get(tree.name),
-    )  # fmt: skip
+    )
     return True
 
 

@@ -77,9 +77,11 @@ def _check_version(unit: Unit) -> None:
 def _not_one(unit: Unit, definitions: list[Definition]) -> WeftError:
     if not definitions:
         return fail(
-            "W104", "the text defines nothing to read", Span(unit.source, 0, 0),
+            "W104",
+            "the text defines nothing to read",
+            Span(unit.source, 0, 0),
             hint="it needs an @I.ir_module class, an @R.function or a @T.prim_func",
-        )  # fmt: skip
+        )
     names = ", ".join(definition.name for definition in definitions)
     return fail(
         "W104",

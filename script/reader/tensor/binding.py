@@ -324,9 +324,11 @@ def _is_static(session: TensorSession, value: Any, repeated: bool, target: ast.N
     if session.scope.get(target.id) is MISSING:
         return True
     raise session.fail(
-        "W115", f"'{target.id}' is bound by an outer block: {describe(value)} cannot be stored as the kernel runs",
-        target, "use another name",
-    )  # fmt: skip
+        "W115",
+        f"'{target.id}' is bound by an outer block: {describe(value)} cannot be stored as the kernel runs",
+        target,
+        "use another name",
+    )
 
 
 def _refuse_taken(session: TensorSession, known: Any, target: ast.Name) -> None:

@@ -107,9 +107,16 @@ def extent_between(session: TensorSession, low: Extent, high: Extent, tree: ast.
 
 
 def add_axis(
-    session: TensorSession, header: BlockHeader, target: ast.Name, kind: str, start: Extent, extent: Extent,
-    value: PrimExpr | None, dtype: str, tree: ast.AST,
-) -> None:  # fmt: skip
+    session: TensorSession,
+    header: BlockHeader,
+    target: ast.Name,
+    kind: str,
+    start: Extent,
+    extent: Extent,
+    value: PrimExpr | None,
+    dtype: str,
+    tree: ast.AST,
+) -> None:
     """A variable of the block."""
     if any(item.var.name == target.id for item in header.iter_vars):
         raise session.fail("W118", f"two variables of the block are named '{target.id}'", target)

@@ -35,8 +35,15 @@ __all__ = [
 
 # What may follow the shape and dtype of a buffer by position.
 _PLACES = (
-    "data", "strides", "elem_offset", "scope", "align", "offset_factor", "buffer_type", "axis_separators",
-)  # fmt: skip
+    "data",
+    "strides",
+    "elem_offset",
+    "scope",
+    "align",
+    "offset_factor",
+    "buffer_type",
+    "axis_separators",
+)
 _BUFFER_TYPES = ("", "auto", "auto_broadcast", "default")
 
 
@@ -69,8 +76,12 @@ def read_indices(session: TensorSession, buffer: Buffer, tree: ast.Subscript) ->
             result.extend(as_index(session, part, item) for part in parts)
     if len(result) != buffer.ndim:
         shape = ", ".join(str(e) if isinstance(e, int) else getattr(e, "name", "...") for e in buffer.shape)
-        raise session.fail("W121", f"'{buffer.name}' has {buffer.ndim} dimension{'s' * (buffer.ndim != 1)} ({shape}), "
-                        f"got {len(result)} ind{'ex' if len(result) == 1 else 'ices'}", tree)  # fmt: skip
+        raise session.fail(
+            "W121",
+            f"'{buffer.name}' has {buffer.ndim} dimension{'s' * (buffer.ndim != 1)} ({shape}), "
+            f"got {len(result)} ind{'ex' if len(result) == 1 else 'ices'}",
+            tree,
+        )
     return result
 
 
@@ -171,11 +182,20 @@ def make_buffer(session: TensorSession, values: dict[str, Any], name: str, place
     separators = values.get("axis_separators", ())
     return session.fold(
         lambda: Buffer(
-            name, values["shape"], values["dtype"], values.get("scope", "global"), values.get("strides"),
-            values.get("elem_offset"), values.get("data"), values.get("align", 0), values.get("offset_factor", 0),
-            tuple(separators), span=session.span(place),
-        ), place,
-    )  # fmt: skip
+            name,
+            values["shape"],
+            values["dtype"],
+            values.get("scope", "global"),
+            values.get("strides"),
+            values.get("elem_offset"),
+            values.get("data"),
+            values.get("align", 0),
+            values.get("offset_factor", 0),
+            tuple(separators),
+            span=session.span(place),
+        ),
+        place,
+    )
 
 
 @TENSOR.hole("region")

@@ -118,8 +118,17 @@ def _loop(session: TensorSession, tree: ast.For, call: ast.Call, name: str) -> S
         return _downward(session, tree, name, values, step)
     var = PrimVar(tree.target.id, dtype, span=session.span(tree.target))
     body = _loop_body(session, [(tree.target.id, var, start, extent)], tree.body)
-    return For(var, start, extent, body, _LOOP_KINDS[name], values.get("thread"), step,
-               values.get("annotations", EMPTY) or EMPTY, span=session.span(tree))  # fmt: skip
+    return For(
+        var,
+        start,
+        extent,
+        body,
+        _LOOP_KINDS[name],
+        values.get("thread"),
+        step,
+        values.get("annotations", EMPTY) or EMPTY,
+        span=session.span(tree),
+    )
 
 
 def _downward(session: TensorSession, tree: ast.For, name: str, values: Mapping[str, Any], step: int) -> Stmt:
@@ -136,8 +145,17 @@ def _downward(session: TensorSession, tree: ast.For, name: str, values: Mapping[
     count = PrimVar(tree.target.id, values.get("dtype") or loop_dtype(start, rounds), span=session.span(tree.target))
     index = apply("sub", start, count if step == -1 else apply("mul", count, -step))
     body = _loop_body(session, [("", count, 0, rounds)], tree.body, {tree.target.id: index})
-    return For(count, 0, rounds, body, _LOOP_KINDS[name], values.get("thread"), None,
-               values.get("annotations", EMPTY) or EMPTY, span=session.span(tree))  # fmt: skip
+    return For(
+        count,
+        0,
+        rounds,
+        body,
+        _LOOP_KINDS[name],
+        values.get("thread"),
+        None,
+        values.get("annotations", EMPTY) or EMPTY,
+        span=session.span(tree),
+    )
 
 
 def _grid(session: TensorSession, tree: ast.For, call: ast.Call) -> Stmt:
@@ -180,9 +198,11 @@ def _grid_groups(
 
 
 def _loop_body(
-    session: TensorSession, names: list[tuple[str, PrimVar, Extent, Extent]], trees: Sequence[ast.stmt],
+    session: TensorSession,
+    names: list[tuple[str, PrimVar, Extent, Extent]],
+    trees: Sequence[ast.stmt],
     values: Mapping[str, Any] | None = None,
-) -> Stmt:  # fmt: skip
+) -> Stmt:
     saved, session.scope = session.scope, Scope(session.scope)
     block, session.block = session.block, None
     loops, session.loops_here = session.loops_here, (*session.loops_here, *(var for _, var, *_ in names))

@@ -296,10 +296,19 @@ def declare_view(session: TensorSession, target: ast.Name, tree: ast.expr, state
     data = source.data if source.data is not None else address_of_data(session, source, tree)
     buffer = session.fold(
         lambda: Buffer(
-            target.id, shape, dtype, source.scope, None, source.elem_offset, data, source.align,
-            source.offset_factor, span=session.span(target),
-        ), tree,
-    )  # fmt: skip
+            target.id,
+            shape,
+            dtype,
+            source.scope,
+            None,
+            source.elem_offset,
+            data,
+            source.align,
+            source.offset_factor,
+            span=session.span(target),
+        ),
+        tree,
+    )
     session.scope.names[target.id] = buffer
     return DeclBuffer(buffer, span=session.span(statement))
 

@@ -76,9 +76,15 @@ def read_prim_func(
     if session.unit.noted > found:
         raise Consequence("a statement could not be read")
     return PrimFunc(
-        tuple(session.params), body, ret_type, private, session.attrs, name or tree.name,
-        span=session.unit.name_span(tree), s_tir=s_tir,
-    )  # fmt: skip
+        tuple(session.params),
+        body,
+        ret_type,
+        private,
+        session.attrs,
+        name or tree.name,
+        span=session.unit.name_span(tree),
+        s_tir=s_tir,
+    )
 
 
 def _annotation(session: TensorSession, argument: ast.arg) -> ast.expr:

@@ -34,14 +34,18 @@ def expand_tensor_macro(session: TensorSession, macro: Macro, tree: ast.Call) ->
     if stmts:
         if session.pending is None:
             raise session.fail(
-                "W115", f"the macro '{macro.name}' has statements, which cannot stand here", macro.body[0],
+                "W115",
+                f"the macro '{macro.name}' has statements, which cannot stand here",
+                macro.body[0],
                 "assign its value to a name first",
-            )  # fmt: skip
+            )
         if not _only_writes_its_own(stmts):
             raise session.fail(
-                "W115", f"the macro '{macro.name}' writes memory: it cannot stand inside an expression",
-                macro.body[0], "call it as a statement of its own",
-            )  # fmt: skip
+                "W115",
+                f"the macro '{macro.name}' writes memory: it cannot stand inside an expression",
+                macro.body[0],
+                "call it as a statement of its own",
+            )
         session.pending.extend(stmts)
     return value
 

@@ -62,10 +62,19 @@ def _with_block(session: TensorSession, tree: ast.With, call: ast.Call, target: 
     own = legacy_bindings(session, header, call) if axes else []
     _check_bound(session, header, values["no_realize"], call)
     made: Stmt = Block(
-        header.name, body, tuple(header.iter_vars), header.predicate, header.reads, header.writes, header.init,
-        tuple(header.alloc_buffers), tuple(header.match_buffers), header.annotations, span=session.span(call),
+        header.name,
+        body,
+        tuple(header.iter_vars),
+        header.predicate,
+        header.reads,
+        header.writes,
+        header.init,
+        tuple(header.alloc_buffers),
+        tuple(header.match_buffers),
+        header.annotations,
+        span=session.span(call),
         bare=values["no_realize"] and not header.iter_vars,
-    )  # fmt: skip
+    )
     for item in reversed(own):
         assert isinstance(item.value, PrimVar)
         made = For(item.value, item.start, item.extent, made, span=session.span(tree))

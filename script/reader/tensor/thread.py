@@ -146,5 +146,12 @@ def launch_thread(
             session.scope.names[name] = var
     session.loops[var] = (0, values["extent"])
     return lambda body: For(
-        var, 0, values["extent"], body, "thread_binding", str(tag), span=session.span(tree), launched=True,
-    )  # fmt: skip
+        var,
+        0,
+        values["extent"],
+        body,
+        "thread_binding",
+        str(tag),
+        span=session.span(tree),
+        launched=True,
+    )

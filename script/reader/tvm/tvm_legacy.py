@@ -58,9 +58,12 @@ from weft.script.reader.tensor.store import store_into
 __all__ = ["as_mask", "legacy_axes", "legacy_bindings", "legacy_let", "legacy_variables", "named_arguments"]
 
 _AXIS_CALLS = {
-    "T.reduce_axis": "reduce", "T.scan_axis": "scan", "T.opaque_axis": "opaque", "T.range": "spatial",
+    "T.reduce_axis": "reduce",
+    "T.scan_axis": "scan",
+    "T.opaque_axis": "opaque",
+    "T.range": "spatial",
     "T.Range": "spatial",
-}  # fmt: skip
+}
 _UNKNOWN_LENGTH = 2**31 - 1  # of the memory behind a pointer that nobody describes
 
 
@@ -147,9 +150,11 @@ def legacy_bindings(session: TensorSession, header: BlockHeader, tree: ast.AST) 
     loops = session.loops_here
     if loops and len(loops) != len(items):
         raise session.fail(
-            "W113", f"the block has {len(items)} variables under {len(loops)} loops", tree,
+            "W113",
+            f"the block has {len(items)} variables under {len(loops)} loops",
+            tree,
             "bind each: `T.bind(vi, i)`",
-        )  # fmt: skip
+        )
     made = loops or tuple(PrimVar(f"i{place}", item.var.dtype, span=item.span) for place, item in enumerate(items))
     header.iter_vars = [replace(item, value=loop) for item, loop in zip(items, made, strict=True)]
     return [] if loops else header.iter_vars

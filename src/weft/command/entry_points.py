@@ -91,9 +91,7 @@ def _choose(options: argparse.Namespace, names: Iterable[str], graphs: Iterable[
 def _callable(module: IRModule, name: str, options: argparse.Namespace) -> Callable[..., Any]:
     if options.interpret:
         return weft.interpret(module)[name]
-    made = weft.compile(
-        module, options.target, opt=options.opt, externs=options.allow_extern, trust=options.trust
-    )  # fmt: skip
+    made = weft.compile(module, options.target, opt=options.opt, externs=options.allow_extern, trust=options.trust)
     return made[name]
 
 

@@ -20,9 +20,16 @@ from weft.ir.module import IRModule
 from weft.script import FileUnit, Limits, read_units
 
 __all__ = [
-    "InputError", "as_module", "file_name", "is_archive", "load_one", "load_units", "read_text", "weights_folder",
+    "InputError",
+    "as_module",
+    "file_name",
+    "is_archive",
+    "load_one",
+    "load_units",
+    "read_text",
+    "weights_folder",
     "write_file",
-]  # fmt: skip
+]
 
 
 class InputError(WeftError):

@@ -50,8 +50,15 @@ def import_command(options: argparse.Namespace) -> int:
 
 def _data(report: ImportReport, result: Any) -> dict[str, object]:
     nodes = [
-        {"name": node.name, "operator": node.operator, "how": node.how, "operators": list(node.operators),
-         "why": node.why, "cost": node.cost} for node in report.nodes
-    ]  # fmt: skip
+        {
+            "name": node.name,
+            "operator": node.operator,
+            "how": node.how,
+            "operators": list(node.operators),
+            "why": node.why,
+            "cost": node.cost,
+        }
+        for node in report.nodes
+    ]
     checked = None if result is None else {"equal": result.equal, "first": result.first, "message": str(result)}
     return {"nodes": nodes, "native_share": report.native_share, "check": checked}

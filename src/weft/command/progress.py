@@ -1,8 +1,8 @@
 """A bar for what takes longer than a second: on the terminal's error output, and nowhere else.
 
-    with Progress("importing") as progress:
-        for done in range(total):
-            progress(done, total)             a bar; without a call, the seconds that have passed
+with Progress("importing") as progress:
+    for done in range(total):
+        progress(done, total)             a bar; without a call, the seconds that have passed
 """
 
 from __future__ import annotations

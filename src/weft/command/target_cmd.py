@@ -52,14 +52,16 @@ def target_command(options: argparse.Namespace) -> int:
 def _kinds() -> list[dict[str, Any]]:
     return [
         {
-            "kind": name, "doc": kind.doc, "device": kind.device,
+            "kind": name,
+            "doc": kind.doc,
+            "device": kind.device,
             "options": {
                 key: {"type": field.type, "default": field.default, "choices": list(field.choices), "doc": field.doc}
                 for key, field in kind.fields.items()
             },
         }
         for name, kind in sorted(KINDS.items())
-    ]  # fmt: skip
+    ]
 
 
 def _table(rows: dict[str, str]) -> None:
@@ -143,4 +145,3 @@ def _diff(left: ArtifactSet, right: ArtifactSet, as_json: bool) -> int:
     else:
         say("\n".join(lines) or "the same artifacts")
     return 1 if lines else 0
-

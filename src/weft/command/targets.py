@@ -95,9 +95,7 @@ def chosen_target(options: argparse.Namespace) -> tuple[Target | None, int]:
 def _given(options: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
     """What the command line says: fields of a configuration by name, options by (kind, name)."""
     for name, fields in SCHEMA.items():
-        values = {
-            key: getattr(options, name if key == next(iter(fields)) else f"{name}_{key}", None) for key in fields
-        }
+        values = {key: getattr(options, name if key == next(iter(fields)) else f"{name}_{key}", None) for key in fields}
         stated = {key: value for key, value in values.items() if value is not None}
         if stated:
             yield name, stated

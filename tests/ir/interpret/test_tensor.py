@@ -363,9 +363,11 @@ def test_a_matched_buffer_stands_for_a_region() -> None:
     region = BufferRegion(big, (Range(vi * 2, 2), Range(vj * 3, 3)))
     fill = loop("a", 2, lambda a: loop("b", 3, lambda b: store(tile, cast("float32", vi * 2 + vj), a, b)))
     block = Block(
-        "tiles", fill, (IterVar(vi, 0, 2, "spatial", i), IterVar(vj, 0, 2, "spatial", j)),
+        "tiles",
+        fill,
+        (IterVar(vi, 0, 2, "spatial", i), IterVar(vj, 0, 2, "spatial", j)),
         match_buffers=(MatchBufferRegion(tile, region),),
-    )  # fmt: skip
+    )
     out = zeros(4, 6)
     interpret(PrimFunc((big,), For(i, 0, 2, For(j, 0, 2, block))))(out)
     assert out[:, ::3].tolist() == [[0, 1], [0, 1], [2, 3], [2, 3]]

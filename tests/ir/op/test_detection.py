@@ -36,10 +36,12 @@ def test_boxes_over_a_threshold_move_to_the_front() -> None:
         ("get_valid_counts(x0, score_index=3)", "score_index is 3, and rows have 3 elements"),
         ("get_valid_counts(x0, id_index=4)", "id_index is 4, and rows have 3 elements"),
         ("get_valid_counts(x0, score_index=-1)", "score_index is the place of the score in a row, got -1"),
-        ("multibox_transform_loc(x0, x1, x2, variances=(1.0, 2.0))",
-         "variances are four numbers (x, y, w, h), got (1.0, 2.0)"),
+        (
+            "multibox_transform_loc(x0, x1, x2, variances=(1.0, 2.0))",
+            "variances are four numbers (x, y, w, h), got (1.0, 2.0)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_places_outside_of_rows_are_refused(call: str, said: str) -> None:
     with pytest.raises(ShapeError) as caught:
         compiled(call, '(2, 4, 3), "float32"', '(2, 12), "float32"', '(1, 3, 4), "float32"')
@@ -53,8 +55,10 @@ def test_anchors_and_offsets_are_boxes() -> None:
     """An anchor without an offset is the box; its corners come as (top, left, bottom, right)."""
     exe = compiled(
         "multibox_transform_loc(x0, x1, x2, threshold=0.4, keep_background=False, clip=True)",
-        '(1, 2, 2), "float32"', '(1, 8), "float32"', '(1, 2, 4), "float32"',
-    )  # fmt: skip
+        '(1, 2, 2), "float32"',
+        '(1, 8), "float32"',
+        '(1, 2, 4), "float32"',
+    )
     offsets = np.array([[0, 0, 0, 0, 1, 0, 0, np.log(2)]], "float32")
     anchors = np.array([[[0.1, 0.2, 0.3, 0.6], [0.5, 0.5, 0.7, 0.9]]], "float32")
     boxes, scores = exe["main"](np.array([[[2, 0], [2, 1]]], "float32"), offsets, anchors)

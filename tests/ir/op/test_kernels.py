@@ -431,9 +431,13 @@ def test_indices_that_do_not_fit_the_data_stop_a_scatter() -> None:
 def test_what_is_computed_has_a_reference_whoever_gives_it_meaning() -> None:
     with pytest.raises(TypeError, match="numpy"):
         OpDef(
-            "demo.thing", (Param("x"),), lambda args, context: context.type_of(args.x), "A thing.",
-            decompose=lambda args, builder: args.x, builtin="somebody",
-        )  # fmt: skip
+            "demo.thing",
+            (Param("x"),),
+            lambda args, context: context.type_of(args.x),
+            "A thing.",
+            decompose=lambda args, builder: args.x,
+            builtin="somebody",
+        )
 
 
 def test_a_lowering_of_a_kernel_gives_none_where_a_shape_is_not_known() -> None:
@@ -443,9 +447,14 @@ def test_a_lowering_of_a_kernel_gives_none_where_a_shape_is_not_known() -> None:
         return kernel.compute(lambda *i: x(*i) * 2.0)
 
     definition = OpDef(
-        "demo.doubled", (Param("x"),), lambda args, context: context.type_of(args.x), "Twice x.", lowering=doubled,
-        numpy=lambda x: 2 * x, examples=(Example((f32(2, 3),)),),
-    )  # fmt: skip
+        "demo.doubled",
+        (Param("x"),),
+        lambda args, context: context.type_of(args.x),
+        "Twice x.",
+        lowering=doubled,
+        numpy=lambda x: 2 * x,
+        examples=(Example((f32(2, 3),)),),
+    )
     add_op(definition)
     try:
         for shape, known in (((2, 3), True), (None, False)):

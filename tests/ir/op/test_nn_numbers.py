@@ -183,9 +183,14 @@ def test_convolution_is_the_sum_over_its_window() -> None:
     result = apply("nn.conv2d", x, w, strides=[2, 1], padding=[1, 0])
     np.testing.assert_allclose(result, expected, rtol=1e-5)
     nhwc = apply(
-        "nn.conv2d", x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0), strides=[2, 1], padding=[1, 0],
-        data_layout="NHWC", kernel_layout="HWIO",
-    )  # fmt: skip
+        "nn.conv2d",
+        x.transpose(0, 2, 3, 1),
+        w.transpose(2, 3, 1, 0),
+        strides=[2, 1],
+        padding=[1, 0],
+        data_layout="NHWC",
+        kernel_layout="HWIO",
+    )
     np.testing.assert_allclose(nhwc.transpose(0, 3, 1, 2), expected, rtol=1e-5)
     symbolic = apply("nn.conv2d", x, w, strides=[2, 1], padding=[1, 0], symbolic=True)
     np.testing.assert_allclose(symbolic, expected, rtol=1e-5)

@@ -181,9 +181,7 @@ def test_positions_of_extremes_with_many_equal_values(data: st.DataObject, name:
     shared=st.sampled_from((1, 2)),
     symbolic=st.booleans(),
 )
-def test_attention(
-    mask: str | None, window: int | None, queries: int, keys: int, shared: int, symbolic: bool
-) -> None:
+def test_attention(mask: str | None, window: int | None, queries: int, keys: int, shared: int, symbolic: bool) -> None:
     shared = 2 if symbolic else shared
     q, k, v = array(2, queries, 2, 3), array(2, keys, shared, 3, seed=1), array(2, keys, shared, 4, seed=2)
     bias = array(1, 2, queries, 1, seed=3) if not symbolic else None

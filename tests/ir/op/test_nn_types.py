@@ -71,25 +71,48 @@ KNOWN: list[tuple[Call, str]] = [
     (call("cumsum", t(n, 4, dtype="int32"), axis=0, dtype="int64"), 'R.Tensor((n, 4), "int64")'),
     (call("where", t(n, 1, dtype="bool"), t(4), t()), 'R.Tensor((n, 4), "float32")'),
     (call("nn.softmax", unknown(2)), 'R.Tensor(dtype="float32", ndim=2)'),
-    (call("nn.conv2d", t(n, 3, h, w), t(8, 3, 3, 3), strides=2, padding=1),
-     'R.Tensor((n, 8, (h + 1) // 2, (w + 1) // 2), "float32")'),
+    (
+        call("nn.conv2d", t(n, 3, h, w), t(8, 3, 3, 3), strides=2, padding=1),
+        'R.Tensor((n, 8, (h + 1) // 2, (w + 1) // 2), "float32")',
+    ),
     (call("nn.conv2d", t(n, 3, 7, 7), t(8, 3, 3, 3), out_layout="NHWC"), 'R.Tensor((n, 5, 5, 8), "float32")'),
     (call("nn.conv1d", unknown(3), t(8, 3, 3)), 'R.Tensor(dtype="float32", ndim=3)'),
-    (call("nn.conv2d", t(n, m, 7, 7, 4), t(2, 4 * m, 3, 3, 8), data_layout="NCHW4c", kernel_layout="OIHW8o"),
-     'R.Tensor((n, 4, 5, 5, 4), "float32")'),
-    (call("nn.conv2d", unknown(5), t(8, 4, 3, 3), data_layout="NCHW4c", out_layout="NCHW2n8c"),
-     'R.Tensor(dtype="float32", ndim=6)'),
-    (call("nn.conv2d_transpose", t(4, 2, 3, 3, 4), t(8, 1, 2, 2, 4), data_layout="NCHW4c", kernel_layout="IOHW4o",
-          out_layout="N2nHWC"), 'R.Tensor((2, 2, 4, 4, 4), "float32")'),
-    (call("nn.max_pool2d", t(n, m, 6, 6, 4), pool_size=2, layout="NCHW4c", out_layout="NHWC"),
-     'R.Tensor((n, 5, 5, 4 * m), "float32")'),
+    (
+        call("nn.conv2d", t(n, m, 7, 7, 4), t(2, 4 * m, 3, 3, 8), data_layout="NCHW4c", kernel_layout="OIHW8o"),
+        'R.Tensor((n, 4, 5, 5, 4), "float32")',
+    ),
+    (
+        call("nn.conv2d", unknown(5), t(8, 4, 3, 3), data_layout="NCHW4c", out_layout="NCHW2n8c"),
+        'R.Tensor(dtype="float32", ndim=6)',
+    ),
+    (
+        call(
+            "nn.conv2d_transpose",
+            t(4, 2, 3, 3, 4),
+            t(8, 1, 2, 2, 4),
+            data_layout="NCHW4c",
+            kernel_layout="IOHW4o",
+            out_layout="N2nHWC",
+        ),
+        'R.Tensor((2, 2, 4, 4, 4), "float32")',
+    ),
+    (
+        call("nn.max_pool2d", t(n, m, 6, 6, 4), pool_size=2, layout="NCHW4c", out_layout="NHWC"),
+        'R.Tensor((n, 5, 5, 4 * m), "float32")',
+    ),
     (call("image.resize2d", t(n, m, h, w, 16), (5, 6), layout="NCHW16c"), 'R.Tensor((n, m, 5, 6, 16), "float32")'),
-    (call("nn.conv2d_transpose", t(n, 3, 4, 5), t(3, 2, 3, 3), strides=2, padding=1, output_padding=1),
-     'R.Tensor((n, 2, 8, 10), "float32")'),
-    (call("nn.max_pool2d", t(n, 3, h, 7), pool_size=2, strides=2, ceil_mode=True),
-     'R.Tensor((n, 3, (h + 1) // 2, 4), "float32")'),
-    (call("nn.adaptive_avg_pool2d", t(n, h, w, 3), output_size=[1, 2], layout="NHWC"),
-     'R.Tensor((n, 1, 2, 3), "float32")'),
+    (
+        call("nn.conv2d_transpose", t(n, 3, 4, 5), t(3, 2, 3, 3), strides=2, padding=1, output_padding=1),
+        'R.Tensor((n, 2, 8, 10), "float32")',
+    ),
+    (
+        call("nn.max_pool2d", t(n, 3, h, 7), pool_size=2, strides=2, ceil_mode=True),
+        'R.Tensor((n, 3, (h + 1) // 2, 4), "float32")',
+    ),
+    (
+        call("nn.adaptive_avg_pool2d", t(n, h, w, 3), output_size=[1, 2], layout="NHWC"),
+        'R.Tensor((n, 1, 2, 3), "float32")',
+    ),
     (call("nn.pad", t(n, 4), pad_width=[1, 2, 0, 3]), 'R.Tensor((n + 3, 7), "float32")'),
     (call("nn.batch_flatten", t(n, 2, m)), 'R.Tensor((n, 2 * m), "float32")'),
     (call("nn.pixel_shuffle", t(n, 8, h, 3), 2), 'R.Tensor((n, 2, 2 * h, 6), "float32")'),
@@ -97,7 +120,7 @@ KNOWN: list[tuple[Call, str]] = [
     (call("nn.attention", t(n, m, 6, 4), t(n, k, 2, 4), t(n, k, 3, 8)), 'R.Tensor((n, m, 6, 8), "float32")'),
     (call("nn.nll_loss", t(n, 3, m), t(n, m, dtype="int64")), 'R.Tensor((), "float32")'),
     (call("nn.nll_loss", t(n, 3, m), t(n, m, dtype="int64"), reduction="none"), 'R.Tensor((n, m), "float32")'),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("expr", "text"), KNOWN, ids=names(KNOWN))
@@ -110,8 +133,10 @@ def test_tuples_have_a_type_for_each_part() -> None:
     triple = infer_type(call("nn.batch_norm", t(n, 3, m), *(t(3) for _ in range(4)), axis=1))
     assert isinstance(triple, TupleType)
     assert [type_text(part) for part in triple.fields] == [
-        'R.Tensor((n, 3, m), "float32")', 'R.Tensor((3,), "float32")', 'R.Tensor((3,), "float32")',
-    ]  # fmt: skip
+        'R.Tensor((n, 3, m), "float32")',
+        'R.Tensor((3,), "float32")',
+        'R.Tensor((3,), "float32")',
+    ]
     assert isinstance(infer_type(call("nn.dropout", t(n, 3))), TupleType)
 
 
@@ -171,8 +196,10 @@ REFUSED: list[tuple[Call, type[WeftError], str]] = [
     (call("nn.conv2d", t(n, 3, 7, 7, 2), t(8, 8, 3, 3), data_layout="NCHW4c"), ShapeError, "W201"),
     (call("nn.conv2d", t(n, 3, 7, 7), t(6, 3, 3, 3), out_layout="NCHW4c"), ShapeError, "W201"),
     (call("nn.conv2d", t(n, 3, 7, 7, 4), t(8, 8, 3, 3), data_layout="NCHW4c"), ShapeError, "W201"),  # 12 channels
-    *((call("nn.conv2d", t(n, 2, 7, 7, 4), t(8, 8, 3, 3), data_layout=layout), ShapeError, "W228")
-      for layout in ("NCHWc", "NCHW0c", "NCHW4c4c", "NCHW4d", "NCHW4h", "4cNHW", "NCHW4", "nchw4c", "")),
+    *(
+        (call("nn.conv2d", t(n, 2, 7, 7, 4), t(8, 8, 3, 3), data_layout=layout), ShapeError, "W228")
+        for layout in ("NCHWc", "NCHW0c", "NCHW4c4c", "NCHW4d", "NCHW4h", "4cNHW", "NCHW4", "nchw4c", "")
+    ),
     (call("nn.max_pool2d", t(n, 3, 7, 7), pool_size=[2, 0]), ShapeError, "W205"),
     (call("nn.avg_pool2d", t(n, 3, 7, 7, dtype="bool"), pool_size=2), DTypeError, "W321"),
     (call("nn.adaptive_avg_pool1d", t(n, 3, 7), output_size=[1, 1]), ShapeError, "W205"),

@@ -19,10 +19,12 @@ def test_a_search_finds_what_numpy_finds(known: bool, right: bool) -> None:
         boundaries = np.sort(drawn.astype("float32"))[: size + size % 3]  # some end with a nan
         count = len(boundaries) if known else '"k"'
         if compiled is None:
-            compiled = weft.compile(weft.parse(f"""@R.function
+            compiled = weft.compile(
+                weft.parse(f"""@R.function
 def main(s: R.Tensor(({count},), "float32"), x: R.Tensor(("n",), "float32")):
     y = R.searchsorted(s, x, right={right})
     return y
-"""))["main"]
+""")
+            )["main"]
         want = np.searchsorted(boundaries, values, "right" if right else "left")
         np.testing.assert_array_equal(compiled(boundaries, values), want, str(size))

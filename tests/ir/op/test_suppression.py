@@ -201,23 +201,44 @@ THREE_COUNTS = ('(2, 4, 6), "float32"', '(3,), "int32"', '(2, 4), "int32"')
 @pytest.mark.parametrize(
     ("call", "params", "error", "code", "said"),
     [
-        ("non_max_suppression(x0, x1, x2)", ROWS_OF_3, ShapeError, "W205",
-         "rows have 3 elements, and the corners, the score and the class reach to 6"),
-        ("non_max_suppression(x0, x1, x2, score_index=-1)", ROWS_OF_6, ShapeError,
-         "W205", "score_index is the place of the score in a row, got -1"),
-        ("non_max_suppression(x0, x1, x2)", THREE_COUNTS, ShapeError, "W201",
-         "images of data and of valid_count"),
-        ("all_class_non_max_suppression(x0, x1, x2, x3, x3)",
-         ('(2, 4, 4), "float32"', '(2, 3, 4), "float32"', '(2,), "int64"', '(), "float32"'), ShapeError, "W201",
-         "max_output_boxes_per_class is one number"),
-        ("all_class_non_max_suppression(x0, x1, x2, x3, x3)",
-         ('(2, 4, 5), "float32"', '(2, 3, 4), "float32"', '(), "int64"', '(), "float32"'), ShapeError, "W201",
-         "corners of a box"),
-        ("all_class_non_max_suppression(x0, x1, x2, x3, x3)",
-         ('(2, 4, 4), "float32"', '(2, 3, 4), "float32"', '(), "float32"', '(), "float32"'), DTypeError, "W321",
-         "max_output_boxes_per_class must be integer, got float32"),
+        (
+            "non_max_suppression(x0, x1, x2)",
+            ROWS_OF_3,
+            ShapeError,
+            "W205",
+            "rows have 3 elements, and the corners, the score and the class reach to 6",
+        ),
+        (
+            "non_max_suppression(x0, x1, x2, score_index=-1)",
+            ROWS_OF_6,
+            ShapeError,
+            "W205",
+            "score_index is the place of the score in a row, got -1",
+        ),
+        ("non_max_suppression(x0, x1, x2)", THREE_COUNTS, ShapeError, "W201", "images of data and of valid_count"),
+        (
+            "all_class_non_max_suppression(x0, x1, x2, x3, x3)",
+            ('(2, 4, 4), "float32"', '(2, 3, 4), "float32"', '(2,), "int64"', '(), "float32"'),
+            ShapeError,
+            "W201",
+            "max_output_boxes_per_class is one number",
+        ),
+        (
+            "all_class_non_max_suppression(x0, x1, x2, x3, x3)",
+            ('(2, 4, 5), "float32"', '(2, 3, 4), "float32"', '(), "int64"', '(), "float32"'),
+            ShapeError,
+            "W201",
+            "corners of a box",
+        ),
+        (
+            "all_class_non_max_suppression(x0, x1, x2, x3, x3)",
+            ('(2, 4, 4), "float32"', '(2, 3, 4), "float32"', '(), "float32"', '(), "float32"'),
+            DTypeError,
+            "W321",
+            "max_output_boxes_per_class must be integer, got float32",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_refused_at_the_call(call: str, params: Any, error: Any, code: str, said: str) -> None:
     with pytest.raises(error) as caught:
         module(call, *params)

@@ -12,8 +12,19 @@ from weft.ir.types import TensorType
 __all__ = ["DTYPES", "variants"]
 
 DTYPES = (
-    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64",
-)  # fmt: skip
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+)
 
 
 def variants(definition: OpDef) -> Iterator[tuple[str, Example]]:

@@ -175,8 +175,10 @@ def test_the_common_case_needs_no_nesting() -> None:
     assert target == Target("config -executor=aot -runtime=bare -package.name=kws { main: c -mcpu=cortex-m7 }")
     again = Config.of(target)
     assert (again.target, again.executor, again.package) == (
-        Target("c -mcpu=cortex-m7"), {"kind": "aot"}, {"name": "kws"},
-    )  # fmt: skip
+        Target("c -mcpu=cortex-m7"),
+        {"kind": "aot"},
+        {"name": "kws"},
+    )
     assert again.to_target() == target
     assert Config("c").to_target() == Target("c")
     full = Target(FULL)

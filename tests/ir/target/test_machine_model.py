@@ -22,11 +22,15 @@ def test_a_processor_says_what_its_machine_has() -> None:
 
 @pytest.mark.parametrize(
     ("option", "field", "value"),
-    [("-vector-bits=256", "vector_bits", 256), ("-l2-cache=256K", "l2_bytes", 256 << 10),
-     ("-masks=false", "masks", False), ("-vector-registers=8", "vector_registers", 8),
-     ("-stack-bytes=4K", "stack_bytes", 4096),
-     ("-cores=4", "cores", 4)],
-)  # fmt: skip
+    [
+        ("-vector-bits=256", "vector_bits", 256),
+        ("-l2-cache=256K", "l2_bytes", 256 << 10),
+        ("-masks=false", "masks", False),
+        ("-vector-registers=8", "vector_registers", 8),
+        ("-stack-bytes=4K", "stack_bytes", 4096),
+        ("-cores=4", "cores", 4),
+    ],
+)
 def test_what_a_target_says_of_its_machine_wins(option: str, field: str, value: object) -> None:
     target = weft.Target(f"llvm -mcpu=x86-64-v4 {option}")
     assert getattr(target.machine, field) == value
@@ -43,9 +47,14 @@ def test_features_add_and_remove_instructions() -> None:
 
 @pytest.mark.parametrize(
     ("text", "code", "hint"),
-    [("llvm -l2-cash=1", "W702", "l2_cache"), ("llvm -vector-bits=96", "W703", "128"),
-     ("llvm -l1-cache=x", "W703", "256K"), ("llvm -cores=-1", "W703", None), ("llvm -stack-bytes=1G", "W703", None)],
-)  # fmt: skip
+    [
+        ("llvm -l2-cash=1", "W702", "l2_cache"),
+        ("llvm -vector-bits=96", "W703", "128"),
+        ("llvm -l1-cache=x", "W703", "256K"),
+        ("llvm -cores=-1", "W703", None),
+        ("llvm -stack-bytes=1G", "W703", None),
+    ],
+)
 def test_what_a_machine_cannot_be_is_refused(text: str, code: str, hint: str | None) -> None:
     with pytest.raises(TargetError) as caught:
         weft.Target(text)

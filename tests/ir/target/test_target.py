@@ -133,7 +133,7 @@ def test_the_current_target_is_the_innermost() -> None:
         ("config -executor=aott { a: c }", "W703", 8, "did you mean 'aot'?"),
         ("config -executr=aot { a: c }", "W702", 8, "did you mean 'executor'?"),
     ],
-)  # fmt: skip
+)
 def test_wrong_targets_are_refused_at_the_right_place(
     spec: str, code: str, column: int | None, hint: str | None
 ) -> None:
@@ -268,9 +268,17 @@ EMPTY = "define void @f() {\n  ret void\n}\n"
 
 @pytest.mark.parametrize(
     ("text", "column"),
-    [("x86_65-linux-gnu", 1), ("x86_64-linx-gnu", 8), ("x86_64-linux-gnuu", 14), ("thumbv9-none-eabi", 1), ("", 1),
-     ("x86_64-linux-gnu-gnu", 18), ("armv5z-none-eabi", 1), ("aarch64--linux", 9)],
-)  # fmt: skip
+    [
+        ("x86_65-linux-gnu", 1),
+        ("x86_64-linx-gnu", 8),
+        ("x86_64-linux-gnuu", 14),
+        ("thumbv9-none-eabi", 1),
+        ("", 1),
+        ("x86_64-linux-gnu-gnu", 18),
+        ("armv5z-none-eabi", 1),
+        ("aarch64--linux", 9),
+    ],
+)
 def test_wrong_triples_are_refused_at_the_component(text: str, column: int) -> None:
     """E11."""
     with pytest.raises(TargetError) as caught:

@@ -280,10 +280,12 @@ def test_a_wrong_result_type_is_reported() -> None:
 
 def test_a_call_with_wrong_arguments_is_reported() -> None:
     a, x, y = x44("a"), Var("x", TensorType((2, 2), "float32")), x44("y")
-    module = IRModule({
-        "g": function([a], [], a),
-        "main": function([x], [chain((y, Call(GlobalVar("g"), (x,))))], y),
-    })  # fmt: skip
+    module = IRModule(
+        {
+            "g": function([a], [], a),
+            "main": function([x], [chain((y, Call(GlobalVar("g"), (x,))))], y),
+        }
+    )
     assert codes(module) == ["W202"] or codes(module) == ["W201"]
 
 

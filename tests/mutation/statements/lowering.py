@@ -73,9 +73,7 @@ def a_phase_is_not_listed(right: Any) -> Any:
     return then(lambda names: names[:-1])(right)
 
 
-@fault(
-    "A6", "weft.transform.target.phase_hooks:_Placing.made", f"{A}::test_a_hook_that_gives_no_pass_is_refused"
-)
+@fault("A6", "weft.transform.target.phase_hooks:_Placing.made", f"{A}::test_a_hook_that_gives_no_pass_is_refused")
 def what_a_hook_gives_is_taken(right: Any) -> Any:
     def wrong(self: Any, found: Any) -> Any:
         return found.hook.make(*((found.target, found.label or "") if found.hook.labelled else (found.target,)))

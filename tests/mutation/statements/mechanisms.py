@@ -12,8 +12,12 @@ COMPILED = "tests/codegen/test_compiled_modules.py"
 FIELDS = "tests/codegen/test_every_field.py::test_a_field_has_its_effect_or_is_refused"
 
 
-@fault("H10", "weft.transform.analysis.accesses:_lies_between",
-       "tests/transform/analysis/test_independence.py", "tests/transform/test_parallelize_outer_loops.py")  # fmt: skip
+@fault(
+    "H10",
+    "weft.transform.analysis.accesses:_lies_between",
+    "tests/transform/analysis/test_independence.py",
+    "tests/transform/test_parallelize_outer_loops.py",
+)
 def the_interval_of_an_iteration_is_one_longer(right: Any) -> Any:
     return lambda space, loops, low, dim, high: right(space, loops, low, dim, high + 1)
 

@@ -126,8 +126,11 @@ def the_suffix_f_says_nothing(right: Any) -> Any:
     return wrong
 
 
-@fault("B13", "weft.transform.target.assign:_Specialiser.references",
-       f"{FLOW}::test_a_function_called_under_two_labels_is_cloned")  # fmt: skip
+@fault(
+    "B13",
+    "weft.transform.target.assign:_Specialiser.references",
+    f"{FLOW}::test_a_function_called_under_two_labels_is_cloned",
+)
 def the_function_wins_over_the_call_site(right: Any) -> Any:
     return lambda self, function: ((name, self.own(name) or label) for name, label in right(self, function))
 

@@ -34,8 +34,12 @@ def a_product_of_sizes_is_the_last(right: Any) -> Any:
     return lambda dims: (list(dims) or [1])[-1]
 
 
-@fault("D4", "weft.ir.dim.expression:_multiply_monomials", f"{INFER}::test_shapes_are_deduced_as_numpy_has_them",
-       "tests/ir/test_prover.py::test_an_identity_is_proved")  # fmt: skip
+@fault(
+    "D4",
+    "weft.ir.dim.expression:_multiply_monomials",
+    f"{INFER}::test_shapes_are_deduced_as_numpy_has_them",
+    "tests/ir/test_prover.py::test_an_identity_is_proved",
+)
 def powers_are_forgotten(right: Any) -> Any:
     return lambda left, other: left or other
 
@@ -118,9 +122,12 @@ def calls_of_libraries_are_not_lowered(right: Any) -> Any:
     return wrong
 
 
-@fault("D11", "weft.transform.memory.lower_to_memory:LowerToMemory.run",
-       f"{D}::test_a_kernel_that_was_tuned_is_swapped_for_a_library",
-       f"{FLOW}::test_a_lowered_call_turns_back_into_a_library_call")  # fmt: skip
+@fault(
+    "D11",
+    "weft.transform.memory.lower_to_memory:LowerToMemory.run",
+    f"{D}::test_a_kernel_that_was_tuned_is_swapped_for_a_library",
+    f"{FLOW}::test_a_lowered_call_turns_back_into_a_library_call",
+)
 def no_library_is_called_where_there_are_kernels(right: Any) -> Any:
     def wrong(self: Any, module: Any) -> Any:
         from weft.ir import PrimFunc, rewrite
@@ -167,8 +174,11 @@ def a_registered_function_is_not_found(right: Any) -> Any:
     return wrong
 
 
-@fault("D15", "weft.transform.fusion.fuse_ops_by_pattern:_Outliner.groups",
-       f"{PATTERN}::test_several_runs_take_what_is_left_and_the_program_compiles")  # fmt: skip
+@fault(
+    "D15",
+    "weft.transform.fusion.fuse_ops_by_pattern:_Outliner.groups",
+    f"{PATTERN}::test_several_runs_take_what_is_left_and_the_program_compiles",
+)
 def a_pattern_takes_nothing(right: Any) -> Any:
     return returning([])(right)
 

@@ -11,8 +11,12 @@ CONFIG = "tests/ir/target/test_config.py"
 TARGET = "tests/ir/target/test_target.py"
 
 
-@fault("E1", "weft.codegen.backends.c.library:SourceTree.write", f"{FLOW}::test_one_call_makes_c_for_a_board",
-       "tests/codegen/test_c_library.py::test_each_label_has_a_file_of_its_own")  # fmt: skip
+@fault(
+    "E1",
+    "weft.codegen.backends.c.library:SourceTree.write",
+    f"{FLOW}::test_one_call_makes_c_for_a_board",
+    "tests/codegen/test_c_library.py::test_each_label_has_a_file_of_its_own",
+)
 def a_tree_is_not_written(right: Any) -> Any:
     return returning(None)(right)
 

@@ -41,8 +41,11 @@ def what_an_object_provides_is_believed(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("H3", "weft.target.builtin:C.canonicalise",
-       "tests/codegen/test_honoured_targets.py::test_what_nothing_obeys_is_refused")  # fmt: skip
+@fault(
+    "H3",
+    "weft.target.builtin:C.canonicalise",
+    "tests/codegen/test_honoured_targets.py::test_what_nothing_obeys_is_refused",
+)
 def flags_of_c_are_taken_unread(right: Any) -> Any:
     return lambda options, *args, **more: options
 
@@ -52,9 +55,12 @@ def statements_that_are_left_out_are_not_missed(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("H5", "weft.transform.target.assign:_Assigner.rewrite_binding",
-       f"{FLOW}::test_the_policy_is_a_pass_that_can_be_replaced",
-       f"{FLOW}::test_a_function_called_under_two_labels_is_cloned")  # fmt: skip
+@fault(
+    "H5",
+    "weft.transform.target.assign:_Assigner.rewrite_binding",
+    f"{FLOW}::test_the_policy_is_a_pass_that_can_be_replaced",
+    f"{FLOW}::test_a_function_called_under_two_labels_is_cloned",
+)
 def a_policy_wins_over_the_label(right: Any) -> Any:
     def wrong(self: Any, binding: Any) -> Any:
         call: Any = getattr(binding, "value", None)

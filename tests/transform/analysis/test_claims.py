@@ -115,8 +115,13 @@ def values() -> tuple[weft.IRModule, dict[str, Node]]:
 def test_what_prints_or_is_unknown_is_not_pure(values: tuple[weft.IRModule, dict[str, Call]]) -> None:
     module, bound = values
     assert {name: is_pure(bound[name], module) for name in "abcdef"} == {
-        "a": True, "b": True, "c": True, "d": False, "e": True, "f": False,
-    }  # fmt: skip
+        "a": True,
+        "b": True,
+        "c": True,
+        "d": False,
+        "e": True,
+        "f": False,
+    }
 
 
 def test_values_of_one_key_are_the_same_and_others_may_differ(values: tuple[weft.IRModule, dict[str, Call]]) -> None:

@@ -49,9 +49,14 @@ def value(expr: PrimExpr | int, at: dict[PrimVar, int]) -> int:
     assert isinstance(expr, Binary)
     a, b = value(expr.a, at), value(expr.b, at)
     return {
-        "add": a + b, "sub": a - b, "mul": a * b, "min": min(a, b), "max": max(a, b),
-        "floordiv": a // (b or 1), "floormod": a % (b or 1),
-    }[expr.kind]  # fmt: skip
+        "add": a + b,
+        "sub": a - b,
+        "mul": a * b,
+        "min": min(a, b),
+        "max": max(a, b),
+        "floordiv": a // (b or 1),
+        "floormod": a % (b or 1),
+    }[expr.kind]
 
 
 def nest(index: PrimExpr, ranges: tuple[tuple[int, int], tuple[int, int]]) -> tuple[For, Buffer]:
@@ -83,8 +88,10 @@ def indices() -> st.SearchStrategy[PrimExpr]:
     def more(inner: st.SearchStrategy[PrimExpr]) -> st.SearchStrategy[PrimExpr]:
         divided = st.builds(
             lambda kind, a, b: Binary(kind, a, IntImm(b, "int64")),
-            st.sampled_from(("floordiv", "floormod", "mul")), inner, st.integers(1, 6),
-        )  # fmt: skip
+            st.sampled_from(("floordiv", "floormod", "mul")),
+            inner,
+            st.integers(1, 6),
+        )
         narrow = inner.map(lambda part: cast("int64", cast("int8", part)))
         plain = st.builds(lambda kind, a, b: Binary(kind, a, b), st.sampled_from(KINDS[:5]), inner, inner)
         return plain | plain | divided | narrow
@@ -92,9 +99,7 @@ def indices() -> st.SearchStrategy[PrimExpr]:
     return st.recursive(leaf, more, max_leaves=6)
 
 
-RANGES = st.tuples(
-    st.tuples(st.integers(-3, 3), st.integers(1, 4)), st.tuples(st.integers(-2, 2), st.integers(1, 4))
-)  # fmt: skip
+RANGES = st.tuples(st.tuples(st.integers(-3, 3), st.integers(1, 4)), st.tuples(st.integers(-2, 2), st.integers(1, 4)))
 
 
 @settings(deadline=None, max_examples=150)

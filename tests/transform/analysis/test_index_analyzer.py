@@ -26,9 +26,10 @@ def expressions(*leaves: PrimVar) -> st.SearchStrategy[PrimExpr]:
     """Index arithmetic over variables."""
     leaf = st.sampled_from(leaves) | st.integers(-3, 5).map(lambda value: IntImm(value, "int64"))
     return st.recursive(
-        leaf, lambda inner: st.builds(lambda kind, a, b: Binary(kind, a, b), st.sampled_from(_KINDS), inner, inner),
+        leaf,
+        lambda inner: st.builds(lambda kind, a, b: Binary(kind, a, b), st.sampled_from(_KINDS), inner, inner),
         max_leaves=5,
-    )  # fmt: skip
+    )
 
 
 def value(expr: PrimExpr | int, at: dict[PrimVar, int]) -> int | None:
@@ -46,9 +47,14 @@ def value(expr: PrimExpr | int, at: dict[PrimVar, int]) -> int | None:
     if a is None or b is None or (b == 0 and expr.kind.startswith("floor")):
         return None
     return {
-        "add": a + b, "sub": a - b, "mul": a * b, "min": min(a, b), "max": max(a, b),
-        "floordiv": a // b if b else 0, "floormod": a % b if b else 0,
-    }[expr.kind]  # fmt: skip
+        "add": a + b,
+        "sub": a - b,
+        "mul": a * b,
+        "min": min(a, b),
+        "max": max(a, b),
+        "floordiv": a // b if b else 0,
+        "floormod": a % b if b else 0,
+    }[expr.kind]
 
 
 def loop_of(extents: tuple[int, int]) -> tuple[IndexAnalyzer, Facts]:
@@ -84,10 +90,17 @@ def test_what_holds_where_a_condition_does_is_so(a: PrimExpr, b: PrimExpr, kind:
 @pytest.mark.parametrize(
     ("claim", "is_proved"),
     [
-        (3 - X, True), (2 - X, False), (X * 4 + Y, True), (15 - (X * 4 + Y), True), (14 - (X * 4 + Y), False),
-        (M * M, True), (X - Y, False), (binary("floormod", M, 4), True), (binary("floordiv", X, 2) - Y, False),
+        (3 - X, True),
+        (2 - X, False),
+        (X * 4 + Y, True),
+        (15 - (X * 4 + Y), True),
+        (14 - (X * 4 + Y), False),
+        (M * M, True),
+        (X - Y, False),
+        (binary("floormod", M, 4), True),
+        (binary("floordiv", X, 2) - Y, False),
     ],
-)  # fmt: skip
+)
 def test_claims_with_a_counterexample_are_not_proved(claim: PrimExpr, is_proved: bool) -> None:
     known, facts = loop_of((4, 4))
     assert known.proves(known.dim(claim, facts), facts) is is_proved

@@ -121,7 +121,9 @@ def test_what_is_proved_to_be_written_is_written(body: tuple[str, ...]) -> None:
 # Values of graph functions
 # ---------------------------------------------------------------------------------------------------------------------
 
-GRAPH = NAMES + """
+GRAPH = (
+    NAMES
+    + """
 @I.ir_module
 class M:
     @T.prim_func
@@ -148,6 +150,7 @@ class M:
             r = q
         return r
 """
+)
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +201,9 @@ def test_kernels_get_memory_that_nothing_was_written_to_where_it_is_fresh(graph:
     assert found == [("double", (1,)), ("double", (1,)), ("double", (1,))]  # u, v and w; e reads what w wrote
 
 
-PURE = NAMES + """
+PURE = (
+    NAMES
+    + """
 @I.ir_module
 class M:
     @R.function
@@ -212,6 +217,7 @@ class M:
         e = R.memory.alloc_storage((16,), 0, "global", "float32")
         return a
 """
+)
 
 
 def test_values_that_compare_sizes_or_give_memory_of_their_own_are_known() -> None:
@@ -227,12 +233,20 @@ def test_values_that_compare_sizes_or_give_memory_of_their_own_are_known() -> No
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
-        (1.0, 1.0, True), (0.0, -0.0, False), (float("nan"), float("nan"), True), (1, 1.0, False), (1, True, False),
-        ((1, 2), [1, 2], True), ((1, 2), (1, (2,)), False), ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
-        ({"a": 1}, {"a": 2}, False), (np.float32(1.0) * np.ones(2, "float32"), np.ones(2), False),
-        (np.ones(2), np.ones((2, 1)), False), (np.ones(2), np.ones(2), True),
+        (1.0, 1.0, True),
+        (0.0, -0.0, False),
+        (float("nan"), float("nan"), True),
+        (1, 1.0, False),
+        (1, True, False),
+        ((1, 2), [1, 2], True),
+        ((1, 2), (1, (2,)), False),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        ({"a": 1}, {"a": 2}, False),
+        (np.float32(1.0) * np.ones(2, "float32"), np.ones(2), False),
+        (np.ones(2), np.ones((2, 1)), False),
+        (np.ones(2), np.ones(2), True),
         (weft.ir.TensorType((2,), "float32"), weft.ir.TensorType((2,), "float16"), False),
     ],
-)  # fmt: skip
+)
 def test_attributes_of_one_key_are_the_same_bits(one: Any, other: Any, same: bool) -> None:
     assert (data_key(one) == data_key(other)) is same

@@ -26,16 +26,31 @@ def value(expr: PrimExpr | int, at: dict[PrimVar, int]) -> int:
     assert isinstance(expr, Binary)
     a, b = value(expr.a, at), value(expr.b, at)
     return {
-        "add": a + b, "sub": a - b, "mul": a * b, "min": min(a, b), "max": max(a, b),
-        "floordiv": a // (b or 1), "floormod": a % (b or 1),
-        "le": int(a <= b), "lt": int(a < b), "eq": int(a == b), "and": a and b,
-    }[expr.kind]  # fmt: skip
+        "add": a + b,
+        "sub": a - b,
+        "mul": a * b,
+        "min": min(a, b),
+        "max": max(a, b),
+        "floordiv": a // (b or 1),
+        "floormod": a % (b or 1),
+        "le": int(a <= b),
+        "lt": int(a < b),
+        "eq": int(a == b),
+        "and": a and b,
+    }[expr.kind]
 
 
 INDICES: list[PrimExpr] = [
-    ROW * 4 + COL, COL * 3 + ROW, ROW + COL, 11 - (ROW * 4 + COL), binary("floordiv", ROW * 4 + COL, 5),
-    binary("floormod", ROW * 4 + COL, 5), binary("max", ROW - COL, 0), binary("min", ROW * COL, 4), ROW * ROW,
-]  # fmt: skip
+    ROW * 4 + COL,
+    COL * 3 + ROW,
+    ROW + COL,
+    11 - (ROW * 4 + COL),
+    binary("floordiv", ROW * 4 + COL, 5),
+    binary("floormod", ROW * 4 + COL, 5),
+    binary("max", ROW - COL, 0),
+    binary("min", ROW * COL, 4),
+    ROW * ROW,
+]
 
 
 @pytest.mark.parametrize("index", INDICES, ids=range(len(INDICES)))

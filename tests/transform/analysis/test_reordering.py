@@ -85,9 +85,12 @@ def run(stmt: Stmt) -> tuple[list[int], list[int]]:
 def bodies() -> st.SearchStrategy[tuple[Stmt, list[tuple[Buffer, Index]], list[tuple[Buffer, Index]]]]:
     """A statement, what it writes, what it reads; values tell which iteration, and which element, they come from."""
     row = st.tuples(
-        st.integers(0, 4), st.integers(0, 4), st.integers(0, 3), st.sampled_from((1, 1, 2, 3)),
+        st.integers(0, 4),
+        st.integers(0, 4),
+        st.integers(0, 3),
+        st.sampled_from((1, 1, 2, 3)),
         st.sampled_from((64, 64, 5)),
-    )  # fmt: skip
+    )
 
     def made(kind: str, at: Index, source: Index) -> Any:
         mark = ROW * 7 + COL * 3
@@ -130,9 +133,7 @@ def test_iterations_that_share_nothing_touch_no_element_that_another_one_writes(
 
     def conflict(buffer: Buffer, axis: int) -> bool:
         pairs = itertools.permutations(range(sizes[axis]), 2)
-        return any(
-            touched(writes, buffer, axis, a) & touched([*writes, *reads], buffer, axis, b) for a, b in pairs
-        )
+        return any(touched(writes, buffer, axis, a) & touched([*writes, *reads], buffer, axis, b) for a, b in pairs)
 
     if shared(nest) is None:
         assert not conflict(X, 0)
@@ -161,9 +162,11 @@ def sum_block(kind: str, init: bool = True) -> Block:
     v, k = PrimVar("v", "int64"), PrimVar("k", "int64")
     value = binary(kind, BufferLoad(X, (v,)), BufferLoad(Y, (v * 4 + k,)))
     return Block(
-        name="sum", iter_vars=(IterVar(v, 0, 4, "spatial", ROW), IterVar(k, 0, 4, "reduce", COL)),
-        body=BufferStore(X, value, (v,)), init=BufferStore(X, IntImm(0, "int64"), (v,)) if init else None,
-    )  # fmt: skip
+        name="sum",
+        iter_vars=(IterVar(v, 0, 4, "spatial", ROW), IterVar(k, 0, 4, "reduce", COL)),
+        body=BufferStore(X, value, (v,)),
+        init=BufferStore(X, IntImm(0, "int64"), (v,)) if init else None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -179,7 +182,7 @@ def sum_block(kind: str, init: bool = True) -> Block:
         (sum_block("add", init=False), True, True),
         (sum_block("sub"), True, True),  # it is no update, but its rows are apart
     ],
-)  # fmt: skip
+)
 def test_each_claim_about_loops_has_its_counter_example(body: Stmt, interchanges: bool, parallel: bool) -> None:
     nest = nest_of((4, 4), body)
     assert (clash(nest, nest.loops[::-1]) is None) is interchanges
@@ -190,7 +193,7 @@ def test_each_claim_about_loops_has_its_counter_example(body: Stmt, interchanges
 @pytest.mark.parametrize(
     ("read", "may"),
     [(ROW, True), (binary("max", ROW - 1, 0), True), (ROW + 1, False), (3 - ROW, False)],
-)  # fmt: skip
+)
 def test_a_later_element_keeps_a_reader_out_of_the_loop(read: PrimExpr, may: bool) -> None:
     loop = For(ROW, 0, 4, BufferStore(X, ROW * 7, (ROW,)))
     reader = BufferStore(Y, BufferLoad(X, (read,)), (ROW,))

@@ -34,17 +34,14 @@ from weft.transform.analysis.iteration_space import IterationSpace, Loop
 from weft.transform.analysis.points import Point
 
 Ranges = tuple[tuple[int, int], tuple[int, int]]
-RANGES = st.tuples(
-    st.tuples(st.integers(-3, 3), st.integers(1, 4)), st.tuples(st.integers(-2, 2), st.integers(1, 4))
-)  # fmt: skip
+RANGES = st.tuples(st.tuples(st.integers(-3, 3), st.integers(1, 4)), st.tuples(st.integers(-2, 2), st.integers(1, 4)))
 
 
 def points(ranges: Ranges) -> list[dict[PrimVar, int]]:
     (first, count), (low, size) = ranges
     return [
-        {ROW: i, COL: j, SHIFT: s}
-        for i in range(first, first + count) for j in range(low, low + size) for s in SCALARS
-    ]  # fmt: skip
+        {ROW: i, COL: j, SHIFT: s} for i in range(first, first + count) for j in range(low, low + size) for s in SCALARS
+    ]
 
 
 @settings(deadline=None, max_examples=60)
@@ -110,9 +107,14 @@ def formula(expr: PrimExpr, names: dict[PrimVar, z3.ArithRef]) -> z3.ArithRef:
     assert isinstance(expr, Binary)
     a, b = formula(expr.a, names), formula(expr.b, names)
     made = {
-        "add": lambda: a + b, "sub": lambda: a - b, "mul": lambda: a * b, "floordiv": lambda: a / b,
-        "floormod": lambda: a % b, "min": lambda: z3.If(a < b, a, b), "max": lambda: z3.If(a < b, b, a),
-    }  # fmt: skip
+        "add": lambda: a + b,
+        "sub": lambda: a - b,
+        "mul": lambda: a * b,
+        "floordiv": lambda: a / b,
+        "floormod": lambda: a % b,
+        "min": lambda: z3.If(a < b, a, b),
+        "max": lambda: z3.If(a < b, b, a),
+    }
     return made[expr.kind]()
 
 
@@ -137,9 +139,10 @@ def test_what_holds_at_a_point_holds_wherever_its_condition_does(
     point.assume(condition)
     one, other = point.dim(a), point.dim(b)
     found = [
-        (value(a, at), value(b, at)) for at in points(((0, 4), (0, 4)))
+        (value(a, at), value(b, at))
+        for at in points(((0, 4), (0, 4)))
         if at[SHIFT] >= 0 and (condition is None or holds(condition, at))
-    ]  # fmt: skip
+    ]
     if not mentions(a, SHIFT) and not mentions(b, SHIFT):  # a size is not negative, and no scalar is one
         assert not point.at_most(one, other) or all(x <= y for x, y in found)
         assert not point.below(one, other) or all(x < y for x, y in found)
@@ -187,9 +190,10 @@ def test_bindings_that_cover_a_domain_reach_each_point_of_it(
     loops = (For(ROW, 0, 4, inner), inner)
     claimed = Bindings.of(block, loops, Point(PrimFunc((x,), loops[0]))).covers()
     reached = {
-        tuple(value(e, at) for e in exprs) for at in points(((0, 4), (0, 3)))
+        tuple(value(e, at) for e in exprs)
+        for at in points(((0, 4), (0, 3)))
         if predicate is None or holds(predicate, at)
-    }  # fmt: skip
+    }
     wanted = set(itertools.product(*(range(size) for size, _ in zip(domain, exprs, strict=False))))
     assert not claimed or wanted <= reached
     if whole is not None:

@@ -11,7 +11,9 @@ from weft import transform
 from weft.ir import Function, TupleType
 
 HEAD = "from weft.script import ir as I, relax as R, tir as T\n"
-WEIGHTS = HEAD + '''
+WEIGHTS = (
+    HEAD
+    + """
 @I.ir_module
 class Module:
     @R.function
@@ -25,8 +27,11 @@ class Module:
             out = R.add(z, b)
             R.output(out)
         return out
-'''
-PAIRS = HEAD + '''
+"""
+)
+PAIRS = (
+    HEAD
+    + """
 @I.ir_module
 class Module:
     @R.function(private=True)
@@ -44,7 +49,8 @@ class Module:
         u = (y, x)
         v = Module.pair(u)
         return R.add(t[1], v[1])
-'''
+"""
+)
 
 
 def module(text: str) -> weft.IRModule:

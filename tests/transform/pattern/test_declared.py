@@ -11,7 +11,9 @@ from weft.script import relax as R
 from weft.transform.pattern import PatternMatchingRewriter
 
 HEAD = "from weft.script import ir as I, relax as R, tir as T\n"
-TWICE = HEAD + '''
+TWICE = (
+    HEAD
+    + """
 @R.rewriter
 class TwiceIsTwo:
     @R.function
@@ -21,8 +23,11 @@ class TwiceIsTwo:
     @R.function
     def replacement(x: R.Tensor(("n",), "float32")):
         return R.multiply(x, R.const(2.0))
-'''
-CLIPPED = HEAD + '''
+"""
+)
+CLIPPED = (
+    HEAD
+    + """
 @R.rewriter
 class ReluOfProduct:
     @R.function
@@ -37,7 +42,8 @@ class ReluOfProduct:
         y = R.matmul(x, w)
         z = R.maximum(y, R.zeros((n, m), "float32"))
         return z
-'''
+"""
+)
 
 
 def rule(text: str) -> PatternMatchingRewriter:
@@ -87,7 +93,7 @@ def test_the_text_of_a_rule_is_a_module_that_reads_back() -> None:
 
 
 def test_symbols_stand_for_the_sizes_of_the_values() -> None:
-    main = weft.parse('''
+    main = weft.parse("""
 @R.function
 def main(a: R.Tensor((8, 4), "float32"), b: R.Tensor((4, "k"), "float32"), c: R.Tensor((8, 3), "float32"),
          d: R.Tensor((3, 4), "float32")):
@@ -97,7 +103,7 @@ def main(a: R.Tensor((8, 4), "float32"), b: R.Tensor((4, "k"), "float32"), c: R.
         r = R.nn.relu(R.matmul(c, d))
         R.output(q, r)
     return q, r
-''')
+""")
     new = rule(CLIPPED)(main)
     text = new.script()
     assert "R.zeros((8, k)" in text
@@ -109,20 +115,20 @@ def main(a: R.Tensor((8, 4), "float32"), b: R.Tensor((4, "k"), "float32"), c: R.
 
 
 def test_a_rule_is_applied_until_it_is_not_found_and_rules_are_joined() -> None:
-    main = weft.parse('''
+    main = weft.parse("""
 @R.function
 def main(a: R.Tensor((8,), "float32")):
     b = R.add(a, a)
     c = R.multiply(R.add(b, b), R.const(1.0))
     return c
-''')
+""")
     text = (rule(TWICE) | HalvesAreWhole)(main).script()
     assert "R.add" not in text
     assert text.count("R.multiply") == 2
 
 
 def test_attributes_of_operators_count() -> None:
-    sums = TWICE.replace('R.add(x, x)', 'R.sum(R.expand_dims(x, axis=0), axis=0)').replace(
+    sums = TWICE.replace("R.add(x, x)", "R.sum(R.expand_dims(x, axis=0), axis=0)").replace(
         "R.multiply(x, R.const(2.0))", "R.abs(x)"
     )
     main = '@R.function\ndef main(a: R.Tensor((3,), "float32")):\n    return R.sum(R.expand_dims(a, axis={}), axis=0)'
@@ -136,22 +142,50 @@ def test_attributes_of_operators_count() -> None:
     [
         (TWICE.replace("def replacement", "def other"), "W104", "no graph function 'replacement'", 4),
         (TWICE.replace("R.rewriter", "R.rewriter(pure=True)"), "W113", "no option 'pure'", 3),
-        (TWICE.replace("@R.rewriter\nclass TwiceIsTwo:", "@I.ir_module\nclass A:").replace("def pattern", "def form"),
-         "W550", "a rule has a graph function 'pattern', this module has form, replacement", 4),
+        (
+            TWICE.replace("@R.rewriter\nclass TwiceIsTwo:", "@I.ir_module\nclass A:").replace(
+                "def pattern", "def form"
+            ),
+            "W550",
+            "a rule has a graph function 'pattern', this module has form, replacement",
+            4,
+        ),
         (TWICE.replace("R.add(x, x)", "x"), "W550", "a result that is no call cannot stand in the pattern", 6),
-        (TWICE.replace("        return R.add(x, x)", "        y = R.add(x, x)\n        return (y, y)"),
-         "W550", "no call", 6),
-        (TWICE.replace("return R.add(x, x)", 'return R.nn.relu(R.match_cast(x, R.Tensor((4,), "float32")))'),
-         "W550", "R.match_cast cannot stand in the pattern", 7),
-        (TWICE.replace('replacement(x: R.Tensor(("n",)', 'replacement(x: R.Tensor((4,)'),
-         "W550", "parameter 'x' of the pattern is", 10),
-        (TWICE.replace('pattern(x: R.Tensor(("n",), "float32"))',
-                       'pattern(x: R.Tensor(("n",), "float32"), y: R.Tensor((2,), "float32"))'),
-         "W550", "the pattern has 2 parameters, the replacement 1", 10),
-        (TWICE.replace('("n",), "float32"))', '("n",), "float32"), y: R.Tensor((2,), "int8"))'),
-         "W550", "the pattern does not use y", 6),
+        (
+            TWICE.replace("        return R.add(x, x)", "        y = R.add(x, x)\n        return (y, y)"),
+            "W550",
+            "no call",
+            6,
+        ),
+        (
+            TWICE.replace("return R.add(x, x)", 'return R.nn.relu(R.match_cast(x, R.Tensor((4,), "float32")))'),
+            "W550",
+            "R.match_cast cannot stand in the pattern",
+            7,
+        ),
+        (
+            TWICE.replace('replacement(x: R.Tensor(("n",)', "replacement(x: R.Tensor((4,)"),
+            "W550",
+            "parameter 'x' of the pattern is",
+            10,
+        ),
+        (
+            TWICE.replace(
+                'pattern(x: R.Tensor(("n",), "float32"))',
+                'pattern(x: R.Tensor(("n",), "float32"), y: R.Tensor((2,), "float32"))',
+            ),
+            "W550",
+            "the pattern has 2 parameters, the replacement 1",
+            10,
+        ),
+        (
+            TWICE.replace('("n",), "float32"))', '("n",), "float32"), y: R.Tensor((2,), "int8"))'),
+            "W550",
+            "the pattern does not use y",
+            6,
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_states_no_rule_is_refused_where_it_stands(text: str, code: str, said: str, line: int) -> None:
     with pytest.raises(weft.WeftError, match=said) as caught:
         rule(text)

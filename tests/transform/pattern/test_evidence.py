@@ -109,11 +109,19 @@ WRONG = (
     (IMAGE, "R.nn.conv2d(x, w, padding=1)", "R.nn.conv2d(x, w, padding=0)", "real"),
     (IMAGE, "R.nn.relu(R.nn.conv2d(x, w))", "R.nn.conv2d(R.nn.relu(x), w)", "real"),
     (IMAGE, "R.nn.conv2d(x, R.multiply(w, R.const(2.0)))", "R.nn.conv2d(x, w)", "real"),
-    (IMAGE, "R.nn.conv2d(R.add(x, R.const(1.0)), w, padding=1)",
-     "R.add(R.nn.conv2d(x, w, padding=1), R.sum(w))", "real"),
-    (X, "R.expand_dims(R.strided_slice(x, [0], [0], [1]), axis=0)",
-     "R.expand_dims(R.strided_slice(x, [0], [1], [2]), axis=0)", "real"),
-)  # fmt: skip
+    (
+        IMAGE,
+        "R.nn.conv2d(R.add(x, R.const(1.0)), w, padding=1)",
+        "R.add(R.nn.conv2d(x, w, padding=1), R.sum(w))",
+        "real",
+    ),
+    (
+        X,
+        "R.expand_dims(R.strided_slice(x, [0], [0], [1]), axis=0)",
+        "R.expand_dims(R.strided_slice(x, [0], [1], [2]), axis=0)",
+        "real",
+    ),
+)
 
 
 @pytest.mark.parametrize(("params", "pattern", "replacement", "exactness"), PROVED)
@@ -164,14 +172,17 @@ def test_side_conditions_are_what_a_rule_needs_to_be_right() -> None:
 
 def test_constants_and_relations_are_conditions_of_use() -> None:
     moved = rule(
-        'x: R.Tensor(("k", "n"), "float32"), y: R.Tensor(("n", "k"), "float32")', "R.permute_dims(R.matmul(x, y))",
-        "R.matmul(R.permute_dims(y), R.permute_dims(x))", where=["k < n"], constant=["y"],
-    )  # fmt: skip
-    text = '''
+        'x: R.Tensor(("k", "n"), "float32"), y: R.Tensor(("n", "k"), "float32")',
+        "R.permute_dims(R.matmul(x, y))",
+        "R.matmul(R.permute_dims(y), R.permute_dims(x))",
+        where=["k < n"],
+        constant=["y"],
+    )
+    text = """
 @R.function
 def main(a: R.Tensor(({}, 6), "float32"), b: R.Tensor((6, {}), "float32")):
     return R.permute_dims(R.matmul(a, b))
-'''
+"""
     narrow, wide = (weft.parse(text.format(size, size)) for size in (4, 8))
     bound = {"b": np.ones((6, 4), "float32")}
     module = weft.IRModule({"main": narrow})  # type: ignore[dict-item]

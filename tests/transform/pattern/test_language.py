@@ -146,7 +146,7 @@ def any_call(name: str) -> DFPattern:
         (make_fused_bias_activation_pattern("matmul", with_bias=True, activation="nn.relu"), ["relu"]),
         (make_fused_bias_activation_pattern("matmul", with_bias=True, allow_reshape=True), ["biased"]),
     ],
-)  # fmt: skip
+)
 def test_a_form_accepts_exactly_the_values_of_that_form(pattern: DFPattern, expected: list[str]) -> None:
     assert names(pattern) == expected
 
@@ -334,7 +334,7 @@ assert isinstance(CALL, Call)
         (lambda: list(X), "a pattern has no length to unpack", "write pattern[0], pattern[1]"),
         (lambda: bool(X), "a pattern is neither true nor false", "combine patterns with |, & and ~"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_part_is_refused_by_what_it_is(make: Any, message: str, hint: str | None) -> None:
     with pytest.raises(PassError) as caught:
         make()

@@ -57,26 +57,31 @@ IMAGE = 'x: R.Tensor(("n", 3, 8, 8), "float32"), w: R.Tensor((5, 3, 3, 3), "floa
 STATISTICS = ", ".join(f'{name}: R.Tensor((5,), "float32")' for name in "gbmv")
 CANCEL, RESHAPE = transform.CancelTransposes(), transform.RemoveRedundantReshape()
 BEFORE_AFTER = (
-    (CANCEL, "a = R.permute_dims(x, axes=[1, 0, 2])\nout = R.permute_dims(a, axes=[2, 1, 0])", X,
-     ["permute_dims"]),
+    (CANCEL, "a = R.permute_dims(x, axes=[1, 0, 2])\nout = R.permute_dims(a, axes=[2, 1, 0])", X, ["permute_dims"]),
     (CANCEL, "a = R.permute_dims(x)\nb = R.permute_dims(a)\nout = R.exp(b)", X, ["exp"]),
-    (RESHAPE, "a = R.expand_dims(x, axis=1)\nb = R.flatten(a)\nout = R.reshape(b, (n, 12))", X,
-     ["reshape"]),
+    (RESHAPE, "a = R.expand_dims(x, axis=1)\nb = R.flatten(a)\nout = R.reshape(b, (n, 12))", X, ["reshape"]),
     (RESHAPE, "a = R.reshape(x, (n, 12))\nb = R.reshape(a, (n, 3, 4))\nout = R.exp(b)", X, ["exp"]),
     (transform.RemoveRedundantCasts(), 'a = R.astype(x, "float64")\nout = R.astype(a, "float16")', X, ["astype"]),
     (transform.RemoveRedundantCasts(), 'a = R.astype(x, "float16")\nout = R.astype(a, "float32")', X, ["astype"] * 2),
-    (transform.SplitToSlices(), "s = R.split(x, 2, axis=2)\nout = R.add(s[1], s[0])", X,
-     ["strided_slice", "strided_slice", "add"]),
+    (
+        transform.SplitToSlices(),
+        "s = R.split(x, 2, axis=2)\nout = R.add(s[1], s[0])",
+        X,
+        ["strided_slice", "strided_slice", "add"],
+    ),
     (transform.SplitToSlices(), "s = R.split(x, 2)\nout = R.exp(s[1])", X, ["split", "exp"]),  # a symbol is split
     (transform.FuseTransposeMatmul(), "t = R.permute_dims(y)\nout = R.matmul(x, t)", PAIR, ["einsum"]),
     (transform.ExpandMatmulOfSum(), "s = R.add(a, b)\nout = R.matmul(x, s)", SUM, ["matmul", "matmul", "add"]),
     (transform.ReorderTakeAfterMatmul(), "t = R.take(w, i, axis=1)\nout = R.matmul(x, t)", TAKEN, ["matmul", "take"]),
-    (transform.ReorderPermuteDimsAfterConcat(),
-     "a = R.permute_dims(x)\nb = R.permute_dims(y)\nout = R.concat((a, b), axis=1)", PAIR, ["concat", "permute_dims"]),
+    (
+        transform.ReorderPermuteDimsAfterConcat(),
+        "a = R.permute_dims(x)\nb = R.permute_dims(y)\nout = R.concat((a, b), axis=1)",
+        PAIR,
+        ["concat", "permute_dims"],
+    ),
     (transform.FoldBatchnormToConv2D(), NORM, f"{IMAGE}, {STATISTICS}", ["nn.conv2d", "add", "nn.relu"]),
-    (transform.DecomposeOpsForInference(), NORM, f"{IMAGE}, {STATISTICS}",
-     ["nn.conv2d", "multiply", "add", "nn.relu"]),
-)  # fmt: skip
+    (transform.DecomposeOpsForInference(), NORM, f"{IMAGE}, {STATISTICS}", ["nn.conv2d", "multiply", "add", "nn.relu"]),
+)
 
 
 @pytest.mark.parametrize(("item", "body", "params", "left"), BEFORE_AFTER)

@@ -31,23 +31,42 @@ def test_a_block_declares_the_box_that_it_is_told() -> None:
 @pytest.mark.parametrize(
     ("code", "step", "said"),
     [
-        ("W620", lambda sch, b: sch.annotate_buffer_access(b, 0, "read", lambda i, j, k: (i, (0, 8))),
-         "block 'C' may read elements of 'A' outside of the box along dimension 1"),
-        ("W620", lambda sch, b: sch.annotate_buffer_access(b, 0, "write", lambda i, j, k: (i + 1, j)),
-         "block 'C' may write elements of 'C' outside of the box along dimension 0"),
-        ("W604", lambda sch, b: sch.annotate_buffer_access(b, 0, "red", lambda i, j, k: (i, k)),
-         "a block reads or writes, it does not 'red'"),
-        ("W604", lambda sch, b: sch.annotate_buffer_access(b, 0, "read", lambda i, j, k: i),
-         "lambda i0, i1, i2: (i0, i0 + 1) does not give a box of the 2 dimensions of 'A' for the 3 variables of block"
-         " 'C'"),
-        ("W604", lambda sch, b: sch.annotate_buffer_access(b, "D", "read", lambda i, j, k: (i, k)),
-         "the block 'C' reads no buffer 'D'"),
+        (
+            "W620",
+            lambda sch, b: sch.annotate_buffer_access(b, 0, "read", lambda i, j, k: (i, (0, 8))),
+            "block 'C' may read elements of 'A' outside of the box along dimension 1",
+        ),
+        (
+            "W620",
+            lambda sch, b: sch.annotate_buffer_access(b, 0, "write", lambda i, j, k: (i + 1, j)),
+            "block 'C' may write elements of 'C' outside of the box along dimension 0",
+        ),
+        (
+            "W604",
+            lambda sch, b: sch.annotate_buffer_access(b, 0, "red", lambda i, j, k: (i, k)),
+            "a block reads or writes, it does not 'red'",
+        ),
+        (
+            "W604",
+            lambda sch, b: sch.annotate_buffer_access(b, 0, "read", lambda i, j, k: i),
+            "lambda i0, i1, i2: (i0, i0 + 1) does not give a box of the 2 dimensions of 'A' for the "
+            "3 variables of block"
+            " 'C'",
+        ),
+        (
+            "W604",
+            lambda sch, b: sch.annotate_buffer_access(b, "D", "read", lambda i, j, k: (i, k)),
+            "the block 'C' reads no buffer 'D'",
+        ),
         ("W620", lambda sch, b: sch.unsafe_hide_buffer_access(b, "read", [1]), "block 'C' does read 'B'"),
-        ("W604", lambda sch, b: sch.set_axis_separator(b, "A", [1, 1]),
-         "[1, 1] does not divide the 2 dimensions of 'A'"),
+        (
+            "W604",
+            lambda sch, b: sch.set_axis_separator(b, "A", [1, 1]),
+            "[1, 1] does not divide the 2 dimensions of 'A'",
+        ),
         ("W604", lambda sch, b: sch.set_axis_separator(b, "A", [2]), "[2] does not divide the 2 dimensions of 'A'"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_hold_is_not_declared(code: str, step: Callable[[Schedule, BlockRV], None], said: str) -> None:
     sch = Schedule(matmul(N, 10, 9))
     error = refused(code, lambda: step(sch, sch.get_block("C")))

@@ -14,12 +14,30 @@ from weft.transform.schedule import Schedule
 
 LOOP_STEPS = ("split", "fuse", "reorder", "merge", "loop_partition", "parallel", "vectorize", "unroll", "add_unit_loop")
 BLOCK_STEPS = (
-    "compute_inline", "reverse_compute_inline", "compute_at", "reverse_compute_at", "cache_read", "cache_write",
-    "reindex", "decompose_reduction", "rfactor", "transform_layout", "transform_block_layout", "blockize",
-    "storage_align", "read_at", "write_at", "cache_inplace", "compact_buffer", "rolling_buffer",
-    "cache_index", "fuse_reduction_epilogue", "bind",
-    "sample_perfect_tile", "sample_compute_location",
-)  # fmt: skip
+    "compute_inline",
+    "reverse_compute_inline",
+    "compute_at",
+    "reverse_compute_at",
+    "cache_read",
+    "cache_write",
+    "reindex",
+    "decompose_reduction",
+    "rfactor",
+    "transform_layout",
+    "transform_block_layout",
+    "blockize",
+    "storage_align",
+    "read_at",
+    "write_at",
+    "cache_inplace",
+    "compact_buffer",
+    "rolling_buffer",
+    "cache_index",
+    "fuse_reduction_epilogue",
+    "bind",
+    "sample_perfect_tile",
+    "sample_compute_location",
+)
 FACTORS = ([None, 2], [None, 4], [3, None], [None, 5], [2, None, 2])
 MAPS = {
     1: (lambda i: (i // 3, i % 3), lambda i: (i * 2 + 1,)),

@@ -384,8 +384,14 @@ def test_a_trace_is_simplified_to_what_does_something() -> None:
     sch.enter_postproc()
     sch.unroll(sch.get_loops(block)[0])
     assert [step.name for step in sch.trace.simplified()] == [
-        "get_block", "get_loops", "sample_perfect_tile", "split", "enter_postproc", "get_loops", "unroll",
-    ]  # fmt: skip
+        "get_block",
+        "get_loops",
+        "sample_perfect_tile",
+        "split",
+        "enter_postproc",
+        "get_loops",
+        "unroll",
+    ]
     again = Schedule(matmul(12, 10, 9))
     sch.trace.simplified().apply_to(again)
     weft.assert_structural_equal(again.mod, sch.mod)

@@ -94,9 +94,9 @@ class _Rows:
             test = test if isinstance(extent, int) else binary("and", test, binary("gt", extent, const(0, INDEX)))
             return Select(test, nan, value)
 
-        yield block.each_accumulator(lambda row, d: corrected(
-            BufferLoad(block.accumulators, (row, d)), BufferLoad(block.row_max, (row,))
-        ))  # fmt: skip
+        yield block.each_accumulator(
+            lambda row, d: corrected(BufferLoad(block.accumulators, (row, d)), BufferLoad(block.row_max, (row,)))
+        )
         yield block.each_row(block.row_sum, corrected, block.row_sum, block.row_max)
 
     def _after(self) -> Iterator[Stmt]:

@@ -169,7 +169,6 @@ class KeyBlocks:
         return block_nest("nonfinite", [], [(row, count), (d, self.value_size)], store, init)
 
 
-
 def ceil_div(extent: Extent, size: int) -> Extent:
     """extent / size, rounded up."""
     if isinstance(extent, int):

@@ -63,5 +63,3 @@ def mask_bound_of(test: PrimExpr, key: PrimVar, row: PrimVar) -> MaskBound | Non
     if step is None or step < 0:
         return None
     return MaskBound(plus(end, 1) if kind in ("le", "gt") else end, kind in ("gt", "ge"))
-
-

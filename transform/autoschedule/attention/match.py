@@ -74,7 +74,6 @@ class Attention:
         return self.keys > 0 and (extent > size.rows or self.keys > size.keys)
 
 
-
 # Matching -----------------------------------------------------------------------------------------------------------
 
 

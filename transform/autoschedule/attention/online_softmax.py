@@ -56,9 +56,13 @@ class OnlineSoftmax:
                 body.append(block.cut(role, {**block.row_buffers, **block.score_buffers}, (start, count)))
         body.extend(self._update_row_max(count))
         body.extend(self._exponentials(start, count))
-        body.append(block.each_accumulator(lambda row, d: binary(
-            "mul", BufferLoad(block.accumulators, (row, d)), BufferLoad(block.correction, (row,))
-        )))  # fmt: skip
+        body.append(
+            block.each_accumulator(
+                lambda row, d: binary(
+                    "mul", BufferLoad(block.accumulators, (row, d)), BufferLoad(block.correction, (row,))
+                )
+            )
+        )
         body.append(self._product(number, count))
         return self._with_memory(body)
 
@@ -97,9 +101,11 @@ class OnlineSoftmax:
         yield block_nest(block.new_max.name, [(row, block.count)], [(key, count)], store, init)
         lowest = const(-INFINITY, dtype)
         if not block.found.zeroes_masked:
-            yield block.each_row(block.finite_max, lambda new_max: Select(
-                binary("eq", new_max, lowest), const(0.0, dtype), new_max
-            ), block.new_max)  # fmt: skip
+            yield block.each_row(
+                block.finite_max,
+                lambda new_max: Select(binary("eq", new_max, lowest), const(0.0, dtype), new_max),
+                block.new_max,
+            )
 
         def correction(before: PrimExpr, finite_max: PrimExpr) -> PrimExpr:
             power = PrimCall("exp", (binary("sub", before, finite_max),), dtype)
@@ -124,9 +130,13 @@ class OnlineSoftmax:
         yield block_nest(block.block_sum.name, [(row, block.count)], [(key, count)], total, init)
         probs = block.found.get("probs")
         if probs is None:
-            yield block.each_row(block.row_sum, lambda row_sum, correction, part: binary(
-                "add", binary("mul", row_sum, correction), part
-            ), block.row_sum, block.correction, block.block_sum)  # fmt: skip
+            yield block.each_row(
+                block.row_sum,
+                lambda row_sum, correction, part: binary("add", binary("mul", row_sum, correction), part),
+                block.row_sum,
+                block.correction,
+                block.block_sum,
+            )
             return
         yield block.each_row(block.scale, lambda a, b: binary("mul", a, b), block.row_sum, block.correction)
         yield block.each_row(block.row_sum, lambda a, b: binary("add", a, b), block.scale, block.block_sum)

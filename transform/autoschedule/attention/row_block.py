@@ -39,14 +39,13 @@ class RowBlock:
         self.query = Buffer("queries", (size, whole.head_size), dtype)
         self.row_buffers = {
             buffer: small_buffer(buffer, found.outer, [(found.row.places[buffer], size)])
-            for buffer in found.own if buffer not in found.key_axes
-        }  # fmt: skip
+            for buffer in found.own
+            if buffer not in found.key_axes
+        }
         self.score_buffers = {
-            buffer: small_buffer(
-                buffer, found.outer, [(found.row.places[buffer], size), (place, whole.padded_size)]
-            )
+            buffer: small_buffer(buffer, found.outer, [(found.row.places[buffer], size), (place, whole.padded_size)])
             for buffer, place in found.key_axes.items()
-        }  # fmt: skip
+        }
         product = self.role("product")
         self.target = product.nest.store.buffer
         self.accumulators = Buffer(self.target.name, (size, whole.value_size), dtype)

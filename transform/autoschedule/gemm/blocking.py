@@ -173,35 +173,46 @@ class Blocking:
     def values(self) -> dict[str, Any]:
         """What a record says of it."""
         return {
-            "mr": self.mr, "nr_vectors": self.nr_vectors, "lanes": self.capacity.lanes, "mc": self.mc, "nc": self.nc,
-            "kc": self.kc, "chunks": self.chunks,
+            "mr": self.mr,
+            "nr_vectors": self.nr_vectors,
+            "lanes": self.capacity.lanes,
+            "mc": self.mc,
+            "nc": self.nc,
+            "kc": self.kc,
+            "chunks": self.chunks,
             "a": "constant" if self.constant_a else "blocks" if self.view_of_a is None else "in place",
-            "b": "constant" if self.constant_b else "panels", "shares": "rows" if self.shares_rows else "columns",
-            "reuses_panels": self.reuses_panels, "repacks_per_block": self.repacks_per_block,
+            "b": "constant" if self.constant_b else "panels",
+            "shares": "rows" if self.shares_rows else "columns",
+            "reuses_panels": self.reuses_panels,
+            "repacks_per_block": self.repacks_per_block,
             "accumulates": self.found.accumulates or (self.splits_k and not self.has_partial_sums),
             **({"sums": "of a block"} if self.has_partial_sums else {}),
             "remainders": "apart" if self.separate_remainders else "masked",
             **({} if self.dot is None else {"instruction": self.dot.instruction.instruction}),
-        }  # fmt: skip
+        }
 
     def check(self, decision: Decision) -> None:
         """PassError W528 for blocks that do not hold whole tiles, or more than there is."""
         rows, columns = self.found.extents[self.r], self.found.extents[self.found.v]
         k_extent = times_of(self.found.extents[self.k], self.granularity)
         for name, extent, granularity, what in (
-            ("mc", rows, self.mr, "rows of a tile (mr)"), ("nc", columns, self.nr, "columns of a panel"),
+            ("mc", rows, self.mr, "rows of a tile (mr)"),
+            ("nc", columns, self.nr, "columns of a panel"),
             ("kc", k_extent, self.granularity, "products that stay together"),
-        ):  # fmt: skip
+        ):
             high = extent if isinstance(extent, int) else 1 << 24
             value = checked(decision, name, 1, high, f"there are {high}")
             if value % granularity and value != extent:
                 raise refused(f"gemm of {decision.about!r}: {name}={value} is no multiple of the {granularity} {what}")
         checked(decision, "chunks", 1, 1024, "chunks that threads may share")
         for name, here, why in (
-            ("nc", self.reuses_panels or self.has_partial_sums or self.nc == columns or not isinstance(columns, int),
-             "with one block of rows panels are packed one at a time"),
+            (
+                "nc",
+                self.reuses_panels or self.has_partial_sums or self.nc == columns or not isinstance(columns, int),
+                "with one block of rows panels are packed one at a time",
+            ),
             ("chunks", self.chunks == decision.values["chunks"], f"there are {self.chunks} chunks to share"),
-        ):  # fmt: skip
+        ):
             if not here:
                 raise refused(f"gemm of {decision.about!r}: {name}={decision.values[name]} changes nothing: {why}")
 
@@ -251,12 +262,26 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     # Without a direct nest for few rows, a single one must not be rounded up far.
     is_alone = not found.runs or constant_b
     return Blocking(
-        found, capacity, mr, nr_vectors, steps, granularity, mc, nc,
+        found,
+        capacity,
+        mr,
+        nr_vectors,
+        steps,
+        granularity,
+        mc,
+        nc,
         _chunks(columns, nr, capacity, shares_rows=shares_rows, repacks=repacks),
         (1, ceil_div(mr, 2)) if is_alone else (ceil_div(mr, 2),),
         along_k(found.scalar, found) if reads_a else None,
-        constant_a, constant_b, shares_rows, reuses, repacks, separate_remainders, has_partial_sums, dot,
-    )  # fmt: skip
+        constant_a,
+        constant_b,
+        shares_rows,
+        reuses,
+        repacks,
+        separate_remainders,
+        has_partial_sums,
+        dot,
+    )
 
 
 def _dot(found: Contraction, capacity: Capacity, steps: int, *, constant_a: bool, constant_b: bool) -> Dot | None:

@@ -100,12 +100,16 @@ def _collapsed(found: Contraction, axes: tuple[PrimVar, ...]) -> Contraction:
         epilogue = dataclasses.replace(epilogue, value=value)
     rest = {x: extent for x, extent in found.extents.items() if x not in axes}
     return dataclasses.replace(
-        found, store=store, scalar=scalar, epilogue=epilogue, r=row,
+        found,
+        store=store,
+        scalar=scalar,
+        epilogue=epilogue,
+        r=row,
         partial_sums=None if found.partial_sums is None else moved_store(found.partial_sums),
         extents={row: product_of([found.extents[x] for x in axes]), **rest},
         outer=tuple(x for x in (found.r, *found.outer) if x is not None and x not in axes),
         views=(*found.views, *map(DeclBuffer, views.values())),
-    )  # fmt: skip
+    )
 
 
 def _separate(found: Contraction, axes: Sequence[PrimVar], row: PrimVar) -> dict[PrimVar, PrimExpr]:

@@ -53,10 +53,13 @@ def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]
     rows = 1 if found.r is None else tile_rows(found.extents[found.r], capacity)
     vectors = tile_vectors(rows, found.extents[found.v], capacity)
     return {
-        "form": form, "mr": rows, "nr_vectors": vectors, "lanes": capacity.lanes,
+        "form": form,
+        "mr": rows,
+        "nr_vectors": vectors,
+        "lanes": capacity.lanes,
         "accumulates": found.accumulates or streams(found, capacity),
         "epilogue": found.epilogue is not None,
-    }  # fmt: skip
+    }
 
 
 def _reason(found: Contraction, form: str) -> str:
@@ -67,9 +70,7 @@ def _reason(found: Contraction, form: str) -> str:
     return "symbolic sizes say when packing pays" if form == _BOTH else "a near cache has B, or few rows read it"
 
 
-def complete_gemm(
-    found: Contraction, decision: Decision, capacity: Capacity, constants: frozenset[Buffer]
-) -> Decision:
+def complete_gemm(found: Contraction, decision: Decision, capacity: Capacity, constants: frozenset[Buffer]) -> Decision:
     """The decision with what follows from it; PassError W528 where it cannot be followed."""
     form = str(decision.values.get("form"))
     packs = _condition(found, decision, form, packing_pays(found, capacity, constants))

@@ -100,9 +100,7 @@ def _is_far(found: Contraction, capacity: Capacity) -> bool:
     return columns is None or k_extent is None or columns * k_extent >= capacity.pack_from
 
 
-def _streams(
-    found: Contraction, capacity: Capacity, rows: int, tile: Callable[[Panel, KRange | None], Stmt]
-) -> Stmt:
+def _streams(found: Contraction, capacity: Capacity, rows: int, tile: Callable[[Panel, KRange | None], Stmt]) -> Stmt:
     """Some rows of B at a time from end to end, as memory likes to be read; C holds the partial sums."""
     (k,) = found.reduction
     columns, k_extent = found.extents[found.v], found.extents[k]
@@ -191,9 +189,13 @@ class _PartialSumBlocks:
 
         def tile(at: PrimExpr, count: int, clamp: Access) -> Stmt:
             return _tile(
-                found, lambda i: plus(start, clamp(plus(at, i))), panel, count, k_range,
+                found,
+                lambda i: plus(start, clamp(plus(at, i))),
+                panel,
+                count,
+                k_range,
                 lambda i, j: element(clamp(plus(at, i)), j),
-            )  # fmt: skip
+            )
 
         return cover_rows(found.r.name, rows, most, (ceil_div(most, 2),), tile)
 
@@ -216,9 +218,7 @@ def _outer(found: Contraction, body: Stmt) -> Stmt:
     return body
 
 
-def _columns(
-    found: Contraction, capacity: Capacity, rows: int, tile: Callable[[Panel, KRange | None], Stmt]
-) -> Stmt:
+def _columns(found: Contraction, capacity: Capacity, rows: int, tile: Callable[[Panel, KRange | None], Stmt]) -> Stmt:
     columns = found.extents[found.v]
     vectors = tile_vectors(rows, columns, capacity)
     return cover_columns(found.v.name, columns, vectors, capacity, lambda panel: tile(panel, None))
@@ -229,15 +229,22 @@ def _rows(found: Contraction, capacity: Capacity, panel: Panel, k_range: KRange 
     extent = found.extents[found.r]
     most = tile_rows(extent, capacity)
     return cover_rows(
-        found.r.name, extent, most, (ceil_div(most, 2),),
+        found.r.name,
+        extent,
+        most,
+        (ceil_div(most, 2),),
         lambda at, rows, clamp: _tile(found, lambda i: clamp(plus(at, i)), panel, rows, k_range),
-    )  # fmt: skip
+    )
 
 
 def _tile(
-    found: Contraction, row: Access | None, panel: Panel, rows: int, k_range: KRange | None = None,
+    found: Contraction,
+    row: Access | None,
+    panel: Panel,
+    rows: int,
+    k_range: KRange | None = None,
     element: Element | None = None,
-) -> Stmt:  # fmt: skip
+) -> Stmt:
     """One tile, over all of k or a range of it; `element` is where its partial sums are (None: in C)."""
     reduction: dict[PrimVar, PrimExpr]
     if k_range is None:
@@ -263,11 +270,14 @@ def _tile(
         return found.of_b(load if mask is None else replace(load, predicate=mask))
 
     return Tile(
-        rows, panel,
+        rows,
+        panel,
         scalar=lambda i: found.of_a(substitute(in_row(found.scalar, i), reduction)),
         vector=of_b,
         element=element or (lambda i, j: columns(in_row(target, i), j)),
-        loops=loops, accumulates=found.accumulates or (k_range is not None and k_range.accumulates),
+        loops=loops,
+        accumulates=found.accumulates or (k_range is not None and k_range.accumulates),
         is_last=None if k_range is None else k_range.is_last,
-        epilogue=epilogue_of(found, panel, row), long_epilogue=found.has_long_epilogue,
-    ).build(target.buffer.dtype)  # fmt: skip
+        epilogue=epilogue_of(found, panel, row),
+        long_epilogue=found.has_long_epilogue,
+    ).build(target.buffer.dtype)

@@ -58,8 +58,10 @@ def dot_of(found: Contraction, machine: MachineModel) -> Dot | None:
                 fitting.append(Dot(row, a, b, (a, b) != (first, second)))
                 break
         else:
-            if first == f"u{found.scalar.dtype}" and _fits(found.scalar.dtype, found.casts[0], found.dtype) and _fits(
-                found.vector.dtype, found.casts[1], second
+            if (
+                first == f"u{found.scalar.dtype}"
+                and _fits(found.scalar.dtype, found.casts[0], found.dtype)
+                and _fits(found.vector.dtype, found.casts[1], second)
             ):
                 fitting.append(Dot(row, first, second, offset=1 << (bits(first) - 1)))
     return max(fitting, key=lambda dot: dot.group, default=None)

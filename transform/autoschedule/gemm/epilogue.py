@@ -1,7 +1,7 @@
 """Epilogues: what is done to every result of a contraction, done while it is still in a register.
 
-    c[i, j] = c[i, j] + a[i, k] * b[k, j]        tiles of c
-    y[i, j] = T.max(c[i, j] + bias[j], 0.0)      as each tile is stored; y may be c
+c[i, j] = c[i, j] + a[i, k] * b[k, j]        tiles of c
+y[i, j] = T.max(c[i, j] + bias[j], 0.0)      as each tile is stored; y may be c
 """
 
 from __future__ import annotations

@@ -75,8 +75,11 @@ def _is_quotient(node: object, var: PrimVar) -> bool:
 def _group(load: BufferLoad, var: PrimVar) -> int | None:
     """The size of the groups when a variable occurs in quotients by one number only."""
     parts = [part for index in load.indices for part in walk(index)]
-    sizes = {part.b.value for part in parts if _is_quotient(part, var) and isinstance(part, Binary)
-             and isinstance(part.b, IntImm)}  # fmt: skip
+    sizes = {
+        part.b.value
+        for part in parts
+        if _is_quotient(part, var) and isinstance(part, Binary) and isinstance(part.b, IntImm)
+    }
     bare = sum(part is var for part in parts) - sum(_is_quotient(part, var) for part in parts)
     return sizes.pop() if len(sizes) == 1 and not bare else None
 

@@ -40,9 +40,20 @@ from weft.ir.tensor import (
 from weft.transform.autoschedule.rules.strides import kinds_in
 
 __all__ = [
-    "Contraction", "Epilogue", "Products", "Window", "converted", "match", "products_of", "row_variable", "rows_length",
-    "runs_along", "sum_of_products", "uses", "views_of",
-]  # fmt: skip
+    "Contraction",
+    "Epilogue",
+    "Products",
+    "Window",
+    "converted",
+    "match",
+    "products_of",
+    "row_variable",
+    "rows_length",
+    "runs_along",
+    "sum_of_products",
+    "uses",
+    "views_of",
+]
 
 
 @dataclass(frozen=True)
@@ -211,9 +222,18 @@ def match(found: Products) -> Contraction | None:
             r = row_variable(store, scalar, vector, [x for x in spatial if x is not v], found.extents)
             outer = tuple(x for x in spatial if x is not v and x is not r)
             return Contraction(
-                store, scalar, vector, found.extents, outer, found.reduction, v, r, result=store.buffer,
-                accumulates=found.accumulates, casts=order.casts,
-            )  # fmt: skip
+                store,
+                scalar,
+                vector,
+                found.extents,
+                outer,
+                found.reduction,
+                v,
+                r,
+                result=store.buffer,
+                accumulates=found.accumulates,
+                casts=order.casts,
+            )
     return None
 
 

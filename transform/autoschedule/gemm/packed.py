@@ -151,22 +151,31 @@ class _Loops:
 
         def panels(inner: Callable[[Panel], Stmt]) -> Stmt:
             return cover_columns(
-                blocking.found.v.name, columns, blocking.nr_vectors, blocking.capacity,
-                lambda panel: inner(_moved(panel, first)), blocking.chunks, blocking.separate_remainders,
-            )  # fmt: skip
+                blocking.found.v.name,
+                columns,
+                blocking.nr_vectors,
+                blocking.capacity,
+                lambda panel: inner(_moved(panel, first)),
+                blocking.chunks,
+                blocking.separate_remainders,
+            )
 
         def over_k(block: Callable[[KBlock], Stmt]) -> Stmt:
             one_loop = blocking.granularity == 1 and blocking.found.runs
             return blocks(
-                blocking.k, extent, blocking.steps, lambda k, steps: block(KBlock(k, steps, first)),
-                at_least_one=True, one_loop=one_loop,
-            )  # fmt: skip
+                blocking.k,
+                extent,
+                blocking.steps,
+                lambda k, steps: block(KBlock(k, steps, first)),
+                at_least_one=True,
+                one_loop=one_loop,
+            )
 
         if not blocking.has_partial_sums:
             return over_k(lambda k_block: self._block(panels, k_block))
-        return self._blocks_of_rows(lambda rows: over_k(
-            lambda k_block: self._by_panels(rows, panels, k_block, self._pack_b(k_block))
-        ))  # fmt: skip
+        return self._blocks_of_rows(
+            lambda rows: over_k(lambda k_block: self._by_panels(rows, panels, k_block, self._pack_b(k_block)))
+        )
 
     def _pack_b(self, k_block: KBlock) -> Callable[[Panel], Stmt]:
         """How a panel of a block is packed."""
@@ -188,9 +197,9 @@ class _Loops:
 
     def _by_rows(self, rows: Rows, panels: Panels, k_block: KBlock) -> Stmt:
         """All panels for each tile of rows."""
-        tiles = self._over_rows(rows, lambda row, n, clamp: panels(
-            lambda panel: self._tile(rows.first, row, n, clamp, k_block, panel)
-        ))  # fmt: skip
+        tiles = self._over_rows(
+            rows, lambda row, n, clamp: panels(lambda panel: self._tile(rows.first, row, n, clamp, k_block, panel))
+        )
         return sequence([*self._pack_a(rows, k_block), tiles])
 
     def _by_panels(self, rows: Rows, panels: Panels, k_block: KBlock, pack_b: Callable[[Panel], Stmt]) -> Stmt:
@@ -213,9 +222,12 @@ class _Loops:
         """The copy of a block of A, where there is one."""
         if not self._packs_a:
             return ()
-        return (self._over_rows(rows, lambda at, count, clamp: self.packing.tile_of_a(
-            rows.first, at, count, clamp, k_block.k, k_block.steps
-        )),)  # fmt: skip
+        return (
+            self._over_rows(
+                rows,
+                lambda at, count, clamp: self.packing.tile_of_a(rows.first, at, count, clamp, k_block.k, k_block.steps),
+            ),
+        )
 
     def _blocks_of_rows(self, inner: Callable[[Rows], Stmt]) -> Stmt:
         blocking = self.blocking
@@ -277,7 +289,8 @@ class _Loops:
         several = blocking.splits_k
         end = binary("ge", plus(k_block.k, as_expr(k_block.steps, INDEX)), as_expr(extent, INDEX))
         return Tile(
-            rows, panel,
+            rows,
+            panel,
             scalar=lambda i: blocking.of_a(self._of_a(p, i, first, at, rows, clamp, k_block)),
             vector=lambda j: blocking.of_b(self._of_b(p, j, lanes, k_block, panel)),
             element=element,
@@ -289,7 +302,7 @@ class _Loops:
             long_epilogue=found.has_long_epilogue,
             prefetch_c=None if blocking.shares_rows or blocking.has_partial_sums else prefetch_c,
             prefetch_b=prefetch_b if prefetches else None,
-        ).build(blocking.capacity.dtype)  # fmt: skip
+        ).build(blocking.capacity.dtype)
 
     def _groups(self, k_block: KBlock) -> Extent:
         """How many groups along k a tile sums in a block."""

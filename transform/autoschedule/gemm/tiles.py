@@ -88,9 +88,7 @@ class Panel:
         first = times(j, self.lanes)
         if self.lanes == 1:
             return binary("lt", first, as_expr(self.left, INDEX))
-        return binary(
-            "lt", Ramp(first, const(1, INDEX), self.lanes), Broadcast(as_expr(self.left, INDEX), self.lanes)
-        )
+        return binary("lt", Ramp(first, const(1, INDEX), self.lanes), Broadcast(as_expr(self.left, INDEX), self.lanes))
 
 
 @dataclass(frozen=True)
@@ -327,10 +325,12 @@ def cover(
     name: str, extent: Extent, tiers: Sequence[tuple[int, int]], inner: Callable[[PrimExpr, int, int], Stmt]
 ) -> Stmt:
     """Loops that cover a range with tiles: as many of each tier (count, lanes) as fit, widest first."""
-    return sequence([
-        _tiles(name, start, tiles, count * lanes, lambda at, c=count, w=lanes: inner(at, c, w))
-        for count, lanes, start, tiles in _tiers(extent, tiers)
-    ])  # fmt: skip
+    return sequence(
+        [
+            _tiles(name, start, tiles, count * lanes, lambda at, c=count, w=lanes: inner(at, c, w))
+            for count, lanes, start, tiles in _tiers(extent, tiers)
+        ]
+    )
 
 
 def _tiers(extent: Extent, tiers: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, Extent, Extent]]:
@@ -347,9 +347,13 @@ def _tiers(extent: Extent, tiers: Sequence[tuple[int, int]]) -> Iterator[tuple[i
 
 
 def blocks(
-    var: PrimVar, extent: Extent, size: int, inner: Callable[[PrimExpr, Extent], Stmt],
-    at_least_one: bool = False, one_loop: bool = False,
-) -> Stmt:  # fmt: skip
+    var: PrimVar,
+    extent: Extent,
+    size: int,
+    inner: Callable[[PrimExpr, Extent], Stmt],
+    at_least_one: bool = False,
+    one_loop: bool = False,
+) -> Stmt:
     """A loop over blocks, `inner(start, count)` each; of a known extent the remainder is separate, with a known size.
 
     With `at_least_one` there is one block at least. With `one_loop` the remainder is in the loop, too.
@@ -369,9 +373,14 @@ def blocks(
 
 
 def cover_columns(
-    name: str, extent: Extent, vectors: int, capacity: Capacity, inner: Callable[[Panel], Stmt],
-    chunks: int | None = None, separate_remainders: bool = False,
-) -> Stmt:  # fmt: skip
+    name: str,
+    extent: Extent,
+    vectors: int,
+    capacity: Capacity,
+    inner: Callable[[Panel], Stmt],
+    chunks: int | None = None,
+    separate_remainders: bool = False,
+) -> Stmt:
     """Panels of `vectors` vectors and one for the rest: under a mask, where the machine has those.
 
     Of a symbolic number of columns every panel is under its mask, so that there is one text for all of them, unless it
@@ -392,12 +401,14 @@ def cover_columns(
     if several is not None:
         return panels(0, several, lambda at, chunk, number: inner(Panel(at, vectors, lanes, None, chunk, number)))
     if not capacity.masks:
-        return sequence([
-            panels(start, tiles, lambda at, chunk, number: inner(Panel(at, vectors, lanes, None, chunk, number)))
-            if shared and (count, w) == (vectors, lanes)
-            else _tiles(name, start, tiles, count * w, lambda at, n=count, w=w: inner(Panel(at, n, w, None, last)))
-            for count, w, start, tiles in _tiers(extent, vector_tiers(vectors, extent, capacity))
-        ])  # fmt: skip
+        return sequence(
+            [
+                panels(start, tiles, lambda at, chunk, number: inner(Panel(at, vectors, lanes, None, chunk, number)))
+                if shared and (count, w) == (vectors, lanes)
+                else _tiles(name, start, tiles, count * w, lambda at, n=count, w=w: inner(Panel(at, n, w, None, last)))
+                for count, w, start, tiles in _tiers(extent, vector_tiers(vectors, extent, capacity))
+            ]
+        )
     whole, left = (extent // width, extent % width) if isinstance(extent, int) else (0, 0)
     shares_text = shared and left and whole >= capacity.knobs.many_panels and not separate_remainders
     if not isinstance(extent, int) or shares_text:
@@ -482,9 +493,12 @@ def _chunks(
 
 
 def cover_rows(
-    name: str, extent: Extent, rows: int, remainder_sizes: Sequence[int],
+    name: str,
+    extent: Extent,
+    rows: int,
+    remainder_sizes: Sequence[int],
     inner: Callable[[PrimExpr, int, Access], Stmt],
-) -> Stmt:  # fmt: skip
+) -> Stmt:
     """Tiles of `rows` rows, the last one with the rest.
 
     `inner(start, rows, clamp)` builds a tile; `clamp` keeps a row inside the range: a symbolic remainder is rounded up

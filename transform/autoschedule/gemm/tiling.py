@@ -18,9 +18,16 @@ from weft.transform.autoschedule.gemm.match import Contraction, uses
 from weft.transform.autoschedule.knobs import Knobs
 
 __all__ = [
-    "INDEX", "Capacity", "ceil_div", "packing_pays", "packs_whole", "tile_of", "tile_rows", "tile_vectors",
+    "INDEX",
+    "Capacity",
+    "ceil_div",
+    "packing_pays",
+    "packs_whole",
+    "tile_of",
+    "tile_rows",
+    "tile_vectors",
     "vector_tiers",
-]  # fmt: skip
+]
 
 INDEX = "int64"
 _FEW = 1 << 10
@@ -136,9 +143,7 @@ def packs_whole(found: Contraction, load: BufferLoad, var: PrimVar, constants: f
     return load.buffer in constants and known and not any(uses(load.indices, x) for x in found.outer)
 
 
-def packing_pays(
-    found: Contraction, capacity: Capacity, constants: frozenset[Buffer] = frozenset()
-) -> bool | PrimExpr:
+def packing_pays(found: Contraction, capacity: Capacity, constants: frozenset[Buffer] = frozenset()) -> bool | PrimExpr:
     """Whether packed operands are worth their copies, or the condition on symbolic sizes under which they are.
 
     Packed elements must be used by several tiles, and B too large to be read in its own order from a near cache. The

@@ -200,9 +200,14 @@ def _with_block(stmt: Stmt, block: Block) -> Stmt:
 
 
 def _arg_reduction_of(
-    nest: Nest, first: PrimExpr, second: PrimExpr, stores: tuple[BufferStore, BufferStore],
-    start: tuple[BufferStore, BufferStore], machine: MachineModel, knobs: Knobs,
-) -> _ArgReduction | None:  # fmt: skip
+    nest: Nest,
+    first: PrimExpr,
+    second: PrimExpr,
+    stores: tuple[BufferStore, BufferStore],
+    start: tuple[BufferStore, BufferStore],
+    machine: MachineModel,
+    knobs: Knobs,
+) -> _ArgReduction | None:
     if not isinstance(first, Select) or not isinstance(second, Select):
         return None
     position, value = first.false_value, second.false_value
@@ -297,13 +302,15 @@ def _segment(
     best = substitute(found.position, {**variables, var: plus(start, BufferLoad(places, (zero,)))})
     update = found.update(best, BufferLoad(running.values, (zero,)))
     return [
-        AllocBuffer(running.steps), AllocBuffer(running.values), AllocBuffer(places),
+        AllocBuffer(running.steps),
+        AllocBuffer(running.values),
+        AllocBuffer(places),
         *(vector_loop(at, lanes, running.clear) for at in starts),
         *_steps_along(running, var.name.removeprefix("v"), length, count, value),
         *(vector_loop(at, lanes, placed) for at in starts),
         *_combined(found, running.values, places, width),
         *(substitute(part, variables) for part in update),
-    ]  # fmt: skip
+    ]
 
 
 def _steps_along(
@@ -350,9 +357,12 @@ def _combined(found: _ArgReduction, values: Buffer, places: Buffer, width: int) 
         def combine(j: PrimExpr, half: int = half) -> Stmt:
             (i, a), (k, b) = ((BufferLoad(places, (at,)), BufferLoad(values, (at,))) for at in (j, plus(j, half)))
             keep = is_first(found.better, (i, a), (k, b))
-            return SeqStmt((
-                BufferStore(places, Select(keep, i, k), (j,)), BufferStore(values, Select(keep, a, b), (j,)),
-            ))  # fmt: skip
+            return SeqStmt(
+                (
+                    BufferStore(places, Select(keep, i, k), (j,)),
+                    BufferStore(values, Select(keep, a, b), (j,)),
+                )
+            )
 
         for start in range(0, half, lanes):
             yield vector_loop(start, lanes, combine)
@@ -384,10 +394,12 @@ def _down_columns(found: _ArgReduction, var: PrimVar) -> Stmt:
 
         def write(j: PrimExpr) -> Stmt:
             results = (cast(INDEX, BufferLoad(running.steps, (j,))), BufferLoad(running.values, (j,)))
-            return SeqStmt(tuple(
-                BufferStore(put.buffer, result, tuple(at(index, j) for index in put.indices), span=put.span)
-                for put, result in zip(found.start, results, strict=True)
-            ))  # fmt: skip
+            return SeqStmt(
+                tuple(
+                    BufferStore(put.buffer, result, tuple(at(index, j) for index in put.indices), span=put.span)
+                    for put, result in zip(found.start, results, strict=True)
+                )
+            )
 
         steps = For(k, 0, nest.extents[row], whole(take))
         writes = whole(write) if left is None else vector_loop(0, width, write, left)

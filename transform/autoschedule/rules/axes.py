@@ -27,8 +27,16 @@ from weft.transform.autoschedule.rules.strides import loads_in
 from weft.transform.fusion.fuse_tir import copied
 
 __all__ = [
-    "Axis", "Chains", "Cut", "accesses", "in_part", "in_place", "over_rows", "shared_axes", "small_buffer",
-]  # fmt: skip
+    "Axis",
+    "Chains",
+    "Cut",
+    "accesses",
+    "in_part",
+    "in_place",
+    "over_rows",
+    "shared_axes",
+    "small_buffer",
+]
 
 
 @dataclass(frozen=True)
@@ -118,9 +126,12 @@ class Cut:
 
 
 def in_part(
-    nest: Nest, gone: Mapping[PrimVar, PrimExpr], cuts: Sequence[Cut], small: Mapping[Buffer, Buffer],
+    nest: Nest,
+    gone: Mapping[PrimVar, PrimExpr],
+    cuts: Sequence[Cut],
+    small: Mapping[Buffer, Buffer],
     left_out: Sequence[Axis],
-) -> Stmt:  # fmt: skip
+) -> Stmt:
     """The nest on a part of some axes, over buffers that have only that part.
 
     `gone` are the variables that loops outside stand for; `small` gives for a buffer that the nests share the one of

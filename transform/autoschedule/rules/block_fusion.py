@@ -101,9 +101,7 @@ def _is_contraction(stmt: Stmt) -> bool:
     return member is not None and member.nest.is_contraction
 
 
-def _blocked(
-    members: Sequence[Member], allocated: set[Buffer], outside: Sequence[Stmt], size: Chains
-) -> Chain | None:
+def _blocked(members: Sequence[Member], allocated: set[Buffer], outside: Sequence[Stmt], size: Chains) -> Chain | None:
     nests = [member.nest for member in members]
     if any(nest.block is None for nest in nests):
         return None
@@ -171,9 +169,11 @@ class _ChainRule(Rule):
 
     def blocks(self, found: Chain, decision: Decision, loops: Sequence[PrimVar], size: Chains) -> Stmt:
         """What is done for one value of the outer loops."""
-        return sequence(over_rows(found.row, size.rows, lambda start, count, limit: _block_of_rows(
-            found, loops, start, count, limit
-        )))  # fmt: skip
+        return sequence(
+            over_rows(
+                found.row, size.rows, lambda start, count, limit: _block_of_rows(found, loops, start, count, limit)
+            )
+        )
 
     def takes(self, site: Site, decision: Decision) -> Taken:
         """All nests of the chain, and the buffers that are kept for a block only."""
@@ -236,9 +236,7 @@ def _shared(loops: Sequence[tuple[PrimVar, Extent]], body: Stmt, knobs: Knobs) -
     return For(chunk, 0, chunks, inner, annotations=marked)
 
 
-def _block_of_rows(
-    chain: Chain, loops: Sequence[PrimVar], start: PrimExpr, count: Extent, size: int
-) -> Stmt:
+def _block_of_rows(chain: Chain, loops: Sequence[PrimVar], start: PrimExpr, count: Extent, size: int) -> Stmt:
     """The chain for `count` rows from `start` on, at most `size`: memory of one size can be kept between blocks."""
     outer, row = chain.outer, chain.row
     small = {buffer: small_buffer(buffer, outer, [(row.places[buffer], size)]) for buffer in chain.own}

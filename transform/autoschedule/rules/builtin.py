@@ -18,8 +18,16 @@ __all__ = ["BUILTIN", "rules_of_contractions", "rules_of_nests"]
 BUILTIN = tuple(
     register_rule(rule)
     for rule in (
-        AttentionRule(), ChainRule(), GroupedRule(), GemmRule(), GatherRule(), ArgReduceRule(), SplitReductionRule(),
-        ElementwiseRule(), TransposeRule(), ReductionRule(),
+        AttentionRule(),
+        ChainRule(),
+        GroupedRule(),
+        GemmRule(),
+        GatherRule(),
+        ArgReduceRule(),
+        SplitReductionRule(),
+        ElementwiseRule(),
+        TransposeRule(),
+        ReductionRule(),
     )
 )
 """In the order in which they are asked."""

@@ -1,6 +1,6 @@
 """Nests that give every element once: vectors along the last axis.
 
-    for i: for j: y[i, j] = f(x[i, j], b[j], ...)        every load even along j: in whole vectors, or one for all lanes
+for i: for j: y[i, j] = f(x[i, j], b[j], ...)        every load even along j: in whole vectors, or one for all lanes
 """
 
 from __future__ import annotations
@@ -63,12 +63,13 @@ class Map:
 def _in_groups(nest: Nest, v: PrimVar) -> tuple[Nest, PrimVar]:
     """The nest with v as groups and places in them, (group, place), where it occurs as v // size; v is the place then.
 
-        y[v] = x[v] * s[v // 32]        y[g * 32 + v] = x[g * 32 + v] * s[g]
+    y[v] = x[v] * s[v // 32]        y[g * 32 + v] = x[g * 32 + v] * s[g]
     """
     sizes = {
-        part.b.value for part in walk(nest.store.value)
+        part.b.value
+        for part in walk(nest.store.value)
         if isinstance(part, Binary) and part.kind == "floordiv" and part.a is v and isinstance(part.b, IntImm)
-    }  # fmt: skip
+    }
     extent = nest.extents[v]
     size = min(sizes, default=0)
     if size < 2 or len(sizes) > 1 or not isinstance(extent, int) or extent % size:

@@ -41,7 +41,6 @@ from weft.transform.infra.decisions import Decision
 __all__ = ["GatherRule"]
 
 
-
 @dataclass(frozen=True)
 class _Gather:
     """A nest whose rows are chosen by indices that it loads: elementwise, assertions and prefetches before each row."""

@@ -1,7 +1,7 @@
 """Loops over vectors: whole ones, then the remainder under a mask.
 
-    for i in range(n // 16): for j in T.vectorized(16): body(i * 16 + j)
-    for j in T.vectorized(16): if n // 16 * 16 + j < n: body(...)
+for i in range(n // 16): for j in T.vectorized(16): body(i * 16 + j)
+for j in T.vectorized(16): if n // 16 * 16 + j < n: body(...)
 """
 
 from __future__ import annotations
@@ -25,9 +25,21 @@ from weft.ir.tensor import (
 )
 
 __all__ = [
-    "CHAIN", "INDEX", "SHARED", "as_int", "block_nest", "is_chain", "minus", "nested", "over_vectors", "plus",
-    "sequence", "split", "times", "vector_loop",
-]  # fmt: skip
+    "CHAIN",
+    "INDEX",
+    "SHARED",
+    "as_int",
+    "block_nest",
+    "is_chain",
+    "minus",
+    "nested",
+    "over_vectors",
+    "plus",
+    "sequence",
+    "split",
+    "times",
+    "vector_loop",
+]
 
 INDEX = "int64"
 Body = Callable[[PrimExpr], Stmt]
@@ -102,9 +114,11 @@ def over_vectors(
             continue
         i, u = PrimVar(f"{name}_{lanes * count}", INDEX), PrimVar("u", INDEX)
         at = plus(start, times(i, lanes * count))
-        inner = vector_loop(at, lanes * count, body) if count == 1 or wide else For(
-            u, 0, count, vector_loop(plus(at, times(u, lanes)), lanes, body), "unrolled"
-        )  # fmt: skip
+        inner = (
+            vector_loop(at, lanes * count, body)
+            if count == 1 or wide
+            else For(u, 0, count, vector_loop(plus(at, times(u, lanes)), lanes, body), "unrolled")
+        )
         parts.append(For(i, 0, steps, inner))
         start = end
     left = minus(extent, start)
@@ -133,9 +147,12 @@ def minus(a: Extent, b: Extent) -> Extent:
 
 
 def block_nest(
-    name: str, spatial: Sequence[tuple[PrimVar, Extent]], reduction: Sequence[tuple[PrimVar, Extent]],
-    store: BufferStore, init: BufferStore | None = None,
-) -> Stmt:  # fmt: skip
+    name: str,
+    spatial: Sequence[tuple[PrimVar, Extent]],
+    reduction: Sequence[tuple[PrimVar, Extent]],
+    store: BufferStore,
+    init: BufferStore | None = None,
+) -> Stmt:
     """Loops around one block over the given iteration variables."""
     items, loops = [], []
     for kind, variables in (("spatial", spatial), ("reduce", reduction)):

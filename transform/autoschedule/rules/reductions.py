@@ -296,9 +296,7 @@ def _down_columns(found: Reduction, var: PrimVar) -> Stmt:
     return found.loops(outer, sequence(parts))
 
 
-def _last_columns(
-    found: Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: Extent, left: Extent
-) -> Stmt:
+def _last_columns(found: Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: Extent, left: Extent) -> Stmt:
     if found.machine.has_masks:
         width = 1 << (left - 1).bit_length() if isinstance(left, int) else found.lanes
         return _tile(found, var, outer, as_expr(start, INDEX), width, None if width == left else left)

@@ -15,9 +15,10 @@ from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Let, PrimExpr, PrimV
 __all__ = ["difference_along", "kinds_in", "loads_in", "same_place", "step_along", "uses"]
 
 _VECTOR_KINDS = frozenset(
-    f"{kind}{bits}" for kind, sizes in (("float", (16, 32, 64)), ("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)))
+    f"{kind}{bits}"
+    for kind, sizes in (("float", (16, 32, 64)), ("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)))
     for bits in sizes
-) | {"bool", "bfloat16"}  # fmt: skip
+) | {"bool", "bfloat16"}
 
 
 def uses(expr: PrimExpr, var: PrimVar) -> bool:

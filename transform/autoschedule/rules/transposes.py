@@ -125,9 +125,7 @@ def _copied(nest: Nest, outer: dict[PrimVar, PrimVar], *ranges: tuple[PrimVar, E
     return nested(loops, substitute(nest.store, places))
 
 
-def transposed(
-    row: Callable[[int], PrimExpr], put: Callable[[int, PrimExpr], Stmt], lanes: int, dtype: str
-) -> Stmt:
+def transposed(row: Callable[[int], PrimExpr], put: Callable[[int, PrimExpr], Stmt], lanes: int, dtype: str) -> Stmt:
     """`put(k, vector)` for every column k of the square whose rows are `row(0)`, `row(1)`, ..."""
     kind = with_lanes(dtype, lanes)
     stmts: list[Stmt] = []

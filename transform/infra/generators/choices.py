@@ -23,16 +23,16 @@ T = TypeVar("T")
 _NUMBERS = (
     0.0, 1.0, -0.0, 0.5, -1.5, 3.141592653589793, 1e-7, 1e30, 0.1, float("inf"), float("-inf"), float("nan"), 5e-324,
     65504.0, -2.0**-24, 1.7976931348623157e308,
-)  # fmt: skip
+)
 _NAMES = (
     "x", "y", "lv", "gv", "h", "n", "m", "x1", "x_1", "R", "T", "I", "cls", "Module", "main", "self", "_", "", "for",
     "None", "is", "x y", "1x", "é", "名", "a.b", "lv1", "float32", "len", "print", "_x", "__y", "True", "weft", "T.x",
     "x\n", "μ", "axis",
-)  # fmt: skip
+)
 _TEXTS = (
     "", "a", "two words", 'quote "', "it's", "back\\slash", "new\nline", "tab\t", "{braces}", "%s", "é", "名前", "\x00",
     "\x7f", "'''", '"""', "#", "\r\n", "\u2028", "😀", "\\n", "R.Tensor((2,), \"float32\")", "\x1b[0m", "nan",
-)  # fmt: skip
+)
 
 
 class Choices(ABC):

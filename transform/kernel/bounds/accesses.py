@@ -69,9 +69,7 @@ class AccessChecks:
 
         return self.checks_of(facts, visit)
 
-    def view(
-        self, buffer: Buffer, place: Any, span: Span | None, guards: tuple[PrimExpr, ...], facts: Facts
-    ) -> Facts:
+    def view(self, buffer: Buffer, place: Any, span: Span | None, guards: tuple[PrimExpr, ...], facts: Facts) -> Facts:
         """A buffer lies in the memory that stands from a place on, where it is known what that is a place of."""
         inside = span_within(buffer, place, lambda extent: self.known.dim(extent, facts))
         if inside is None:
@@ -90,8 +88,9 @@ class AccessChecks:
         for axis, (part, extent) in enumerate(zip(match.source.region, source.shape, strict=True)):
             start, count = known.dim(part.start, facts), known.dim(part.extent, facts)
             limit = known.dim(extent, facts) - start - count
-            facts = self._need(f"region out of range for {source.name!r} (dimension {axis})", (start, limit), (),
-                               match.span, facts)  # fmt: skip
+            facts = self._need(
+                f"region out of range for {source.name!r} (dimension {axis})", (start, limit), (), match.span, facts
+            )
         for size, part in zip(buffer.shape, match.source.region[source.ndim - buffer.ndim :], strict=True):
             if isinstance(size, PrimVar) and size not in known.values:
                 facts = bind(known, size, cast(size.dtype, as_expr(part.extent, size.dtype)), facts)
@@ -174,9 +173,14 @@ class AccessChecks:
         return inside if facts is outer else outer
 
     def visit_access(
-        self, buffer: Buffer, indices: Sequence[PrimExpr], predicate: PrimExpr | None, span: Span | None,
-        guards: tuple[PrimExpr, ...], facts: Facts,
-    ) -> Facts:  # fmt: skip
+        self,
+        buffer: Buffer,
+        indices: Sequence[PrimExpr],
+        predicate: PrimExpr | None,
+        span: Span | None,
+        guards: tuple[PrimExpr, ...],
+        facts: Facts,
+    ) -> Facts:
         """Collect the checks of a load or a store, and of what its indices read."""
         for index in indices:
             facts = self.visit(index, guards, facts)
@@ -197,9 +201,14 @@ class AccessChecks:
         return facts
 
     def _visit_lanes(
-        self, buffer: Buffer, indices: Sequence[PrimExpr], picked: Sequence[int], span: Span | None,
-        guards: tuple[PrimExpr, ...], facts: Facts,
-    ) -> Facts:  # fmt: skip
+        self,
+        buffer: Buffer,
+        indices: Sequence[PrimExpr],
+        picked: Sequence[int],
+        span: Span | None,
+        guards: tuple[PrimExpr, ...],
+        facts: Facts,
+    ) -> Facts:
         facts = self._operands_are_exact(buffer, indices, guards, span, facts)
         for axis, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
             limit = self.known.dim(extent, facts)

@@ -1,7 +1,7 @@
 """Checks of bounds as data, and where they stand: what the facts do not say becomes assertions.
 
-    Check       what must hold before a statement wherever its guards hold
-    Placement   checks as conditions and assertions; those that the facts say are left out, the others are facts after
+Check       what must hold before a statement wherever its guards hold
+Placement   checks as conditions and assertions; those that the facts say are left out, the others are facts after
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Statements after which nothing runs, and those that may end before what follows them.
 
-    if i >= n: continue      what follows runs where i < n: so after break, return and T.thread_return
+if i >= n: continue      what follows runs where i < n: so after break, return and T.thread_return
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ __all__ = ["before_loop", "least_over", "reduction_loops"]
 
 def before_loop(
     known: IndexAnalyzer, check: Check, loop: For, start: Dim, extent: Dim, facts: Facts, *, is_quiet: bool
-) -> Check | None:  # fmt: skip
+) -> Check | None:
     """A check of the start of a loop's body as one before the loop; None when it cannot go there."""
     var, needs = loop.loop_var, check.needs
     if any(var in walk(guard) for guard in check.guards):
@@ -43,9 +43,7 @@ def before_loop(
     return changed(check, needs=needs, guards=guards)
 
 
-def least_over(
-    known: IndexAnalyzer, need: Dim, var: PrimVar, start: Dim, extent: Dim, facts: Facts
-) -> Dim | None:  # fmt: skip
+def least_over(known: IndexAnalyzer, need: Dim, var: PrimVar, start: Dim, extent: Dim, facts: Facts) -> Dim | None:
     """The least value over the iterations of what is linear in the loop's variable."""
     try:
         slope = known.replaced(need, var, known.values[var] + 1) - need

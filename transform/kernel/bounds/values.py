@@ -47,9 +47,7 @@ def bind(known: IndexAnalyzer, var: PrimVar, value: PrimExpr, facts: Facts) -> F
 def enter_iteration(known: IndexAnalyzer, item: IterVar, facts: Facts) -> Facts:
     """What is known inside of a block of one of its variables."""
     if item.value is None:
-        return known.range(
-            item.var, known.dim(item.start, facts), known.dim(item.extent, facts), facts
-        )
+        return known.range(item.var, known.dim(item.start, facts), known.dim(item.extent, facts), facts)
     value = cast(item.var.dtype, item.value)
     facts = bind(known, item.var, value, facts)
     if item.var not in known.moving:

@@ -165,9 +165,7 @@ def _comparisons(condition: object) -> Iterator[PrimExpr]:
             yield condition
 
 
-def _cut(
-    known: IndexAnalyzer, loop: For, condition: PrimExpr, inside: Sequence[For], facts: Facts
-) -> _Cut | None:  # fmt: skip
+def _cut(known: IndexAnalyzer, loop: For, condition: PrimExpr, inside: Sequence[For], facts: Facts) -> _Cut | None:
     """Where a condition turns: it holds on one side whatever the loops further inside do."""
     assert isinstance(condition, Binary)
     if reads_memory(condition) or not is_pure(condition):

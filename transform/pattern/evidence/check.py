@@ -96,14 +96,17 @@ def _tested(rule: Rule) -> Evidence:
         least = min(wrong, key=lambda trial: trial.size)
         span = rule.sides.replacement.span if rule.sides is not None else None
         raise PassError(
-            f"rule {rule.name!r} is wrong ({rule.exactness}): {least.difference}", code="W555", span=span,
+            f"rule {rule.name!r} is wrong ({rule.exactness}): {least.difference}",
+            code="W555",
+            span=span,
             hint="state the condition that is missing, or `exactness`; unchecked() is for other meanings on purpose",
-        )  # fmt: skip
+        )
     if not instances:
         raise PassError(
             f"no instance of rule {rule.name!r} was found in {_ATTEMPTS} attempts, so nothing is known of it",
-            code="W556", hint="state ranks and dtypes of the parameters",
-        )  # fmt: skip
+            code="W556",
+            hint="state ranks and dtypes of the parameters",
+        )
     return Evidence(rule.name, "tested", f"{instances} instances, {_SETS} sets of values each", instances)
 
 

@@ -392,15 +392,56 @@ def _at_batch(side: _Side, operand: Expr, batch: Index, last: Index) -> Polynomi
 
 
 _RULES: dict[str, Element] = {
-    "add": _arithmetic(1), "subtract": _arithmetic(-1), "multiply": _multiply, "divide": _divide,
-    "negative": _negative, "permute_dims": _permute, "reshape": _reshape, "flatten": _reshape,
-    "expand_dims": _expand_dims, "broadcast_to": _broadcast_to, "astype": _astype, "sum": _reduction(False),
-    "mean": _reduction(True), "matmul": _matmul,
-}  # fmt: skip
-_ELEMENTWISE = frozenset((
-    "abs", "ceil", "cos", "erf", "exp", "floor", "log", "maximum", "minimum", "nn.relu", "power", "round", "rsqrt",
-    "sigmoid", "sign", "sin", "sqrt", "square", "tan", "tanh", "equal", "greater", "less", "where", "nn.gelu",
-    "nn.silu", "logical_not", "floor_divide", "mod", "greater_equal", "less_equal", "not_equal",
-))  # fmt: skip
+    "add": _arithmetic(1),
+    "subtract": _arithmetic(-1),
+    "multiply": _multiply,
+    "divide": _divide,
+    "negative": _negative,
+    "permute_dims": _permute,
+    "reshape": _reshape,
+    "flatten": _reshape,
+    "expand_dims": _expand_dims,
+    "broadcast_to": _broadcast_to,
+    "astype": _astype,
+    "sum": _reduction(False),
+    "mean": _reduction(True),
+    "matmul": _matmul,
+}
+_ELEMENTWISE = frozenset(
+    (
+        "abs",
+        "ceil",
+        "cos",
+        "erf",
+        "exp",
+        "floor",
+        "log",
+        "maximum",
+        "minimum",
+        "nn.relu",
+        "power",
+        "round",
+        "rsqrt",
+        "sigmoid",
+        "sign",
+        "sin",
+        "sqrt",
+        "square",
+        "tan",
+        "tanh",
+        "equal",
+        "greater",
+        "less",
+        "where",
+        "nn.gelu",
+        "nn.silu",
+        "logical_not",
+        "floor_divide",
+        "mod",
+        "greater_equal",
+        "less_equal",
+        "not_equal",
+    )
+)
 _UNORDERED = frozenset((name,) for name in ("add", "multiply", "maximum", "minimum", "equal", "not_equal"))
 """Operators whose operands commute, bits and all, as the first part of an atom."""

@@ -36,9 +36,7 @@ class Declared(ScheduleCore):
     """What is declared."""
 
     @primitive
-    def annotate_buffer_access(
-        self, block: BlockRV, buffer_index: Choice, buf_type: str, gen_new_ranges: Any
-    ) -> None:
+    def annotate_buffer_access(self, block: BlockRV, buffer_index: Choice, buf_type: str, gen_new_ranges: Any) -> None:
         """Let a block declare which box of a buffer it reads or writes.
 
         `gen_new_ranges` gives for the block's variables an index, or its (begin, end), for each dimension: a function,
@@ -52,8 +50,13 @@ class Declared(ScheduleCore):
         self._record(gen_new_ranges=text)
         known = read_index_map(text)
         if len(known.names) != len(found.iter_vars) or len(known.targets) != 2 * buffer.ndim:
-            raise failure("W604", f"{text} does not give a box of the {buffer.ndim} dimensions of {buffer.name!r} for"
-                          f" the {len(found.iter_vars)} variables of block {found.name!r}", tree, found)  # fmt: skip
+            raise failure(
+                "W604",
+                f"{text} does not give a box of the {buffer.ndim} dimensions of {buffer.name!r} for"
+                f" the {len(found.iter_vars)} variables of block {found.name!r}",
+                tree,
+                found,
+            )
         point = Point.inside(tree, found)
         names = {name: symbol(point.name(item.var)) for name, item in zip(known.names, found.iter_vars, strict=True)}
         ends = [substitute_dim(end, names) if not isinstance(end, int) else end for end in known.targets]
@@ -136,5 +139,10 @@ def _require_holding(
             size = point.dim(buffer.shape[axis])
             inside = point.at_most(begin, low) and point.at_most(last, end)
             if not inside and not (point.at_most(begin, 0) and point.at_most(size, end)):
-                raise failure("W620", f"block {block.name!r} may {kind} elements of {buffer.name!r} outside of the box"
-                              f" along dimension {axis}", tree, block)  # fmt: skip
+                raise failure(
+                    "W620",
+                    f"block {block.name!r} may {kind} elements of {buffer.name!r} outside of the box"
+                    f" along dimension {axis}",
+                    tree,
+                    block,
+                )

@@ -84,8 +84,11 @@ class TensorIntrin:
         """The intrinsic of a name; ScheduleError W604 when there is none."""
         if name not in _INTRINSICS:
             known = list(_INTRINSICS)
-            raise failure("W604", f"there is no intrinsic {name!r}",
-                          hint=nearest(name, known) or f"there are: {', '.join(known) or 'none'}")  # fmt: skip
+            raise failure(
+                "W604",
+                f"there is no intrinsic {name!r}",
+                hint=nearest(name, known) or f"there are: {', '.join(known) or 'none'}",
+            )
         return _INTRINSICS[name]
 
 
@@ -170,8 +173,12 @@ class _Blockizer:
         """Divide every variable; the conditions of the outer block and those of the inner one."""
         for loop in self.inner:
             if self.point.name(loop.loop_var) not in self.bindings.reader.extents:
-                raise failure("W606", f"the range of {loop.loop_var.name!r} does not start at 0, or is no dimension",
-                              self.tree, loop)  # fmt: skip
+                raise failure(
+                    "W606",
+                    f"the range of {loop.loop_var.name!r} does not start at 0, or is no dimension",
+                    self.tree,
+                    loop,
+                )
         for item in self.block.iter_vars:
             self._divide(item)
         return self._conditions()
@@ -228,14 +235,18 @@ class _Blockizer:
 
     def _whole(self, value: Value) -> bool:
         """Whether no part of a value is of loops on both sides."""
-        return all(not set(_names(t.source.dim)) & self.names or set(_names(t.source.dim)) <= self.names
-                   for t in value.terms)  # fmt: skip
+        return all(
+            not set(_names(t.source.dim)) & self.names or set(_names(t.source.dim)) <= self.names for t in value.terms
+        )
 
     def _refuse(self, item: IterVar) -> Exception:
         return failure(
-            "W611", f"the variable {item.var.name!r} of block {self.block.name!r} does not fall into a part of the"
-            f" loops outside and one of the loops from {self.inner[0].loop_var.name!r} inward", self.tree, self.block,
-        )  # fmt: skip
+            "W611",
+            f"the variable {item.var.name!r} of block {self.block.name!r} does not fall into a part of the"
+            f" loops outside and one of the loops from {self.inner[0].loop_var.name!r} inward",
+            self.tree,
+            self.block,
+        )
 
     def _conditions(self) -> tuple[list[PrimExpr], list[PrimExpr]]:
         """Conditions of the outer block, and of the inner one, over what each of them sees."""
@@ -250,8 +261,12 @@ class _Blockizer:
             whole = (item for item in self.block.iter_vars if item.value is not None)
             same = next((item for item in whole if self.point.same(self.point.dim(item.value), left)), None)  # type: ignore[arg-type]
             if same is None:
-                raise failure("W615", f"the condition {part.script()} is not about one variable of block"
-                              f" {self.block.name!r}", self.tree, self.block)  # fmt: skip
+                raise failure(
+                    "W615",
+                    f"the condition {part.script()} is not about one variable of block {self.block.name!r}",
+                    self.tree,
+                    self.block,
+                )
             inside.append(binary(part.kind, self.values[same.var], part.b))  # type: ignore[attr-defined]
         return outside, inside
 
@@ -323,8 +338,12 @@ class _Group:
             cores[block] = substitute(core, self._joined(parts.outer_items))
             conditions.append(outside)
         if any(not _same_conditions(conditions[0], each) for each in conditions[1:]):
-            raise failure("W615", "the blocks run under different conditions on the loops that they share", self.tree,
-                          self.blocks[0])  # fmt: skip
+            raise failure(
+                "W615",
+                "the blocks run under different conditions on the loops that they share",
+                self.tree,
+                self.blocks[0],
+            )
         body = sequence(rewrite(part, pre=lambda node: cores.get(node)) for part in run)
         return Block(self.name, body, tuple(self.items), all_of(conditions[0]), span=self.blocks[0].span)
 
@@ -401,8 +420,12 @@ class _Matcher:
 
     def _refuse(self, why: str) -> Exception:
         name = self.intrinsic.name
-        return failure("W617", f"the block {self.block.name!r} is not what the intrinsic {name!r} does: {why}",
-                       self.tree, self.block)  # fmt: skip
+        return failure(
+            "W617",
+            f"the block {self.block.name!r} is not what the intrinsic {name!r} does: {why}",
+            self.tree,
+            self.block,
+        )
 
     def _statement(self, code: Stmt, desc: Stmt) -> None:
         if isinstance(code, For) and isinstance(desc, For):
@@ -452,8 +475,10 @@ class _Matcher:
         self, buffer: Buffer, indices: tuple[PrimExpr, ...], param: Buffer, wanted: tuple[PrimExpr, ...]
     ) -> None:
         if buffer.dtype != param.dtype or buffer.scope != param.scope or buffer.ndim < param.ndim:
-            raise self._refuse(f"{buffer.name!r} does not fit the parameter {param.name!r}"
-                               f" ({buffer.dtype} in {buffer.scope}, {param.dtype} in {param.scope})")  # fmt: skip
+            raise self._refuse(
+                f"{buffer.name!r} does not fit the parameter {param.name!r}"
+                f" ({buffer.dtype} in {buffer.scope}, {param.dtype} in {param.scope})"
+            )
         lead = buffer.ndim - param.ndim
         base: list[Dim] = []
         inner = {self.point.name(var) for var in self.loops.values()}

@@ -83,8 +83,12 @@ class Staging(Caching):
         require_plain_uses(tree, found, buffer)
         writer = next((item for item in users(target.body, buffer) if buffer in written_buffers(item)), None)
         if writer is not None or stores_in(target.body, buffer):
-            raise failure("W613", f"block {(writer or found).name!r} writes {buffer.name!r} in the loop"
-                          f" {target.loop_var.name!r}", tree, writer or found)  # fmt: skip
+            raise failure(
+                "W613",
+                f"block {(writer or found).name!r} writes {buffer.name!r} in the loop {target.loop_var.name!r}",
+                tree,
+                writer or found,
+            )
         point = Point.inside(tree, target)
         nest = nest_of_loops(loops_inside(tree, found, target), found)
         cache = _cache_of(buffer, storage_scope)
@@ -136,20 +140,31 @@ class Staging(Caching):
         both = [buffer for buffer in written if loads_in(found.body, buffer) and found.init is None]
         if isinstance(read_buffer_index, int) and not 0 <= read_buffer_index < len(both):
             names = ", ".join(f"{i}: {buffer.name}" for i, buffer in enumerate(both)) or "nothing"
-            raise failure("W604", f"the block {found.name!r} reads and writes no buffer {read_buffer_index!r}", tree,
-                          found, hint=f"it reads and writes {names}")  # fmt: skip
+            raise failure(
+                "W604",
+                f"the block {found.name!r} reads and writes no buffer {read_buffer_index!r}",
+                tree,
+                found,
+                hint=f"it reads and writes {names}",
+            )
         buffer = both[read_buffer_index] if isinstance(read_buffer_index, int) else None
         buffer = buffer or buffer_of(tree, found, read_buffer_index, "write")
         if buffer not in both:
             hint = "cache_write: the block starts anew" if found.init is not None else None
-            raise failure("W604", f"the block {found.name!r} does not go on from {buffer.name!r}", tree, found,
-                          hint=hint)  # fmt: skip
+            raise failure(
+                "W604", f"the block {found.name!r} does not go on from {buffer.name!r}", tree, found, hint=hint
+            )
         require_plain_uses(tree, found, buffer)
         place = tree.place_of(found)
         first = users(place, buffer)[0]
         if first.init is not None or not loads_in(first.body, buffer):
-            raise failure("W613", f"block {first.name!r} starts {buffer.name!r} anew: nothing is there to copy before"
-                          " it", tree, first, hint="cache_write it")  # fmt: skip
+            raise failure(
+                "W613",
+                f"block {first.name!r} starts {buffer.name!r} anew: nothing is there to copy before it",
+                tree,
+                first,
+                hint="cache_write it",
+            )
         point = Point.around(tree, place)
         cache = _cache_of(buffer, storage_scope)
         names = [tree.fresh_block_name(cache.name)]
@@ -160,8 +175,9 @@ class Staging(Caching):
         changes = [(item, without_regions(substitute(item, {buffer: cache}))) for item in users(place, buffer)]
         left = Tree("", replace(tree.function, body=place)).replaced(*changes).body
         if buffer in buffers_of(left):
-            raise failure("W613", f"code that is in no block uses {buffer.name!r} beside block {found.name!r}", tree,
-                          found)  # fmt: skip
+            raise failure(
+                "W613", f"code that is in no block uses {buffer.name!r} beside block {found.name!r}", tree, found
+            )
         self._insert(tree, place, before, after, cache, changes)
         return [self._block_handle(tree.name, name) for name in names]
 
@@ -270,8 +286,13 @@ class Staging(Caching):
         require_sole_writer(tree, found, buffer)
         window = _window(tree, found, buffer)
         if window is None:
-            raise failure("W614", f"no loop around block {found.name!r} moves a window over {buffer.name!r} by less"
-                          " than its length", tree, found, hint="compute_at the loop that moves it first")  # fmt: skip
+            raise failure(
+                "W614",
+                f"no loop around block {found.name!r} moves a window over {buffer.name!r} by less than its length",
+                tree,
+                found,
+                hint="compute_at the loop that moves it first",
+            )
         target, axis, last, step, length = window
         own_box(tree, target, buffer)
         _require_same_each_time(tree, found, target)
@@ -338,13 +359,14 @@ _ARITHMETIC = {"add", "sub", "mul", "floordiv", "floormod", "min", "max"}
 
 
 def _cache_of(buffer: Buffer, scope: str) -> Buffer:
-    return fresh_buffer(buffer, {}, name=f"{buffer.name}_{word(scope)}", scope=scope, data=None, strides=None,
-                        elem_offset=None)  # fmt: skip
+    return fresh_buffer(
+        buffer, {}, name=f"{buffer.name}_{word(scope)}", scope=scope, data=None, strides=None, elem_offset=None
+    )
 
 
 def _ranges(
     spans: Sequence[Span | None], buffer: Buffer, point: Point, tree: Tree, block: Block
-) -> list[tuple[Span, Dim]]:  # fmt: skip
+) -> list[tuple[Span, Dim]]:
     """For each dimension the range to copy (all of it where none is known), and its size."""
     found: list[tuple[Span, Dim]] = []
     for span, extent in zip(spans, buffer.shape, strict=True):
@@ -394,8 +416,13 @@ def _home(tree: Tree, block: Block, buffer: Buffer) -> tuple[For, list[Span]]:
     body = tree.function.body
     loops = [loop for loop in tree.loops_around(block) if all(tree.is_above(loop, item) for item in every)]
     if not loops or counted != len(loads_in(body, buffer)) + len(stores_in(body, buffer)):
-        raise failure("W605", f"no loop holds all that uses {buffer.name!r}", tree, block,
-                      hint="compute_at a loop of the block that reads it first")  # fmt: skip
+        raise failure(
+            "W605",
+            f"no loop holds all that uses {buffer.name!r}",
+            tree,
+            block,
+            hint="compute_at a loop of the block that reads it first",
+        )
     refusal: ScheduleError | None = None
     for loop in reversed(loops):
         try:
@@ -446,8 +473,13 @@ def _require_same_each_time(tree: Tree, block: Block, loop: For, above: tuple[Bl
     changes |= bool(loops & {part for part in walk(block.body) if isinstance(part, PrimVar)})
     changes |= block.init is None and bool(loads_in(block.body, buffer))
     if changes:
-        raise failure("W613", f"what block {block.name!r} computes for an element may change from one iteration of"
-                      f" {loop.loop_var.name!r} to the next", tree, block)  # fmt: skip
+        raise failure(
+            "W613",
+            f"what block {block.name!r} computes for an element may change from one iteration of"
+            f" {loop.loop_var.name!r} to the next",
+            tree,
+            block,
+        )
     for read in reads_of(block):
         for writer in (item for item in users(loop.body, read) if stores_in(item, read)):
             _require_same_each_time(tree, writer, loop, (*above, block))

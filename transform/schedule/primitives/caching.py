@@ -46,9 +46,16 @@ from weft.transform.schedule.tree import (
 )
 
 __all__ = [
-    "Caching", "Choice", "Where", "buffer_of", "index_dtype", "nest_over", "read_map", "where_of",
+    "Caching",
+    "Choice",
+    "Where",
+    "buffer_of",
+    "index_dtype",
+    "nest_over",
+    "read_map",
+    "where_of",
     "word",
-]  # fmt: skip
+]
 
 Choice = int | str
 Where = tuple[str, int] | str
@@ -59,9 +66,12 @@ class Caching(ScheduleCore):
 
     @primitive
     def cache_read(
-        self, block: BlockRV, read_buffer_index: Choice, storage_scope: str,
+        self,
+        block: BlockRV,
+        read_buffer_index: Choice,
+        storage_scope: str,
         consumer_blocks: Sequence[BlockRV] | None = None,
-    ) -> BlockRV:  # fmt: skip
+    ) -> BlockRV:
         """Copy what blocks read of a buffer into a buffer of another scope, and let them read that one.
 
         The buffer is given by its place among those that the block reads, or by its name; `consumer_blocks` None: all
@@ -88,8 +98,15 @@ class Caching(ScheduleCore):
         spans = inside(touched(readers_with_loops(tree, readers), buffer, point), buffer, point)
         if spans is None:
             raise failure("W604", f"the sizes of {buffer.name!r} are no dimensions", tree, found)
-        cache = fresh_buffer(buffer, {}, name=f"{buffer.name}_{word(storage_scope)}", scope=storage_scope, data=None,
-                             strides=None, elem_offset=None)  # fmt: skip
+        cache = fresh_buffer(
+            buffer,
+            {},
+            name=f"{buffer.name}_{word(storage_scope)}",
+            scope=storage_scope,
+            data=None,
+            strides=None,
+            elem_offset=None,
+        )
         name = tree.fresh_block_name(cache.name)
         copy = _copy(name, buffer, cache, spans, point, index_dtype(found))
         changes: list[tuple[Stmt, Stmt]] = [(item, substitute(item, {buffer: cache})) for item in readers]
@@ -98,9 +115,12 @@ class Caching(ScheduleCore):
 
     @primitive
     def cache_write(
-        self, block: BlockRV, write_buffer_index: Choice, storage_scope: str,
+        self,
+        block: BlockRV,
+        write_buffer_index: Choice,
+        storage_scope: str,
         consumer_blocks: Sequence[BlockRV] | None = None,
-    ) -> BlockRV:  # fmt: skip
+    ) -> BlockRV:
         """Let a block write into a buffer of another scope, and copy from there after it.
 
         `consumer_blocks` are those that read the new buffer instead of the old one (the ones in the same loops always
@@ -114,14 +134,22 @@ class Caching(ScheduleCore):
         point = Point.around(tree, place)
         spans = stored_box(found, buffer, point, tree.loops_around(found))
         if spans is None:
-            raise failure("W611", f"the elements of {buffer.name!r} that block {found.name!r} writes are not one box",
-                          tree, found)  # fmt: skip
+            raise failure(
+                "W611", f"the elements of {buffer.name!r} that block {found.name!r} writes are not one box", tree, found
+            )
         chosen = [self._block(item)[1] for item in consumer_blocks or ()]
         others = [item for item in scope_blocks(tree, found) if item is not found and buffer in buffers_of(item)]
         empty = empty_cases(tree, found, buffer)
         moved = [item for item in others if item in chosen or item in empty or tree.place_of(item) is place]
-        cache = fresh_buffer(buffer, {}, name=f"{buffer.name}_{word(storage_scope)}", scope=storage_scope, data=None,
-                             strides=None, elem_offset=None)  # fmt: skip
+        cache = fresh_buffer(
+            buffer,
+            {},
+            name=f"{buffer.name}_{word(storage_scope)}",
+            scope=storage_scope,
+            data=None,
+            strides=None,
+            elem_offset=None,
+        )
         name = tree.fresh_block_name(cache.name)
         copy = _copy(name, cache, buffer, spans, point, index_dtype(found))
         changes: list[tuple[Stmt, Stmt]] = [(item, substitute(item, {buffer: cache})) for item in (found, *moved)]
@@ -129,9 +157,14 @@ class Caching(ScheduleCore):
         return self._block_handle(tree.name, name)
 
     def _insert(
-        self, tree: Tree, place: Stmt, before: Stmt | None, after: Stmt | None, buffer: Buffer,
+        self,
+        tree: Tree,
+        place: Stmt,
+        before: Stmt | None,
+        after: Stmt | None,
+        buffer: Buffer,
         changes: Sequence[tuple[Stmt, Stmt]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Put statements around one of the scope's sequence, allocate a buffer in the scope, and make other changes."""
         scope = tree.scope(place)
         inner = [pair for pair in changes if pair[0] is place or tree.is_above(place, pair[0])]
@@ -160,21 +193,29 @@ def buffer_of(tree: Tree, block: Block, choice: Choice, kind: str) -> Buffer:
     if len(named) == 1:
         return named[0]
     names = ", ".join(f"{i}: {buffer.name}" for i, buffer in enumerate(found)) or "nothing"
-    raise failure("W604", f"the block {block.name!r} {kind}s no buffer {choice!r}", tree, block,
-                  hint=f"it {kind}s {names}")  # fmt: skip
+    raise failure(
+        "W604", f"the block {block.name!r} {kind}s no buffer {choice!r}", tree, block, hint=f"it {kind}s {names}"
+    )
 
 
 def where_of(tree: Tree, block: Block, where: Where) -> tuple[str, Buffer]:
     """("read" or "write", the buffer) that a user means; W604 when there is none."""
     if isinstance(where, str):
-        kinds = [kind for kind in ("read", "write") if any(
-            b.name == where for b in (read_buffers(block) if kind == "read" else written_buffers(block))
-        )]  # fmt: skip
+        kinds = [
+            kind
+            for kind in ("read", "write")
+            if any(b.name == where for b in (read_buffers(block) if kind == "read" else written_buffers(block)))
+        ]
         return (kinds or ["read"])[-1], buffer_of(tree, block, where, (kinds or ["read"])[-1])
     if isinstance(where, (tuple, list)) and len(where) == 2 and where[0] in ("read", "write"):
         return where[0], buffer_of(tree, block, where[1], where[0])
-    raise failure("W604", f"{where!r} names no buffer of block {block.name!r}", tree, block,
-                  hint='("read", 0), ("write", 0) or a name')  # fmt: skip
+    raise failure(
+        "W604",
+        f"{where!r} names no buffer of block {block.name!r}",
+        tree,
+        block,
+        hint='("read", 0), ("write", 0) or a name',
+    )
 
 
 def readers_with_loops(tree: Tree, blocks: Sequence[Block]) -> list[Stmt]:
@@ -209,5 +250,3 @@ def nest_over(name: str, items: Sequence[IterVar], body: Stmt) -> Stmt:
     loops = [For(PrimVar(f"ax{i}", item.var.dtype), item.start, item.extent, body) for i, item in enumerate(items)]
     own = tuple(replace(item, value=loop.loop_var) for item, loop in zip(items, loops, strict=True))
     return nest_of_loops(loops, Block(name, body, own))
-
-

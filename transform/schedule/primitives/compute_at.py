@@ -94,8 +94,12 @@ class Placing(Inlining):
         makers = [item for item in blocks_in(target.body) if set(written_buffers(item)) & reads_of(found)]
         sources = list(dict.fromkeys(b for item in makers for b in written_buffers(item) if b in reads_of(found)))
         if not sources:
-            raise failure("W613", f"nothing under the loop {target.loop_var.name!r} computes what block {found.name!r}"
-                          " reads", tree, target)  # fmt: skip
+            raise failure(
+                "W613",
+                f"nothing under the loop {target.loop_var.name!r} computes what block {found.name!r} reads",
+                tree,
+                target,
+            )
         _require_available(tree, found, target, sources, output)
         _require_inits(tree, target)
         point = Point.inside(tree, target)
@@ -113,11 +117,13 @@ class Placing(Inlining):
         tree, found = self._block(block)
         other, target = self._loop(loop)
         if other is not tree or tree.scope(found) is not tree.scope(target):
-            raise failure("W605", f"the loop {target.loop_var.name!r} is not in the scope of block {found.name!r}",
-                          other, target)  # fmt: skip
+            raise failure(
+                "W605", f"the loop {target.loop_var.name!r} is not in the scope of block {found.name!r}", other, target
+            )
         if tree.is_above(target, found):
-            raise failure("W605", f"the block {found.name!r} is under the loop {target.loop_var.name!r} already", tree,
-                          target)  # fmt: skip
+            raise failure(
+                "W605", f"the block {found.name!r} is under the loop {target.loop_var.name!r} already", tree, target
+            )
         stops = tree.conditions_around(target)
         if stops:
             raise failure("W615", f"the loop {target.loop_var.name!r} runs under a condition", tree, stops[0])
@@ -126,8 +132,13 @@ class Placing(Inlining):
     def _place(self, index: int, default: int, least: int, tree: Tree, loop: For) -> int:
         place = default if index == -1 else least if index == -2 else index
         if not isinstance(index, int) or index < -2 or place > default or place < least:
-            raise failure("W604", f"{index!r} is no place in the loop {loop.loop_var.name!r} for the block", tree, loop,
-                          hint=f"from {least} to {default}, or -1")  # fmt: skip
+            raise failure(
+                "W604",
+                f"{index!r} is no place in the loop {loop.loop_var.name!r} for the block",
+                tree,
+                loop,
+                hint=f"from {least} to {default}, or -1",
+            )
         return place
 
 
@@ -150,9 +161,13 @@ def _require_inits(tree: Tree, target: For) -> None:
         for loop in loops:
             if loop.loop_var in used and not point.at_most(1, point.dim(loop.extent)):
                 raise failure(
-                    "W610", f"the loop {loop.loop_var.name!r} of the sum {block.name!r} may be empty, and then nothing"
-                    " would set its result", tree, loop, hint="decompose_reduction first",
-                )  # fmt: skip
+                    "W610",
+                    f"the loop {loop.loop_var.name!r} of the sum {block.name!r} may be empty, and then nothing"
+                    " would set its result",
+                    tree,
+                    loop,
+                    hint="decompose_reduction first",
+                )
 
 
 # What is needed -----------------------------------------------------------------------------------------------------
@@ -254,19 +269,28 @@ def _require_available(tree: Tree, block: Block, target: For, sources: Sequence[
                 (it for it in item.iter_vars if it.kind != "spatial" and variables_in(it.value) & outer), None
             )
             if partial is not None:
-                raise failure("W613", f"block {item.name!r} is not done with an element in one iteration of"
-                              f" {target.loop_var.name!r}", tree, item)  # fmt: skip
+                raise failure(
+                    "W613",
+                    f"block {item.name!r} is not done with an element in one iteration of {target.loop_var.name!r}",
+                    tree,
+                    item,
+                )
             if any(it.kind not in ("spatial", "reduce") for it in item.iter_vars):
                 raise failure("W613", f"block {item.name!r} is neither complete nor a reduction", tree, item)
         elif set(written_buffers(item)) & reads and order.index(item) >= start:
             name = next(iter(set(written_buffers(item)) & reads)).name
-            raise failure("W613", f"block {item.name!r} computes {name!r}, which block {block.name!r} reads, outside"
-                          " of the loop", tree, item)  # fmt: skip
+            raise failure(
+                "W613",
+                f"block {item.name!r} computes {name!r}, which block {block.name!r} reads, outside of the loop",
+                tree,
+                item,
+            )
         elif set(written_buffers(item)) & set(sources):
             raise failure("W613", f"block {item.name!r} writes what the loop computes, outside of it", tree, item)
         if output in buffers_of(item) and start <= order.index(item) < here:
-            raise failure("W613", f"block {item.name!r} uses {output.name!r} before block {block.name!r} is done", tree,
-                          item)  # fmt: skip
+            raise failure(
+                "W613", f"block {item.name!r} uses {output.name!r} before block {block.name!r} is done", tree, item
+            )
     require_unchanged(tree, block, reads)
     beside = [item for item in nest_blocks(tree, block) if item in inside]
     if beside:
@@ -292,8 +316,13 @@ def _reached(tree: Tree, block: Block, target: For, buffer: Buffer, point: Point
         here = point.dim(index) if fixed else None
         if here is not None and span is not None and point.at_most(span[0], here) and point.at_most(here, span[1]):
             continue
-        raise failure("W616", f"the index {index.script()} of {buffer.name!r} in block {block.name!r} is not told by"
-                      f" what an iteration of {target.loop_var.name!r} computes", tree, block)  # fmt: skip
+        raise failure(
+            "W616",
+            f"the index {index.script()} of {buffer.name!r} in block {block.name!r} is not told by"
+            f" what an iteration of {target.loop_var.name!r} computes",
+            tree,
+            block,
+        )
     return found
 
 

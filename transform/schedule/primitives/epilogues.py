@@ -64,8 +64,13 @@ class Epilogues(ScheduleCore):
         require_local(tree, found, buffer)
         require_covering(tree, found)
         if empty_cases(tree, found, buffer):
-            raise failure("W613", f"{buffer.name!r} is also written where the sum has no terms", tree, found,
-                          hint="decompose_reduction first")  # fmt: skip
+            raise failure(
+                "W613",
+                f"{buffer.name!r} is also written where the sum has no terms",
+                tree,
+                found,
+                hint="decompose_reduction first",
+            )
         if tree.scope(epilogue) is not tree.scope(found):
             message = f"block {epilogue.name!r} is not in the scope of block {found.name!r}"
             raise failure("W605", message, tree, epilogue)
@@ -105,16 +110,20 @@ def _added(tree: Tree, block: Block, buffer: Buffer, kind: str) -> tuple[BufferL
         for own, other in ((value.a, value.b), (value.b, value.a)):
             if isinstance(own, BufferLoad) and own.buffer is buffer and not loads_in(other, buffer):
                 return load, other, store
-    raise failure("W609", f"the block {block.name!r} does more than to {_WORDS.get(kind, kind)} something and its"
-                  f" element of {buffer.name!r}", tree, block, hint="reverse_compute_at moves it")  # fmt: skip
+    raise failure(
+        "W609",
+        f"the block {block.name!r} does more than to {_WORDS.get(kind, kind)} something and its"
+        f" element of {buffer.name!r}",
+        tree,
+        block,
+        hint="reverse_compute_at moves it",
+    )
 
 
 _WORDS = {"add": "add", "mul": "multiply"}
 
 
-def _values(
-    tree: Tree, block: Block, epilogue: Block, load: BufferLoad, store: BufferStore
-) -> dict[PrimVar, PrimExpr]:  # fmt: skip
+def _values(tree: Tree, block: Block, epilogue: Block, load: BufferLoad, store: BufferStore) -> dict[PrimVar, PrimExpr]:
     """The variables of an epilogue in terms of those of the reduction: each is one index of the element; else W609."""
     own = {item.var: item for item in epilogue.iter_vars}
     made = {item.var: item for item in block.iter_vars if item.kind == "spatial"}
@@ -125,8 +134,13 @@ def _values(
         if bare and index not in found and _same_domain(own[index], made[place], point):  # type: ignore[index]
             found[index] = cast(index.dtype, place)  # type: ignore[index]
         elif not (isinstance(index, IntImm) and isinstance(place, IntImm) and index.value == place.value):
-            raise failure("W609", f"the index {index.script()} is not a variable of block {epilogue.name!r} of its own,"
-                          " over all of the result", tree, epilogue)  # fmt: skip
+            raise failure(
+                "W609",
+                f"the index {index.script()} is not a variable of block {epilogue.name!r} of its own,"
+                " over all of the result",
+                tree,
+                epilogue,
+            )
     missing = next((item for item in epilogue.iter_vars if item.var not in found and item.extent != 1), None)
     if missing is not None:
         raise failure("W609", f"the variable {missing.var.name!r} is in no index of the result", tree, epilogue)

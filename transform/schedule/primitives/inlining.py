@@ -86,9 +86,12 @@ class Inlining(ScheduleCore):
         answer = solved(load.indices, sizes, target.indices, Point.inside(tree, producer))
         if answer is None:
             raise failure(
-                "W616", f"the indices of {source.name!r} in block {found.name!r} cannot be turned round", tree, found,
+                "W616",
+                f"the indices of {source.name!r} in block {found.name!r} cannot be turned round",
+                tree,
+                found,
                 hint="each variable of the block stands in one index, as it is or as digits of it",
-            )  # fmt: skip
+            )
         values, conditions = answer
 
         def loaded(node: Node) -> Node | None:
@@ -139,13 +142,17 @@ def _bare_indices(tree: Tree, block: Block, store: BufferStore) -> dict[int, Pri
             found[position] = index
         elif not single:
             raise failure(
-                "W609", f"the index {index.script()} of {store.buffer.name!r} is not a variable of block"
-                f" {block.name!r} of its own", tree, block,
-            )  # fmt: skip
+                "W609",
+                f"the index {index.script()} of {store.buffer.name!r} is not a variable of block"
+                f" {block.name!r} of its own",
+                tree,
+                block,
+            )
     missing = [item for item in block.iter_vars if item.var not in found.values() and item.extent != 1]
     if missing:
-        raise failure("W609", f"the variable {missing[0].var.name!r} is in no index of {store.buffer.name!r}", tree,
-                      block)  # fmt: skip
+        raise failure(
+            "W609", f"the variable {missing[0].var.name!r} is in no index of {store.buffer.name!r}", tree, block
+        )
     return found
 
 
@@ -212,9 +219,14 @@ def require_free_between(tree: Tree, producer: Block, block: Block, output: Buff
         if item is producer or item is block:
             continue
         if output in buffers_of(item):
-            raise failure("W613", f"block {item.name!r} uses {output.name!r} before block {block.name!r} is done", tree,
-                          item)  # fmt: skip
+            raise failure(
+                "W613", f"block {item.name!r} uses {output.name!r} before block {block.name!r} is done", tree, item
+            )
         changed = needed & set(written_buffers(item))
         if changed:
-            raise failure("W613", f"block {item.name!r} computes {next(iter(changed)).name!r}, which block"
-                          f" {block.name!r} reads", tree, item)  # fmt: skip
+            raise failure(
+                "W613",
+                f"block {item.name!r} computes {next(iter(changed)).name!r}, which block {block.name!r} reads",
+                tree,
+                item,
+            )

@@ -141,8 +141,13 @@ class Layouts(ScheduleCore):
         self._record(index_map=text)
         known = read_index_map(text)
         if len(known.names) != len(found.iter_vars):
-            raise failure("W604", f"the index map {text} has {len(known.names)} indices, and block {found.name!r}"
-                          f" {len(found.iter_vars)} variables", tree, found)  # fmt: skip
+            raise failure(
+                "W604",
+                f"the index map {text} has {len(known.names)} indices, and block {found.name!r}"
+                f" {len(found.iter_vars)} variables",
+                tree,
+                found,
+            )
         around = tree.loops_around(found)
         place = around[0] if around else found
         if around and (chain_between(tree, around) != around or around[-1].body is not found):
@@ -179,8 +184,12 @@ def _transformed(
 ) -> tuple[tuple[Dim, ...], list[PrimExpr], list[PrimVar]]:
     """(new shape, new indices over variables that stand for the old ones, those variables)."""
     if len(known.names) != buffer.ndim:
-        raise failure("W604", f"the index map {known} has {len(known.names)} indices, and {buffer.name!r} {buffer.ndim}"
-                      " dimensions", tree, block)  # fmt: skip
+        raise failure(
+            "W604",
+            f"the index map {known} has {len(known.names)} indices, and {buffer.name!r} {buffer.ndim} dimensions",
+            tree,
+            block,
+        )
     places = [PrimVar(name, "int64") for name in known.names]
     sizes = _sizes(tree, block, buffer.shape, point)
     try:
@@ -193,8 +202,12 @@ def _transformed(
         var: (0, extent) for var, extent in zip(places, buffer.shape, strict=True)
     }
     if solved(targets, ranges, targets, point) is None:
-        raise failure("W616", f"the index map {known} is not known to give each element of {buffer.name!r} a place of"
-                      " its own", tree, block)  # fmt: skip
+        raise failure(
+            "W616",
+            f"the index map {known} is not known to give each element of {buffer.name!r} a place of its own",
+            tree,
+            block,
+        )
     return shape, targets, places
 
 

@@ -44,8 +44,12 @@ class LoopMerging(ScheduleCore):
         for loop in nests:
             require_plain(tree, loop, "merge")
             if not (point.equal(loop.extent, first.extent) and point.equal(loop.start, first.start)):
-                raise failure("W606", f"the loops {first.loop_var.name!r} and {loop.loop_var.name!r} have different"
-                              " ranges", tree, loop)  # fmt: skip
+                raise failure(
+                    "W606",
+                    f"the loops {first.loop_var.name!r} and {loop.loop_var.name!r} have different ranges",
+                    tree,
+                    loop,
+                )
         for loop in nests:
             require_terms(tree, loop, "merge")
         merged = [first.body]
@@ -82,8 +86,12 @@ class LoopMerging(ScheduleCore):
         known = sum((count for count in counts if count is not None), 0)
         rest = extent - known
         if not point.at_most(0, rest) or (None not in counts and not point.same(rest, 0)):
-            raise failure("W604", f"{sizes_text(counts)} iterations are not the {extent_text(found.extent)} of"
-                          f" {found.loop_var.name!r}", tree, found)  # fmt: skip
+            raise failure(
+                "W604",
+                f"{sizes_text(counts)} iterations are not the {extent_text(found.extent)} of {found.loop_var.name!r}",
+                tree,
+                found,
+            )
         taken = set(tree.blocks)
         sizes = [rest if count is None else count for count in counts]
         later = _without_inits(tree, found, point, sizes)
@@ -111,8 +119,13 @@ def _without_inits(tree: Tree, loop: For, point: Point, counts: Sequence[Dim]) -
             return None
         alone = kinds == {"reduce"}
         if not all(point.at_most(1, count) for count in (counts[:1] if alone else counts)):
-            raise failure("W604", f"a part of the sum {node.name!r} may be empty, and then its result would not be set"
-                          " as it is now", tree, loop, hint="decompose_reduction first")  # fmt: skip
+            raise failure(
+                "W604",
+                f"a part of the sum {node.name!r} may be empty, and then its result would not be set as it is now",
+                tree,
+                loop,
+                hint="decompose_reduction first",
+            )
         return replace(node, init=None) if alone else None
 
     return rewrite(loop.body, post)

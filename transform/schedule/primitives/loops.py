@@ -37,11 +37,21 @@ def require_plain(tree: Tree, loop: For, what: str) -> None:
     """Refuse loops that carry more than their range: W606."""
     if loop.kind == "thread_binding" or loop.annotations:
         held = "bound to a thread" if loop.kind == "thread_binding" else "annotated"
-        raise failure("W606", f"{what} of the loop {loop.loop_var.name!r}, which is {held}", tree, loop,
-                      hint=f"{what} before that")  # fmt: skip
+        raise failure(
+            "W606",
+            f"{what} of the loop {loop.loop_var.name!r}, which is {held}",
+            tree,
+            loop,
+            hint=f"{what} before that",
+        )
     if loop.kind != "serial":
-        raise failure("W606", f"{what} of the {loop.kind} loop {loop.loop_var.name!r}", tree, loop,
-                      hint=f"{what} first, then mark the loops")  # fmt: skip
+        raise failure(
+            "W606",
+            f"{what} of the {loop.kind} loop {loop.loop_var.name!r}",
+            tree,
+            loop,
+            hint=f"{what} first, then mark the loops",
+        )
     if loop.step not in (None, 1):
         raise failure("W606", f"{what} of the loop {loop.loop_var.name!r}, which has a step", tree, loop)
 
@@ -56,8 +66,13 @@ def chain_between(tree: Tree, loops: Sequence[For]) -> list[For]:
         if not isinstance(current, For):
             missing = next(loop for loop in ordered if loop not in chain)
             names = " and ".join(repr(loop.loop_var.name) for loop in (chain[-1], missing))
-            raise failure("W605", f"the loops {names} are not directly inside one another", tree, missing,
-                          hint="only loops without anything beside them between them")  # fmt: skip
+            raise failure(
+                "W605",
+                f"the loops {names} are not directly inside one another",
+                tree,
+                missing,
+                hint="only loops without anything beside them between them",
+            )
         chain.append(current)
         if all(loop in chain for loop in ordered):
             return chain
@@ -69,9 +84,12 @@ class LoopPrimitives(ScheduleCore):
 
     @primitive
     def split(
-        self, loop: LoopRV, factors: Sequence[Factor], preserve_unit_iters: bool = True,
+        self,
+        loop: LoopRV,
+        factors: Sequence[Factor],
+        preserve_unit_iters: bool = True,
         disable_predication: bool = False,
-    ) -> list[LoopRV]:  # fmt: skip
+    ) -> list[LoopRV]:
         """One loop as several inside one another, of the given extents; one of them may be None: what is needed.
 
         A factor is a number, the handle of one, or a dimension over the function's symbols ("n"). Where the product
@@ -86,8 +104,10 @@ class LoopPrimitives(ScheduleCore):
         whole = self._whole(tree, found, point, sizes)
         variable = found.loop_var
         names = [PrimVar(f"{variable.name}_{i}", variable.dtype) for i in range(len(whole))]
-        loops = [For(name, 0, point.extent(size, variable.dtype), found.body) for name, size in
-                 zip(names, whole, strict=True)]  # fmt: skip
+        loops = [
+            For(name, 0, point.extent(size, variable.dtype), found.body)
+            for name, size in zip(names, whole, strict=True)
+        ]
         value: PrimExpr | None = None
         for name, size in zip(names, whole, strict=True):
             if not preserve_unit_iters and point.same(size, 1):
@@ -104,8 +124,13 @@ class LoopPrimitives(ScheduleCore):
         exact = extent is not None and point.at_most(product(whole), extent)
         if not exact:
             if disable_predication:
-                raise failure("W604", f"the factors {sizes_text(sizes)} do not divide the extent of {variable.name!r}",
-                              tree, found, hint="without disable_predication the rest is guarded")  # fmt: skip
+                raise failure(
+                    "W604",
+                    f"the factors {sizes_text(sizes)} do not divide the extent of {variable.name!r}",
+                    tree,
+                    found,
+                    hint="without disable_predication the rest is guarded",
+                )
             require_terms(tree, found, "split")
             body = guarded(body, binary("lt", value, as_expr(found.extent, variable.dtype)))
         new = self._tidied(tree, found, nest_of_loops(loops, body))
@@ -135,25 +160,37 @@ class LoopPrimitives(ScheduleCore):
         visible = {v.name: v for v in sorted(_visible(tree), key=lambda v: v.name)}
         unknown = [name for name in free_symbols(dim) if name not in visible]
         if unknown:
-            raise failure("W604", f"the function has no symbol {unknown[0]!r}",
-                          hint=f"it has: {', '.join(visible) or 'none'}")  # fmt: skip
+            raise failure(
+                "W604", f"the function has no symbol {unknown[0]!r}", hint=f"it has: {', '.join(visible) or 'none'}"
+            )
         return substitute_dim(dim, {name: symbol(point.name(visible[name])) for name in free_symbols(dim)})
 
     def _whole(self, tree: Tree, loop: For, point: Point, sizes: list[Dim | None]) -> list[Dim]:
         """The factors with the open one filled in; W604 when they are too few or too small."""
         extent = point.dim(loop.extent)
         if not sizes or sizes.count(None) > 1:
-            raise failure("W604", f"the factors {sizes_text(sizes)} leave more than one extent open" if sizes else
-                          "a loop is split by at least one factor", tree, loop)  # fmt: skip
+            raise failure(
+                "W604",
+                f"the factors {sizes_text(sizes)} leave more than one extent open"
+                if sizes
+                else "a loop is split by at least one factor",
+                tree,
+                loop,
+            )
         known = product(size for size in sizes if size is not None)
         if None in sizes:
             if extent is None:
                 raise failure("W604", f"the extent of {loop.loop_var.name!r} is no dimension", tree, loop)
             return [ceildiv(extent, known) if size is None else size for size in sizes]
         if extent is None or not point.at_most(extent, known):
-            raise failure("W604", f"the factors {sizes_text(sizes)} do not cover the extent"
-                          f" {extent_text(loop.extent)} of {loop.loop_var.name!r}", tree, loop,
-                          hint="leave one of them open: None")  # fmt: skip
+            raise failure(
+                "W604",
+                f"the factors {sizes_text(sizes)} do not cover the extent"
+                f" {extent_text(loop.extent)} of {loop.loop_var.name!r}",
+                tree,
+                loop,
+                hint="leave one of them open: None",
+            )
         return [size for size in sizes if size is not None]
 
     def _tidied(self, tree: Tree, old: Stmt, new: Stmt) -> Stmt:
@@ -177,8 +214,13 @@ class LoopPrimitives(ScheduleCore):
         for (other, inner), outer in zip(found[1:], chain, strict=False):
             if other is not tree or outer.body is not inner:
                 names = (inner.loop_var.name, outer.loop_var.name)
-                raise failure("W605", f"the loop {names[0]!r} is not directly inside {names[1]!r}",
-                              tree, inner, hint="give the loops from the outside in")  # fmt: skip
+                raise failure(
+                    "W605",
+                    f"the loop {names[0]!r} is not directly inside {names[1]!r}",
+                    tree,
+                    inner,
+                    hint="give the loops from the outside in",
+                )
         for position, loop in enumerate(chain):
             require_plain(tree, loop, "fuse")
             if loop.start != 0:
@@ -231,8 +273,12 @@ class LoopPrimitives(ScheduleCore):
         for position, loop in enumerate(order):
             inner = {item.loop_var for item in order[position + 1 :]}
             if variables_in(loop.start, loop.extent, loop.step) & inner:
-                raise failure("W606", f"the range of {loop.loop_var.name!r} depends on a loop that would be inside of"
-                              " it", tree, loop)  # fmt: skip
+                raise failure(
+                    "W606",
+                    f"the range of {loop.loop_var.name!r} depends on a loop that would be inside of it",
+                    tree,
+                    loop,
+                )
         why = clash(Nest(tuple(chain), chain[-1].body, Point.around(tree, chain[0])), order)
         if why is not None:
             raise refused(why, tree, loops[0], "reorder")
@@ -272,9 +318,14 @@ def require_terms(tree: Tree, loop: For, what: str, *, always: bool = False) -> 
             continue
         some = point.at_most(1, point.dim(loop.extent)) and all(point.at_most(1, point.dim(i.extent)) for i in steps)
         if not some and (always or not sets_result_when_empty(tree, block)):
-            raise failure("W610", f"cannot {what} the loop {loop.loop_var.name!r} of the sum {block.name!r}: it may"
-                          " have no terms, and then nothing would set its result", tree, loop,
-                          hint="decompose_reduction first")  # fmt: skip
+            raise failure(
+                "W610",
+                f"cannot {what} the loop {loop.loop_var.name!r} of the sum {block.name!r}: it may"
+                " have no terms, and then nothing would set its result",
+                tree,
+                loop,
+                hint="decompose_reduction first",
+            )
 
 
 def refused(why: Clash, tree: Tree, loop: For, what: str) -> Exception:

@@ -65,8 +65,13 @@ class Padding(ScheduleCore):
         tree, found = self._block(block)
         sizes = [self._number(item) for item in padding]
         if len(sizes) != len(found.iter_vars) or any(size < 1 for size in sizes):
-            raise failure("W604", f"{sizes} does not give a positive number for each of the {len(found.iter_vars)}"
-                          f" variables of block {found.name!r}", tree, found)  # fmt: skip
+            raise failure(
+                "W604",
+                f"{sizes} does not give a positive number for each of the {len(found.iter_vars)}"
+                f" variables of block {found.name!r}",
+                tree,
+                found,
+            )
         buffer = require_reduction(tree, found)
         operands = _operands(tree, found)
         chain = _own_loops(tree, found)
@@ -124,8 +129,12 @@ class Padding(ScheduleCore):
         store = only_store(tree, found)
         value = store.value
         if not (isinstance(value, PrimCall) and value.op == "if_then_else" and _is_constant(value.args[2])):
-            raise failure("W609", f"the block {found.name!r} is no padding: T.if_then_else(inside, element, constant)",
-                          tree, found)  # fmt: skip
+            raise failure(
+                "W609",
+                f"the block {found.name!r} is no padding: T.if_then_else(inside, element, constant)",
+                tree,
+                found,
+            )
         require_covering(tree, found)
         around = tree.loops_around(found)
         if target not in around:
@@ -200,8 +209,9 @@ def _operands(tree: Tree, block: Block) -> list[BufferLoad]:
     )
     starts = isinstance(block.init, BufferStore) and _is_zero(block.init.value)
     if update is None or update.kind != "add" or not bare or not starts:
-        raise failure("W610", f"the block {block.name!r} is no sum of products of elements at its own variables", tree,
-                      block)  # fmt: skip
+        raise failure(
+            "W610", f"the block {block.name!r} is no sum of products of elements at its own variables", tree, block
+        )
     found.reverse()  # in the order in which they are written
     once: dict[Buffer, BufferLoad] = {}
     for load in found:
@@ -221,8 +231,9 @@ def _own_loops(tree: Tree, block: Block) -> list[For]:
     alone = bool(around) and chain_between(tree, around) == around and around[-1].body is block
     plain = alone and len(values) == len(around) and set(values) == {loop.loop_var for loop in around}
     if not plain or around[0] is not tree.place_of(block) or any(loop.kind != "serial" for loop in around):
-        raise failure("W605", f"the block {block.name!r} has not one serial loop of its own for each variable", tree,
-                      block)  # fmt: skip
+        raise failure(
+            "W605", f"the block {block.name!r} has not one serial loop of its own for each variable", tree, block
+        )
     return around
 
 
@@ -246,8 +257,9 @@ def _padded(tree: Tree, block: Block, sizes: Sequence[int], point: Point) -> tup
 def _enlarged(buffer: Buffer, indices: Sequence[PrimExpr], extents: dict[PrimVar, Extent]) -> Buffer:
     """A buffer for all values of the variables that index it."""
     shape = tuple(extents[index] for index in indices if isinstance(index, PrimVar))
-    return fresh_buffer(buffer, {}, name=f"{buffer.name}_pad", shape=shape, data=None, strides=None, elem_offset=None,
-                        scope="global")  # fmt: skip
+    return fresh_buffer(
+        buffer, {}, name=f"{buffer.name}_pad", shape=shape, data=None, strides=None, elem_offset=None, scope="global"
+    )
 
 
 def _variables(shape: Sequence[Extent]) -> list[IterVar]:

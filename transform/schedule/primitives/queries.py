@@ -110,9 +110,10 @@ class Queries(ScheduleCore):
         if name not in tree.blocks and name != "root":
             known = list(tree.blocks)
             raise failure(
-                "W602", f"function {function!r} has no block {name!r}",
+                "W602",
+                f"function {function!r} has no block {name!r}",
                 hint=nearest(name, known) or (f"it has: {', '.join(known)}" if known else "it has no blocks"),
-            )  # fmt: skip
+            )
         return self._block_handle(function, name)
 
     @primitive
@@ -129,9 +130,10 @@ class Queries(ScheduleCore):
             known = sorted({variable.name for variable in self._tree(function).loops})
             count = "several loops" if found else "no loop"
             raise failure(
-                "W602", f"function {function!r} has {count} {name!r}",
+                "W602",
+                f"function {function!r} has {count} {name!r}",
                 hint="get_loops of a block tells loops of one name apart" if found else nearest(name, known),
-            )  # fmt: skip
+            )
         return self._loop_handle(function, found[0])
 
     @primitive

@@ -59,16 +59,25 @@ class Reductions(ScheduleCore):
         place = around.index(target)
         outer = next((item for item in around[:place] if item.loop_var in steps), None)
         if outer is not None:
-            raise failure("W605", f"the loop {outer.loop_var.name!r} of the sum is outside of {target.loop_var.name!r}",
-                          tree, outer, hint="decompose at it")  # fmt: skip
+            raise failure(
+                "W605",
+                f"the loop {outer.loop_var.name!r} of the sum is outside of {target.loop_var.name!r}",
+                tree,
+                outer,
+                hint="decompose at it",
+            )
         stops = tree.conditions_around(found)
         if stops:
             raise failure("W615", f"the block {found.name!r} runs under a condition", tree, stops[0])
         written = set(written_buffers(found))
         other = next((i for i in blocks_in(target) if i is not found and written & set(buffers_of(i))), None)
         if other is not None:
-            raise failure("W613", f"block {other.name!r} uses the result of block {found.name!r} under the loop"
-                          f" {target.loop_var.name!r}", tree, other)  # fmt: skip
+            raise failure(
+                "W613",
+                f"block {other.name!r} uses the result of block {found.name!r} under the loop {target.loop_var.name!r}",
+                tree,
+                other,
+            )
         wanted = {v for item in found.iter_vars if item.kind == "spatial" for v in variables_in(item.value)}
         mixed = next((item for item in around if item.loop_var in steps & wanted), None)
         if mixed is not None:
@@ -90,12 +99,17 @@ class Reductions(ScheduleCore):
         nest = nest_of_loops(
             [
                 replace(
-                    item, loop_var=loops[item.loop_var], kind="serial", thread=None, annotations=EMPTY,
+                    item,
+                    loop_var=loops[item.loop_var],
+                    kind="serial",
+                    thread=None,
+                    annotations=EMPTY,
                     extent=_substituted(item.extent, loops),
                 )
                 for item in inner
-            ], init,
-        )  # fmt: skip
+            ],
+            init,
+        )
         updating = tree.fresh_block_name(f"{found.name}_update")
         update = without_regions(replace(found, init=None, name=updating))
         small = Tree("", replace(tree.function, body=target)).replaced((found, update)).body
@@ -126,8 +140,9 @@ class Reductions(ScheduleCore):
         )
         touched = [item for item in block.iter_vars if target.loop_var in variables_in(item.value)]
         if not touched or any(item.kind != "reduce" for item in touched):
-            raise failure("W611", f"the loop {target.loop_var.name!r} is not one of the sum {block.name!r} alone", tree,
-                          target)  # fmt: skip
+            raise failure(
+                "W611", f"the loop {target.loop_var.name!r} is not one of the sum {block.name!r} alone", tree, target
+            )
         ndim = min(part.buffer.ndim for part in fold.parts)
         axis = factor_axis + ndim + 1 if factor_axis < 0 else factor_axis
         if not 0 <= axis <= ndim:
@@ -136,8 +151,13 @@ class Reductions(ScheduleCore):
         steps = {v for item in block.iter_vars if item.kind == "reduce" for v in variables_in(item.value)}
         first = next(loop for loop in around if loop.loop_var in steps)
         if not fold.any_order and first is not target:
-            raise failure("W607", f"what block {block.name!r} chooses depends on the order of its elements: only its"
-                          f" outermost loop {first.loop_var.name!r} can be factored", tree, target)  # fmt: skip
+            raise failure(
+                "W607",
+                f"what block {block.name!r} chooses depends on the order of its elements: only its"
+                f" outermost loop {first.loop_var.name!r} can be factored",
+                tree,
+                target,
+            )
         chain = chain_between(tree, around)
         if chain != around or chain[0] is not tree.place_of(block) or target.start != 0:
             raise failure("W605", f"the loops around block {block.name!r} are not a nest of their own", tree, chain[0])
@@ -179,13 +199,14 @@ def _substituted(extent: object, mapping: dict[PrimVar, PrimVar]) -> object:
 def _partial(buffer: Buffer, target: For, axis: int) -> Buffer:
     """The buffer of the results of each iteration of a loop."""
     shape = (*buffer.shape[:axis], target.extent, *buffer.shape[axis:])
-    return fresh_buffer(buffer, {}, name=f"{buffer.name}_rf", shape=shape, scope="global", data=None, strides=None,
-                        elem_offset=None)  # fmt: skip
+    return fresh_buffer(
+        buffer, {}, name=f"{buffer.name}_rf", shape=shape, scope="global", data=None, strides=None, elem_offset=None
+    )
 
 
 def _places(
     fold: Fold, partials: Sequence[Buffer], part: PrimVar, axis: int, values: Mapping[PrimVar, PrimExpr]
-) -> list[BufferLoad]:  # fmt: skip
+) -> list[BufferLoad]:
     """The elements of the partial results for an iteration."""
     found: list[BufferLoad] = []
     for item, partial in zip(fold.parts, partials, strict=True):
@@ -239,9 +260,7 @@ def _partial_sums(
     return Block(name, body, tuple(items), predicate, init=init, annotations=block.annotations, span=block.span)
 
 
-def _sum_of_parts(
-    block: Block, fold: Fold, target: For, around: list[For], partials: list[Buffer], axis: int
-) -> Stmt:  # fmt: skip
+def _sum_of_parts(block: Block, fold: Fold, target: For, around: list[For], partials: list[Buffer], axis: int) -> Stmt:
     """The block that adds the parts, over the spatial variables of the old one."""
     spatial = [item for item in block.iter_vars if item.kind == "spatial"]
     wanted = {v for item in spatial for v in variables_in(item.value)}

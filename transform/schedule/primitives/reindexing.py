@@ -116,8 +116,13 @@ class Reindexing(Caching):
         if kind == "write":
             require_sole_writer(tree, block, buffer)
             if empty_cases(tree, block, buffer):
-                raise failure("W613", f"{buffer.name!r} is also written where the sum has no terms", tree, block,
-                              hint="decompose_reduction first")  # fmt: skip
+                raise failure(
+                    "W613",
+                    f"{buffer.name!r} is also written where the sum has no terms",
+                    tree,
+                    block,
+                    hint="decompose_reduction first",
+                )
             require_covering(tree, block)
             indices = stores_in(block.body, buffer)[0].indices
             if any(_differs(store.indices, indices) for store in stores_in(block.body, buffer)):
@@ -133,8 +138,12 @@ class Reindexing(Caching):
         own = {item.var for item in block.iter_vars}
         loops = {loop.loop_var for loop in tree.all_loops_around(block)}
         if not variables_in(*indices) - own <= set(symbol_names(tree.function)) | loops:
-            raise failure("W609", f"the indices of {buffer.name!r} are not over the variables of block {block.name!r}",
-                          tree, block)  # fmt: skip
+            raise failure(
+                "W609",
+                f"the indices of {buffer.name!r} are not over the variables of block {block.name!r}",
+                tree,
+                block,
+            )
         names = {item.var for index in indices for item in block.iter_vars if item.var in variables_in(index)}
         items = [item for item in block.iter_vars if item.var in names]
         if known is None:
@@ -148,10 +157,15 @@ class Reindexing(Caching):
         if solved(targets, sizes, targets, point) is None:
             raise failure("W616", "the new indices do not tell the variables apart", tree, block)
         if kind == "write" and solved(indices, sizes, indices, point) is None:
-            raise failure("W616", f"different instances of block {block.name!r} may store the same element of"
-                          f" {buffer.name!r}", tree, block)  # fmt: skip
-        cache = fresh_buffer(buffer, {}, name=base, shape=tuple(shape), scope=scope, data=None, strides=None,
-                             elem_offset=None)  # fmt: skip
+            raise failure(
+                "W616",
+                f"different instances of block {block.name!r} may store the same element of {buffer.name!r}",
+                tree,
+                block,
+            )
+        cache = fresh_buffer(
+            buffer, {}, name=base, shape=tuple(shape), scope=scope, data=None, strides=None, elem_offset=None
+        )
         name = tree.fresh_block_name(cache.name)
         fresh = [replace(item, var=PrimVar(f"v{i}", item.var.dtype), kind="spatial") for i, item in enumerate(items)]
         own = {old.var: new.var for old, new in zip(items, fresh, strict=True)}
@@ -189,8 +203,12 @@ def _require_inside(tree: Tree, block: Block, buffer: Buffer, indices: Sequence[
     for index, extent in zip(indices, buffer.shape, strict=True):
         span, size = bounds.of(index), point.dim(extent)
         if span is None or not point.at_most(0, span.low) or not point.below(span.high, size):
-            raise failure("W611", f"the index {index.script()} of {buffer.name!r} may be outside of it where the block"
-                          " reads nothing", tree, block)  # fmt: skip
+            raise failure(
+                "W611",
+                f"the index {index.script()} of {buffer.name!r} may be outside of it where the block reads nothing",
+                tree,
+                block,
+            )
 
 
 def _places(tree: Tree, block: Block, known: IndexMap, point: Point) -> tuple[list[PrimExpr], list[Extent]]:
@@ -207,6 +225,8 @@ def _places(tree: Tree, block: Block, known: IndexMap, point: Point) -> tuple[li
     except WeftError as error:
         raise failure("W604", error.message, tree, block, hint=error.hint) from None
     dtype = index_dtype(block)
-    targets = [point.expr(substitute_dim(target, names) if not isinstance(target, int) else target, dtype)
-               for target in known.targets]  # fmt: skip
+    targets = [
+        point.expr(substitute_dim(target, names) if not isinstance(target, int) else target, dtype)
+        for target in known.targets
+    ]
     return targets, [point.extent(size, dtype) for size in shape]

@@ -40,9 +40,13 @@ class Sampling(ScheduleCore):
 
     @primitive
     def sample_partitioned_tile(
-        self, loop: LoopRV, n: int, partition_pos: int = 0, innerpart_factor: int = 1,
+        self,
+        loop: LoopRV,
+        n: int,
+        partition_pos: int = 0,
+        innerpart_factor: int = 1,
         decision: Sequence[int] | None = None,
-    ) -> list[ExprRV]:  # fmt: skip
+    ) -> list[ExprRV]:
         """`n` factors of the extent of a loop, the product of those from a place on being a multiple of a number.
 
         Where the extent is no such multiple, all of it is the first factor. ScheduleError W604 as for perfect tiles.
@@ -105,8 +109,9 @@ class Sampling(ScheduleCore):
         if decision is None:
             decision = self._chosen.random.choice(places)
         if not (decision in (-1, -2) or 0 <= decision < len(loops)):
-            raise failure("W604", f"the decision {decision} is none of the {len(loops)} loops around the reader", tree,
-                          found)  # fmt: skip
+            raise failure(
+                "W604", f"the decision {decision} is none of the {len(loops)} loops around the reader", tree, found
+            )
         self._chosen.decision = decision
         if decision < 0:
             handle = LoopRV("root" if decision == -1 else "inline")
@@ -127,8 +132,13 @@ class Sampling(ScheduleCore):
 
 def _known_extent(tree: Tree, loop: For) -> int:
     if not isinstance(loop.extent, int):
-        raise failure("W604", f"the extent of the loop {loop.loop_var.name!r} is not known", tree, loop,
-                      hint="split by numbers and None instead")  # fmt: skip
+        raise failure(
+            "W604",
+            f"the extent of the loop {loop.loop_var.name!r} is not known",
+            tree,
+            loop,
+            hint="split by numbers and None instead",
+        )
     return loop.extent
 
 

@@ -56,8 +56,13 @@ class Storage(ScheduleCore):
         factor, offset = self._number(factor), self._number(offset)
         place = axis + buffer.ndim if axis < 0 else axis
         if not 0 <= place < buffer.ndim or factor < 1 or not 0 <= offset < factor:
-            raise failure("W604", f"axis {axis}, factor {factor} and offset {offset} do not fit {buffer.name!r} of"
-                          f" {buffer.ndim} dimensions", tree, found)  # fmt: skip
+            raise failure(
+                "W604",
+                f"axis {axis}, factor {factor} and offset {offset} do not fit {buffer.name!r} of"
+                f" {buffer.ndim} dimensions",
+                tree,
+                found,
+            )
         strides: list[Extent] = [1] * buffer.ndim
         for position in range(buffer.ndim - 1, -1, -1):
             if position + 1 < buffer.ndim:

@@ -25,10 +25,31 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 __all__ = [
-    "ARITHMETIC", "CASTS", "Instruction", "Operand", "alloca", "binary", "br", "call", "cast", "extractelement",
-    "extractvalue", "fcmp", "fneg", "getelementptr", "icmp", "insertelement", "lane_mask", "load", "phi", "ret",
-    "select", "shufflevector", "store", "text_of",
-]  # fmt: skip
+    "ARITHMETIC",
+    "CASTS",
+    "Instruction",
+    "Operand",
+    "alloca",
+    "binary",
+    "br",
+    "call",
+    "cast",
+    "extractelement",
+    "extractvalue",
+    "fcmp",
+    "fneg",
+    "getelementptr",
+    "icmp",
+    "insertelement",
+    "lane_mask",
+    "load",
+    "phi",
+    "ret",
+    "select",
+    "shufflevector",
+    "store",
+    "text_of",
+]
 
 ARITHMETIC = frozenset("add sub mul and or xor shl lshr ashr sdiv udiv srem urem fadd fsub fmul fdiv frem".split())
 CASTS = frozenset(

@@ -117,9 +117,17 @@ class Program:
         return self.site(kind="place", span=span)
 
     def fail(
-        self, w: FunctionWriter, kind: str, message: str | Sequence[str | int], values: Sequence[Size] = (), *,
-        code: str | None = None, span: Span | None = None, hint: str | None = None, note: Sequence[str | int] = (),
-    ) -> None:  # fmt: skip
+        self,
+        w: FunctionWriter,
+        kind: str,
+        message: str | Sequence[str | int],
+        values: Sequence[Size] = (),
+        *,
+        code: str | None = None,
+        span: Span | None = None,
+        hint: str | None = None,
+        note: Sequence[str | int] = (),
+    ) -> None:
         """Record a failure in the frame (`%frame`); the caller then leaves with status 1.
 
         Numbers among the parts of the message and of the note stand for the values of these indices.

@@ -15,9 +15,16 @@ from weft import dtypes
 from weft.ir.interpret.small_floats import encode
 
 __all__ = [
-    "bytes_of", "constant", "element_bytes", "int_type", "is_bits_float", "memory_type", "splat", "splat_of",
+    "bytes_of",
+    "constant",
+    "element_bytes",
+    "int_type",
+    "is_bits_float",
+    "memory_type",
+    "splat",
+    "splat_of",
     "value_type",
-]  # fmt: skip
+]
 
 _BYTES = {"i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4, "i64": 8, "double": 8, "ptr": 8}
 

@@ -73,17 +73,26 @@ def invoke(emitter: OperandEmitter, step: host.Invoke) -> Value:
 
 
 def call_value(
-    emitter: OperandEmitter, function: Callable_, values: Sequence[Value], var: Var, span: Span | None,
+    emitter: OperandEmitter,
+    function: Callable_,
+    values: Sequence[Value],
+    var: Var,
+    span: Span | None,
     wanted: Wanted = EMPTY,
-) -> Value:  # fmt: skip
+) -> Value:
     """Call a function value on the rest of its arguments."""
     return _call_module(emitter, function.name, [*function.fixed, *values], (), var, span, wanted)
 
 
 def _call_module(
-    emitter: OperandEmitter, name: str, values: list[Value], given: Sequence[host.Operand], var: Var, span: Span | None,
+    emitter: OperandEmitter,
+    name: str,
+    values: list[Value],
+    given: Sequence[host.Operand],
+    var: Var,
+    span: Span | None,
     wanted: Wanted = EMPTY,
-) -> Value:  # fmt: skip
+) -> Value:
     """A function of the module by name; `given` are the operands of the values, where these are all of them."""
     kernel, function = emitter.host.kernels.get(name), emitter.host.functions.get(name)
     if kernel is not None:

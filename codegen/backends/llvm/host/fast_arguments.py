@@ -49,9 +49,12 @@ class Arguments:
     """Takes the arguments of one function; `kept` and `places` hold the arrays of `out=` and their addresses."""
 
     def __init__(
-        self, python: PythonCalls, arrays: Sequence[PlainArray], results: Sequence[ResultTensor],
+        self,
+        python: PythonCalls,
+        arrays: Sequence[PlainArray],
+        results: Sequence[ResultTensor],
         several: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.python, self.w = python, python.w
         self.arrays, self.results, self.several = arrays, results, several
         self.symbols: dict[str, str] = {}

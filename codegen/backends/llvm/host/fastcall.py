@@ -42,7 +42,7 @@ HOLDS_GIL = 32 << 10
 
 def emit_fast_call(
     module: ModuleWriter, signature: abi.Signature, constant_bytes: int, calls_out: bool = False
-) -> bool:  # fmt: skip
+) -> bool:
     """Emit the function for a signature; False where its parameters or results are not of the kind that it takes."""
     arrays = fast_arguments(signature)
     if arrays is None:
@@ -207,9 +207,7 @@ class _Results:
 class _Call:
     """The function of one signature."""
 
-    def __init__(
-        self, given: Arguments, results: _Results, record: _Record, symbol: str, constant_bytes: int
-    ) -> None:  # fmt: skip
+    def __init__(self, given: Arguments, results: _Results, record: _Record, symbol: str, constant_bytes: int) -> None:
         self.python, self.w = given.python, given.w
         self.given, self.results, self.record = given, results, record
         self.symbol, self.constant_bytes = symbol, constant_bytes

@@ -107,13 +107,15 @@ count:
   %much = icmp ugt i64 %kept, {KEPT_BYTES}
   br i1 %much, label %uncount, label %start
 start:
-{_each_slot('''  %held = load atomic i64, ptr %place monotonic, align 8
+{
+        _each_slot('''  %held = load atomic i64, ptr %place monotonic, align 8
   %empty = icmp eq i64 %held, 0
   br i1 %empty, label %put, label %next
 put:
   %pair = cmpxchg ptr %place, i64 0, i64 %word release monotonic
   %done = extractvalue { i64, i1 } %pair, 1
-  br i1 %done, label %out, label %next''').replace("%entry", "%start")}over:
+  br i1 %done, label %out, label %next''').replace("%entry", "%start")
+    }over:
   br i1 %storage, label %free, label %uncount
 uncount:
   %back = atomicrmw sub ptr @weft.kept, i64 %capacity monotonic
@@ -128,7 +130,8 @@ out:
     # A waiting block for so many bytes, or null.
     "weft.reuse": f"""define internal ptr @weft.reuse(ptr %pool, i64 %size, i1 %storage) nounwind {{
 entry:
-{_each_slot('''  %held = load atomic i64, ptr %place monotonic, align 8
+{
+        _each_slot('''  %held = load atomic i64, ptr %place monotonic, align 8
   %empty = icmp eq i64 %held, 0
   br i1 %empty, label %next, label %take
 take:
@@ -156,7 +159,8 @@ uncount:
   br label %free
 free:
   call void @free(ptr %block)
-  br label %next''')}found:
+  br label %next''')
+    }found:
   br i1 %storage, label %give, label %taken
 taken:
   %now = atomicrmw sub ptr @weft.kept, i64 %capacity monotonic
@@ -277,10 +281,12 @@ entry:
 }}
 define internal void @weft.empty(ptr %pool) nounwind {{
 entry:
-{_each_slot('''  %word = atomicrmw xchg ptr %place, i64 0 acquire
+{
+        _each_slot('''  %word = atomicrmw xchg ptr %place, i64 0 acquire
   %block = inttoptr i64 %word to ptr
   call void @free(ptr %block)
-  br label %next''')}over:
+  br label %next''')
+    }over:
   ret void
 }}
 """,

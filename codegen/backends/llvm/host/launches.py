@@ -133,9 +133,13 @@ class KernelMatch:
 
 
 def call_kernel(
-    emitter: OperandEmitter, name: str, kernel: PrimFunc, args: list[Value], given: Sequence[host.Operand],
+    emitter: OperandEmitter,
+    name: str,
+    kernel: PrimFunc,
+    args: list[Value],
+    given: Sequence[host.Operand],
     span: Span | None,
-) -> Value:  # fmt: skip
+) -> Value:
     """A call of a kernel on tensors and scalars; `given` are the operands that the last arguments came from."""
     if len(args) != len(kernel.params):
         raise TargetError(f"llvm: {name} takes {len(kernel.params)} arguments, got {len(args)}", code="W743", span=span)

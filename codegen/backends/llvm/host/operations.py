@@ -91,9 +91,11 @@ def operation(emitter: OperandEmitter, step: host.Operation) -> Value:
     rule = _OPERATIONS.get(step.name)
     if rule is None:
         raise TargetError(
-            f"llvm: R.{step.name} has no kernel in {emitter.name}", code="W745", span=step.span,
+            f"llvm: R.{step.name} has no kernel in {emitter.name}",
+            code="W745",
+            span=step.span,
             hint="run weft.transform.LegalizeOps() before; where a shape is unknown, name it with R.match_cast",
-        )  # fmt: skip
+        )
     return rule(emitter, step)
 
 

@@ -131,9 +131,11 @@ def width(ty: Type) -> int:
     if isinstance(ty, (PrimType, StringType, AnyType)):
         return 1
     raise TargetError(
-        f"llvm: a value of type {type(ty).__name__} cannot pass between functions", code="W743", span=ty.span,
+        f"llvm: a value of type {type(ty).__name__} cannot pass between functions",
+        code="W743",
+        span=ty.span,
         hint="run LambdaLift and InlinePrivateFunctions first, or use weft.interpret",
-    )  # fmt: skip
+    )
 
 
 def place(w: FunctionWriter, block: str, index: int) -> str:

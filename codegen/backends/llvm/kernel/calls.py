@@ -43,9 +43,7 @@ def _call_kernel(emitter: KernelEmitter, expr: PrimCall) -> str:
     """A call of another tensor-level function: pointers and scalars, symbols solved from the buffers given."""
     callee = emitter.program.kernel(expr.op.name) if isinstance(expr.op, GlobalVar) else None
     if callee is None or not isinstance(expr.op, GlobalVar):
-        raise TargetError(
-            f"llvm: cannot call {expr.op!r} from a tensor-level function", code="W740", span=expr.span
-        )
+        raise TargetError(f"llvm: cannot call {expr.op!r} from a tensor-level function", code="W740", span=expr.span)
     if len(expr.args) != len(callee.params):
         raise TargetError(
             f"llvm: {expr.op.name} takes {len(callee.params)} arguments, got {len(expr.args)}",
@@ -156,9 +154,11 @@ def _call_extern(emitter: KernelEmitter, expr: PrimCall) -> str:
         return _callback(emitter, expr, name, rest)
     if not emitter.program.links_later and not in_process(name):
         raise TargetError(
-            f"this process has no C function {name!r}", code="W762", span=expr.span,
+            f"this process has no C function {name!r}",
+            code="W762",
+            span=expr.span,
             hint="load its library first: ctypes.CDLL(path, ctypes.RTLD_GLOBAL)",
-        )  # fmt: skip
+        )
     operands, types = [], []
     for arg in rest:
         ty = (

@@ -75,9 +75,15 @@ class KernelEmitter(ExpressionEmitter):
     """Emits one function."""
 
     def __init__(
-        self, module: ModuleWriter, program: Program, name: str, function: PrimFunc, noalias: bool, symbol: str,
+        self,
+        module: ModuleWriter,
+        program: Program,
+        name: str,
+        function: PrimFunc,
+        noalias: bool,
+        symbol: str,
         forms: Forms,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.function = function
         self.symbols = buffer_symbols(function)
         self.shared = shared = shared_positions(function)

@@ -23,9 +23,7 @@ _FEATURES = frozenset(("sse2", "avx", "avx2", "avx512f"))  # of processors, one 
 
 def _for(emitter: KernelEmitter, stmt: For) -> None:
     if stmt.kind == "vectorized":
-        raise TargetError(
-            "llvm: vectorized loops must be lowered before code generation", code="W740", span=stmt.span
-        )
+        raise TargetError("llvm: vectorized loops must be lowered before code generation", code="W740", span=stmt.span)
     if stmt.kind == "parallel" and not emitter.program.serial and emit_parallel(emitter, stmt):
         return
     start, extent = emitter.size(stmt.start), emitter.size(stmt.extent)

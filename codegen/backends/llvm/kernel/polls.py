@@ -116,9 +116,7 @@ def _is_bounded(emitter: KernelEmitter, extent: object) -> bool:
         return True
     parts = list(walk(extent))
     bound = {*emitter.symbols, *emitter.loop_variables}
-    return not any(
-        isinstance(part, BufferLoad) or (isinstance(part, PrimVar) and part not in bound) for part in parts
-    )
+    return not any(isinstance(part, BufferLoad) or (isinstance(part, PrimVar) and part not in bound) for part in parts)
 
 
 def _has_unknown_loops(stmt: Stmt) -> bool:

@@ -76,11 +76,7 @@ def _running_sum(emitter: KernelEmitter, stmt: BufferStore) -> str | None:
     if emitter.program.opt < 2 or not isinstance(update, Binary) or update.kind != "add":
         return None
     old = update.a
-    if (
-        not isinstance(old, BufferLoad)
-        or old.buffer is not stmt.buffer
-        or update.dtype not in ("float32", "float64")
-    ):
+    if not isinstance(old, BufferLoad) or old.buffer is not stmt.buffer or update.dtype not in ("float32", "float64"):
         return None
     if not all(a is b or structural_equal(a, b) for a, b in zip(old.indices, stmt.indices, strict=True)):
         return None

@@ -49,9 +49,12 @@ class _Child:
         self.said = tempfile.TemporaryFile()
         self.heard = 0
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("emit.py"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self.said, env={key: value for key, value in os.environ.items() if key != "PYTHONSTARTUP"},
-        )  # fmt: skip
+            [sys.executable, str(Path(__file__).with_name("emit.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.said,
+            env={key: value for key, value in os.environ.items() if key != "PYTHONSTARTUP"},
+        )
 
     def ask(self, request: Request) -> list[bytes] | None:
         """The answer; None where the process has ended instead."""

@@ -65,9 +65,13 @@ def write_message(stream: IO[bytes], content: bytes) -> None:
 
 def _answer(llvm: Any, request: dict[str, Any]) -> tuple[bytes, str]:
     target_machine = llvm.Target.from_triple(request["triple"]).create_target_machine(
-        cpu=request["cpu"], features=request["features"], opt=request["level"], reloc=request["reloc"],
-        codemodel=request["code_model"], abiname=request["abi"],
-    )  # fmt: skip
+        cpu=request["cpu"],
+        features=request["features"],
+        opt=request["level"],
+        reloc=request["reloc"],
+        codemodel=request["code_model"],
+        abiname=request["abi"],
+    )
     with parsed(llvm, target_machine, request["triple"], request["text"]) as module:
         optimise(llvm, target_machine, module, request["pipeline"])
         return target_machine.emit_object(module), str(module)

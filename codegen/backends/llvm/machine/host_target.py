@@ -23,6 +23,7 @@ from weft.target.triple import Triple
 
 __all__ = ["LEVELS", "HostTarget", "host_target"]
 
+
 @dataclass(frozen=True)
 class HostTarget:
     """A processor (empty: the machine's own), features switched on or off, an optimisation level.

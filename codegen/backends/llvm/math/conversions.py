@@ -1,7 +1,7 @@
 """Casts between dtypes, in which every case is defined.
 
-    float to integer saturates, nan gives 0; to bool is `!= 0`; to a shorter float rounds once; what is held as bits or
-    has no instructions of the processor (bfloat16, floats of 8 bits and less, float16 on some) goes through float32
+float to integer saturates, nan gives 0; to bool is `!= 0`; to a shorter float rounds once; what is held as bits or
+has no instructions of the processor (bfloat16, floats of 8 bits and less, float16 on some) goes through float32
 """
 
 from __future__ import annotations

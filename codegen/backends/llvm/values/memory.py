@@ -1,9 +1,9 @@
 """Elements of buffers: addresses, loads and stores of scalars and vectors, under masks or not.
 
-    contiguous lanes    one access, a masked one under a mask; memory on the stack is read whole, so that LLVM keeps it
-                        in registers
-    every 2nd to 4th    whole vectors, from which the lanes are picked
-    any other lanes     a gather under a mask, else lane by lane
+contiguous lanes    one access, a masked one under a mask; memory on the stack is read whole, so that LLVM keeps it
+                    in registers
+every 2nd to 4th    whole vectors, from which the lanes are picked
+any other lanes     a gather under a mask, else lane by lane
 """
 
 from __future__ import annotations

@@ -39,8 +39,16 @@ from dataclasses import dataclass
 from weft.script.reader.graph.joined import assigned, at, bound_names, fresh_name, joined, name_at
 
 __all__ = [
-    "LoopBody", "LoopTree", "Returned", "continues", "leaves", "returns", "straight", "without_else", "without_returns",
-]  # fmt: skip
+    "LoopBody",
+    "LoopTree",
+    "Returned",
+    "continues",
+    "leaves",
+    "returns",
+    "straight",
+    "without_else",
+    "without_returns",
+]
 
 LoopTree = ast.For | ast.While
 
@@ -142,9 +150,7 @@ def _without_inner_else(trees: Sequence[ast.stmt], taken: Callable[[str], bool])
     return _mapped(trees, opened)
 
 
-def _mapped(
-    trees: Iterable[ast.stmt], change: Callable[[ast.stmt], list[ast.stmt] | None]
-) -> list[ast.stmt]:  # fmt: skip
+def _mapped(trees: Iterable[ast.stmt], change: Callable[[ast.stmt], list[ast.stmt] | None]) -> list[ast.stmt]:
     """Statements and those of the branches of an `if`, each replaced by what `change` gives (None: left as it is).
 
     The bodies of loops are left alone, their `else` is not: it stands where the loop does.

@@ -1,9 +1,9 @@
 """`return` in loops: the value is carried, and ends the function after the loop.
 
-    for ...: A                      returned = False; result = zeros
-        if t: return v              for ...: A; if t: result = v; returned = True; break
-    B                               if returned: return result
-                                    B
+for ...: A                      returned = False; result = zeros
+    if t: return v              for ...: A; if t: result = v; returned = True; break
+B                               if returned: return result
+                                B
 """
 
 from __future__ import annotations

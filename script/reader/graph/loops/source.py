@@ -78,9 +78,11 @@ def _function(session: GraphSession, tree: ast.expr) -> str | None:
 
 
 _FUNCTIONS: dict[str, Callable[[int], bool]] = {
-    "range": lambda count: count <= 3, "enumerate": lambda count: count <= 2, "zip": lambda count: count > 0,
+    "range": lambda count: count <= 3,
+    "enumerate": lambda count: count <= 2,
+    "zip": lambda count: count > 0,
     "reversed": lambda count: count == 1,
-}  # fmt: skip
+}
 
 
 def _range(session: GraphSession, tree: ast.Call) -> Source | ast.expr:
@@ -154,7 +156,6 @@ def _zip(session: GraphSession, parts: list[Source], tree: ast.Call) -> Source:
 def _reversed(session: GraphSession, parts: list[Source], tree: ast.Call) -> Source:
     count = _counted(session, parts[0], tree)
 
-
     def item(index: ast.expr) -> ast.expr:
         return _item(parts[0], _binary(KnownValue(count - 1, tree), ast.Sub(), index))
 
@@ -162,5 +163,7 @@ def _reversed(session: GraphSession, parts: list[Source], tree: ast.Call) -> Sou
 
 
 _COMBINED: dict[str, Callable[[GraphSession, list[Source], ast.Call], Source]] = {
-    "enumerate": _enumerate, "zip": _zip, "reversed": _reversed,
-}  # fmt: skip
+    "enumerate": _enumerate,
+    "zip": _zip,
+    "reversed": _reversed,
+}

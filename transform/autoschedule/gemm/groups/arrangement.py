@@ -64,9 +64,13 @@ class Grouped:
     def values(self) -> dict[str, Any]:
         """The numbers of the decision."""
         return {
-            "form": "float" if self.dot is None else "dot", "mr": self.max_rows, "nr_vectors": self.vectors,
-            "lanes": self.lanes, "group": self.found.group, "epilogue": self.found.plain.epilogue is not None,
-        }  # fmt: skip
+            "form": "float" if self.dot is None else "dot",
+            "mr": self.max_rows,
+            "nr_vectors": self.vectors,
+            "lanes": self.lanes,
+            "group": self.found.group,
+            "epilogue": self.found.plain.epilogue is not None,
+        }
 
 
 def grouped_form(found: ScaledContraction, machine: MachineModel, constants: frozenset[Buffer]) -> Grouped | None:

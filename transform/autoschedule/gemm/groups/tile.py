@@ -54,9 +54,13 @@ def grouped(form: Grouped) -> Stmt:
     for var in reversed(plain.outer):
         outer = fresh(var)
         body = For(outer, 0, plain.extents[var], substitute(body, {var: outer}))
-    return sequence([
-        *copies(operands), *sums_of_a(operands), For(panel, 0, form.panels, body, span=plain.store.span),
-    ])  # fmt: skip
+    return sequence(
+        [
+            *copies(operands),
+            *sums_of_a(operands),
+            For(panel, 0, form.panels, body, span=plain.store.span),
+        ]
+    )
 
 
 def _rows(operands: Operands, panel: PrimVar) -> Stmt:
@@ -176,9 +180,10 @@ class _Tile:
         q, per = PrimVar("q", INDEX), self.form.per
         steps = self.found.group // (per * self.form.terms)
         start = [
-            stmt for chain in range(self.chains)
+            stmt
+            for chain in range(self.chains)
             for stmt in self._each(lambda i, j, c=chain: self._put(self.part, i, j, self._start(i, j, g, c), c))
-        ]  # fmt: skip
+        ]
         step: list[Stmt] = []
         for h in range(per):
             step += [self._load(g, q, h, j) for j in range(self.form.vectors)]
