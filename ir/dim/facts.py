@@ -72,7 +72,20 @@ class Facts:
     @cached_property
     def contradictory(self) -> bool:
         """Whether the facts are proved to exclude each other (False may mean: not found)."""
-        return nonnegative_linearly(-1, self.world.assumptions)
+        return not self._have_easy_witness() and nonnegative_linearly(-1, self.world.assumptions)
+
+    def _have_easy_witness(self) -> bool:
+        """Whether small values of the symbols satisfy all facts: all 0, or large where a bound grows with a symbol."""
+        growing = {
+            name
+            for a, b in self.orders
+            for monomial, factor in terms_of(b - a).items()
+            if factor > 0 and monomial is not ONE
+            for atom, _ in monomial.powers
+            for name in atom.names
+        }
+        zeros = dict.fromkeys(self.names, 0)
+        return self.holds(zeros) or self.holds(zeros | dict.fromkeys(growing, 64))
 
     @cached_property
     def _definitions(self) -> tuple[tuple[str, Dim], ...]:

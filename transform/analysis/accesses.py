@@ -353,25 +353,36 @@ def sharing_pairs(function: PrimFunc) -> tuple[tuple[int, int], ...]:
     plain = [(i, p) for i, p in enumerate(function.params) if isinstance(p, Buffer) and _is_plain(p)]
     outputs = [(o, p) for o, p in plain if p in stored]
     inputs = [(i, p) for i, p in plain if p not in stored]
-    seen = {body: found}
+    seen = _Seen({body: found}, {})
     return tuple((i, o) for o, y in outputs for i, x in inputs if _alike(x, y) and _may_share(x, y, body, seen))
 
 
-def _may_share(given: Buffer, output: Buffer, body: Stmt, seen: dict[Stmt, list[Access]]) -> bool:
-    """Whether a part of a kernel lets an output take the memory of an input; `seen` has the accesses of parts."""
-    own = [access for access in seen[body] if access.buffer in (given, output)]
+@dataclass(frozen=True)
+class _Seen:
+    """What was found of the parts of a kernel: their accesses, and the outputs that each stores to once."""
+
+    accesses: dict[Stmt, list[Access]]
+    once: dict[tuple[Stmt, Buffer], bool]
+
+
+def _may_share(given: Buffer, output: Buffer, body: Stmt, seen: _Seen) -> bool:
+    """Whether a part of a kernel lets an output take the memory of an input."""
+    own = [access for access in seen.accesses[body] if access.buffer in (given, output)]
     stores = [access for access in own if access.buffer is output and access.value is not None]
-    if _read_in_place(given, stores, own) and _each_once(stores):
-        return True
+    if _read_in_place(given, stores, own):
+        if (body, output) not in seen.once:
+            seen.once[body, output] = _each_once(stores)
+        if seen.once[body, output]:
+            return True
     tops = {access.top for access in own}
     statements = body.stmts if isinstance(body, SeqStmt) else (body,)
     loop = statements[tops.pop()] if len(tops) == 1 else None
     if not isinstance(loop, For):
         return False
-    if loop.body not in seen:
-        seen[loop.body] = accesses_of(loop.body) or []
+    if loop.body not in seen.accesses:
+        seen.accesses[loop.body] = accesses_of(loop.body) or []
     outer = Loop(loop.loop_var, loop.start, loop.extent)
-    inside = [access for access in seen[loop.body] if access.buffer in (given, output)]
+    inside = [access for access in seen.accesses[loop.body] if access.buffer in (given, output)]
     apart = _apart(_space_of(inside), outer, inside)
     return apart and _may_share(given, output, loop.body, seen)
 
