@@ -33,11 +33,15 @@ def scaling(factor: int) -> Any:
     class M(BasePyModule):
         @I.pyfunc
         def f(self, x):
-            """Scales.
-            Any margin:
-                           kept."""
+            """Scales."""
+            margin = """
+      Any margin:
+                     kept."""
             # by the captured factor
-            y = x * (factor + 0)
+            y = x * max(
+                factor,
+                len(margin) - 1000,
+            )
 
             return y
 
@@ -52,7 +56,8 @@ def test_a_module_holds_the_text_of_its_python_functions_and_reads_back() -> Non
     module = scaling(2)
     text = module.script()
     assert "    @I.pyfunc\n    def f(self, x):\n" in text
-    assert "        # by the captured factor\n        y = x * (factor +\n            0)\n\n        return y\n" in text
+    assert "        # by the captured factor\n        y = x * max(\n            factor,\n" in text
+    assert "        )\n\n        return y\n" in text
     assert "      Any margin:\n                     kept." in text
     again = weft.parse(text)
     assert weft.first_mismatch(module, again) is None
