@@ -43,6 +43,7 @@ from weft.codegen.plan import Plan, make_plan
 from weft.errors import PassError, RecursionDepthError, TargetError, described
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
+from weft.ir.structure.array_digests import digests_kept
 from weft.ir.structure.malformed import explained_by
 from weft.ir.structure.recursion import is_deep
 from weft.ir.structure.visit import walk
@@ -103,6 +104,7 @@ def compile(
     trace: list[Step] | None = None,
 ) -> Any: ...
 @explained_by(fault_of)
+@digests_kept()
 def compile(
     module_or_function: IRModule | BaseFunc | Mapping[str, IRModule | BaseFunc],
     target: object = None,
@@ -283,6 +285,7 @@ def _refuse_vectors(module: IRModule) -> None:
                 )
 
 
+@digests_kept()
 def lower(
     module_or_function: IRModule | BaseFunc,
     target: object = None,

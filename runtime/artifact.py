@@ -26,6 +26,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,8 @@ class Artifact:
 
     `kind` says what the bytes are (object, c, header, ptx, constants, ...), `target` is the expanded JSON of a target,
     `provenance` what it was made from and by. `memory` is the loaded module of an artifact that exists only in memory;
-    it is no part of the value.
+    it is no part of the value. The data of a large constant may be a read-only view of the array, for there to be one
+    copy of it.
 
     >>> artifact = Artifact("c", "lib.c", b"int f(void) { return 1; }", provides=(Symbol("f"),))
     >>> Artifact.from_data(artifact.to_data()) == artifact
@@ -84,7 +86,8 @@ class Artifact:
             raise ArtifactError(f"an artifact is named like a file, got {self.name!r}", code="W810")
         if self.data and not self.serialisable:
             raise ArtifactError(f"artifact {self.name!r} exists only in memory, so it has no bytes", code="W810")
-        object.__setattr__(self, "data", bytes(self.data))
+        view = isinstance(self.data, memoryview) and self.data.readonly
+        object.__setattr__(self, "data", self.data if view else bytes(self.data))
         object.__setattr__(self, "provides", tuple(self.provides))
         object.__setattr__(self, "needs", tuple(self.needs))
         try:
@@ -94,17 +97,21 @@ class Artifact:
         object.__setattr__(self, "provenance", provenance)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Artifact) and self.content_hash == other.content_hash
+        return self is other or (isinstance(other, Artifact) and self.content_hash == other.content_hash)
 
     def __hash__(self) -> int:
         return hash(self.content_hash)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy keeps no view of memory that is not its own."""
+        return {**self.__dict__, "data": bytes(self.data)}
 
     @property
     def size(self) -> int:
         """Bytes of data."""
         return len(self.data)
 
-    @property
+    @cached_property
     def content_hash(self) -> str:
         """SHA-256 of the canonical header and the data, in hexadecimal."""
         digest = hashlib.sha256(_canonical(self.header()))

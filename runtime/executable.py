@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.aligned import ALIGNMENT
 from weft.dtypes import shares_bits, stored
 from weft.errors import ArgumentError, ArtifactError
 from weft.providers import load as load_place
@@ -45,7 +46,7 @@ from weft.runtime.abi.values import ArgumentPacker, FastPath, Occupied, address,
 from weft.runtime.artifact import ArtifactSet
 from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end, isolated
 from weft.runtime.device import threads
-from weft.runtime.device.base import ALIGNMENT, Device
+from weft.runtime.device.base import Device
 from weft.runtime.device.cpu import CPU, HostMemory
 from weft.runtime.device.guards import guards, is_guarded
 from weft.runtime.device.interrupts import poller, raised

@@ -14,11 +14,10 @@ Errors: ArtifactError W823 for artifacts that are no program, or lack a part of 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -85,22 +84,15 @@ def program_artifacts(program: Program) -> ArtifactSet:
         symbols = {part for symbol in item.provides for part in symbol.name.split(".")}
         facts = _object_facts(program, symbols)
         made.append(replace(item, target=_target_of(program.provenance, facts.get("functions", ())), provenance=facts))
-    constants, names = [], {}
-    for array, dtype in program.constants:
-        facts = {"dtype": dtype, "shape": list(array.shape)}
-        content = np.ascontiguousarray(array).tobytes()
-        digest = hashlib.sha256(content).digest() + str(facts).encode()
-        if digest not in names:
-            names[digest] = f"constant{len(names)}.bin"
-            made.append(Artifact("constants", names[digest], content, codegen="weft", provenance=facts))
-        constants.append(names[digest])
+    constants = _constants_of(program)
+    made.extend({item.name: item for item in constants}.values())
     if program.driver is not None:
         content = program_bytes(program.driver)
         made.append(Artifact(str(program.driver["format"]), "driver.json", content, codegen="weft"))
     whole = program_bytes(
         {
             "sites": [site_to_json(site) for site in program.sites],
-            "constants": constants,
+            "constants": [item.name for item in constants],
             "objects": objects,
             "target": list(program.target),
             "python": program.python,
@@ -122,6 +114,28 @@ def program_artifacts(program: Program) -> ArtifactSet:
         )
     )
     return ArtifactSet([*made, *program.artifacts.values()])
+
+
+def _constants_of(program: Program) -> list[Artifact]:
+    """The artifact of each constant; those with the same bytes, dtype and shape have one."""
+    found: dict[Any, list[tuple[np.ndarray, Artifact]]] = {}
+    constants: list[Artifact] = []
+    for array, dtype in program.constants:
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        alike = found.setdefault((dtype, array.shape, flat[:_HEAD].tobytes()), [])
+        same = next((artifact for other, artifact in alike if np.array_equal(other, flat)), None)
+        if same is None:
+            name = f"constant{sum(map(len, found.values()))}.bin"
+            facts = {"dtype": dtype, "shape": list(array.shape)}
+            shared = flat.nbytes > _HEAD and not array.flags.writeable
+            content = cast(bytes, flat.data.toreadonly()) if shared else flat.tobytes()
+            same = Artifact("constants", name, content, codegen="weft", provenance=facts)
+            alike.append((flat, same))
+        constants.append(same)
+    return constants
+
+
+_HEAD = 4096  # bytes that mostly tell constants apart
 
 
 def _target_of(facts: Mapping[str, Any], functions: Iterable[str]) -> str:

@@ -26,7 +26,7 @@ import weft.ir
 from weft.codegen.backends.llvm.machine.machine import Machine, llvm_version
 from weft.codegen.cache.code import LIMIT, object_cache
 from weft.codegen.plan import Plan
-from weft.ir.graph import ExternFunc, Op
+from weft.ir.graph import Constant, ExternFunc, Op
 from weft.ir.module import IRModule
 from weft.ir.node import Node
 from weft.ir.op import OPS
@@ -58,7 +58,7 @@ def key_of(module: IRModule, plan: Plan) -> str | None:
         return None
     if object_cache().folder is None:
         return None
-    content = fingerprint(module, _is_closed)
+    content = fingerprint(module, _Closed())
     if content is None:
         return None
     machines = sorted((label, repr(machine)) for label, machine in plan.machines.items())
@@ -84,8 +84,20 @@ def key_of(module: IRModule, plan: Plan) -> str | None:
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()
 
 
+class _Closed:
+    """Whether all of a node's meaning is in the module and in weft, and is of a size that is kept."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def __call__(self, node: Node) -> bool:
+        """Whether a node, the next one of a module, leaves it so."""
+        if isinstance(node, Constant):
+            self.size += node.data.nbytes
+        return self.size <= _LARGEST and _is_closed(node)
+
+
 def _is_closed(node: Node) -> bool:
-    """Whether all of a node's meaning is in the module and in weft."""
     if isinstance(node, Op):
         found = OPS.get(node.name)
         return found is not None and found.rule.__module__.startswith("weft.")

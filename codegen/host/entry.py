@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft import dtypes
+from weft.aligned import ALIGNMENT
 from weft.codegen.host import program as host
 from weft.codegen.host.read import read_function
 from weft.codegen.host.relations import relations
@@ -34,8 +35,6 @@ from weft.transform.memory.plan_memory import bounds_of
 _EVERYTHING = 'executor="native" and executor="vm" can'
 
 __all__ = ["Entry", "Place", "Scalar", "Step", "element_width", "only_entry", "read_entry"]
-
-ALIGNMENT = 64
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import numpy as np
 from weft.errors import Source, Span
 from weft.ir.dim import DimExpr
 from weft.ir.node import FrozenMap, Node, fields_of
+from weft.ir.structure.array_digests import array_digest
 
 __all__ = ["fingerprint"]
 
@@ -40,7 +41,6 @@ class _Fingerprint:
         self.accept = accept
         self.numbers: dict[int, int] = {}
         self.parts: list[str] = []
-        self.arrays: list[np.ndarray] = []
 
     def run(self, root: Node | tuple[Any, ...]) -> str | None:
         stack: list[Any] = [root]
@@ -70,10 +70,7 @@ class _Fingerprint:
                     stack.extend((x[key], key))
             elif not self._plain(x):
                 return None
-        digest = hashlib.blake2b("\x1e".join(parts).encode("utf-8", "surrogatepass"), digest_size=20)
-        for array in self.arrays:
-            digest.update(np.ascontiguousarray(array).view(np.uint8).reshape(-1).data if array.size else b"")
-        return digest.hexdigest()
+        return hashlib.blake2b("\x1e".join(parts).encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
 
     def _plain(self, x: Any) -> bool:
         """Add data without parts; False for what has no text of its own."""
@@ -88,8 +85,7 @@ class _Fingerprint:
         elif isinstance(x, bytes):
             self.parts.append(f"b{x.hex()}")
         elif isinstance(x, np.ndarray) and not x.dtype.hasobject:
-            self.parts.append(f"array {x.dtype.str} {x.dtype.name} {x.shape}")
-            self.arrays.append(x)
+            self.parts.append(f"array {x.dtype.str} {x.dtype.name} {x.shape} {array_digest(x).hex()}")
         else:
             return False
         return True

@@ -22,6 +22,7 @@ from weft.ir.graph import Function, Var, VarBinding
 from weft.ir.kernel.regions import stated_accesses
 from weft.ir.module import IRModule
 from weft.ir.node import FieldInfo, FrozenMap, Node, fields_of
+from weft.ir.structure.array_digests import array_digest
 from weft.ir.structure.malformed import explained_by, malformed
 from weft.ir.tensor import Block, Buffer, PrimFunc, PrimVar
 
@@ -215,9 +216,14 @@ def _show(value: Any) -> str:
     return text if len(text) < 120 else text[:117] + "..."
 
 
+def _same_bytes(x: np.ndarray, y: np.ndarray) -> bool:
+    a, b = (np.ascontiguousarray(array).reshape(-1) for array in (x, y))
+    return not x.size or np.array_equal(a.view(np.uint8), b.view(np.uint8))
+
+
 def _same_data(x: Any, y: Any) -> bool:
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
-        return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
+        return x is y or (x.dtype == y.dtype and x.shape == y.shape and _same_bytes(x, y))
     if type(x) is not type(y):
         return False
     if isinstance(x, float):
@@ -299,9 +305,7 @@ class _Hashing:
             else:  # coarse on purpose: the symbols of a compound dimension may be matched only later
                 self._put("dim", "compound", len(names))
         elif isinstance(x, np.ndarray):
-            self._put("array", x.dtype.str, x.shape)
-            self._flush()
-            self.digest.update(np.ascontiguousarray(x).reshape(-1).view(np.uint8).data if x.size else b"")
+            self._put("array", x.dtype.str, x.shape, array_digest(x).hex())
         elif isinstance(x, float):
             self._put("float", struct.pack("<d", x).hex())
         else:

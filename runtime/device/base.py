@@ -27,9 +27,6 @@ from weft.errors import ArgumentError
 
 __all__ = ["Device", "Launcher", "Memory", "Stream", "device_names", "find_device", "register_device"]
 
-ALIGNMENT = 64
-"""Bytes: memory of a device starts at a multiple of it."""
-
 Launcher = Callable[..., int]
 """(address of the frame, of the argument words, of the result words) -> 0 or the kind of failure."""
 

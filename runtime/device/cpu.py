@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from weft.aligned import aligned_bytes
 from weft.errors import OutOfMemoryError
-from weft.runtime.device.base import ALIGNMENT, Device, Launcher, Memory, Stream, register_device
+from weft.runtime.device.base import Device, Launcher, Memory, Stream, register_device
 
 __all__ = ["CPU", "HostMemory", "Processor"]
 
@@ -49,11 +50,9 @@ class Processor(Device):
     def allocate(self, size: int) -> HostMemory:
         """Fresh memory of the process."""
         try:
-            block = np.empty(size + ALIGNMENT, np.uint8)
+            return HostMemory(aligned_bytes(size))
         except (MemoryError, ValueError):  # more than there is, more than an array can have
             raise OutOfMemoryError(f"no memory: {size} bytes", code="W950") from None
-        start = -block.__array_interface__["data"][0] % ALIGNMENT
-        return HostMemory(block[start : start + size])
 
     def write(self, target: Memory, source: np.ndarray, offset: int = 0, stream: Stream | None = None) -> None:
         """Copy an array into memory."""

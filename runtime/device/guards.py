@@ -26,12 +26,12 @@ from typing import Any
 
 import numpy as np
 
+from weft.aligned import ALIGNMENT as _ALIGNMENT
 from weft.errors import BoundsError
 
 __all__ = ["Guards", "guarded", "guards", "is_guarded"]
 
 _PAGE = mmap.PAGESIZE
-_ALIGNMENT = 64
 _CANARY, _NEW = 0xA5, 0xCB
 _CLOSED, _OPEN = 0, 3
 _PRIVATE, _ANONYMOUS = mmap.MAP_PRIVATE if hasattr(mmap, "MAP_PRIVATE") else 2, getattr(mmap, "MAP_ANONYMOUS", 0x20)

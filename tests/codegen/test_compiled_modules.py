@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,7 @@ def test_an_object_that_does_not_say_the_truth_is_found_by_reading(tmp_path: Pat
     artifacts = weft.compile(Layer, executor="aot").artifacts
     item = artifacts["model.o"]
     for wrong in ({"provides": (*item.provides, Symbol("more"))}, {"needs": ()}):
-        made: Any = Artifact(**{**vars(item), **wrong})
+        made: Any = replace(item, **wrong)
         if made == item:
             continue
         with pytest.raises(weft.ArtifactError) as caught:

@@ -23,6 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from weft.aligned import aligned_zeros
 from weft.dtypes import item_bytes, storage
 from weft.ir import (
     Binding,
@@ -244,11 +245,10 @@ class _Packing:
     def packed(self, array: np.ndarray) -> np.ndarray:
         """The buffer's elements for a constant."""
         shape = tuple(extent for extent in self.buffer.shape if isinstance(extent, int))
-        target = np.zeros(math.prod(shape), storage(self.buffer.dtype))
+        target = aligned_zeros(shape, storage(self.buffer.dtype))  # as compiled code takes it, without another copy
         flat = np.ascontiguousarray(array).reshape(-1)
         for copy in self.copies:
-            copy.apply(target, flat)
-        target = target.reshape(shape)
+            copy.apply(target.reshape(-1), flat)
         target.flags.writeable = False
         return target
 

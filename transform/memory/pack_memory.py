@@ -13,13 +13,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from weft.aligned import ALIGNMENT
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, DimExpr, Facts, bounds, evaluate, free_symbols, maximum, prove_le, symbol, value_at
 
 __all__ = ["ALIGNMENT", "Packing", "Request", "aligned", "live_bytes", "pack"]
 
-ALIGNMENT = 64
-"""Bytes: the start of every tensor, and of the block, is a multiple of it, where nothing else is asked for."""
 _TYPICAL = 1024
 _VALUES = (1, 2, 7, 64, 333, _TYPICAL, 4096)
 
