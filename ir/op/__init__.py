@@ -53,6 +53,7 @@ FAMILIES = (
     "nn.norm",
     "nn.conv",
     "nn.pool",
+    "nn.pool_indices",
     "nn.attention",
     "nn.loss",
     "layout",

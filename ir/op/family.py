@@ -16,7 +16,7 @@ from weft.ir.op.common import Kernel, kernel_lowering
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
 from weft.ir.op.registry import add_op, family_of
 from weft.ir.tensor import PrimFunc
-from weft.ir.types import TensorType
+from weft.ir.types import Type
 
 __all__ = ["OperatorFamily"]
 
@@ -34,7 +34,7 @@ class OperatorFamily:
         """The parameters of the operator."""
         raise NotImplementedError
 
-    def rule(self, args: Arguments, context: TypeContext) -> TensorType:
+    def rule(self, args: Arguments, context: TypeContext) -> Type:
         """The type of a call."""
         raise NotImplementedError
 

@@ -151,6 +151,19 @@ def test_axes_that_only_the_run_knows_are_native(axes: list[int], keeps: int) ->
     np.testing.assert_allclose(found, x.sum(tuple(axes), keepdims=bool(keeps)), rtol=1e-5)
 
 
+@pytest.mark.parametrize("column_major", [0, 1])
+def test_indices_of_a_pool_are_places_in_the_whole_tensor(column_major: int) -> None:
+    options = {"kernel_shape": [2, 3], "strides": [2, 2], "pads": [1, 1, 0, 1], "storage_order": column_major}
+    proto = model([node("MaxPool", "x", "y i", **options)], {"x": ["n", 3, "h", 5]}, ["y", "i"])
+    module = weft.frontend.onnx.load(proto)
+    assert not import_report(module).fallbacks
+    x = np.random.default_rng(0).permutation(2 * 3 * 4 * 5).reshape(2, 3, 4, 5).astype("float32")
+    values, indices = weft.compile(module)["main"](x)
+    flat = (x.transpose(0, 1, 3, 2) if column_major else x).reshape(-1)
+    np.testing.assert_array_equal(flat[indices], values)
+    np.testing.assert_array_equal(values.shape, (2, 3, 2, 3))
+
+
 def test_what_has_no_native_form_runs_in_python_and_says_why() -> None:
     nodes = [node("DeformConv", "x w offset", "d", name="deformed"), node("Exp", "d", "y")]
     values = {"w": np.ones((1, 1, 2, 2), "float32")}

@@ -289,6 +289,28 @@ def test_complex_numbers_stay_in_pytorch() -> None:
     compared(module, Complex(), torch.randn(2, 8))
 
 
+class Pools(nn.Module):
+    """Pools that say where the greatest elements stand."""
+
+    def forward(self, x: Any, samples: Any) -> Any:
+        functional = nn.functional
+        one = functional.max_pool2d(x, 3, 2, 1, return_indices=True)
+        two = functional.fractional_max_pool2d(
+            x, (2, 3), output_size=(4, 3), return_indices=True, _random_samples=samples
+        )
+        return *one, *two, *functional.max_pool1d(x[0], 2, return_indices=True)
+
+
+def test_pools_with_indices_are_native_for_every_size() -> None:
+    batch, height = torch.export.Dim("batch", max=64), torch.export.Dim("height", min=6, max=64)
+    example = (torch.randn(2, 3, 8, 7), torch.rand(2, 3, 2))
+    shapes = ({0: batch, 2: height}, {0: batch})
+    module = weft.frontend.torch.from_exported(torch.export.export(Pools(), example, dynamic_shapes=shapes))
+    assert not module.import_report().fallbacks
+    for count, rows in ((2, 8), (3, 11)):
+        compared(module, Pools(), torch.randn(count, 3, rows, 7), torch.rand(count, 3, 2))
+
+
 def test_a_saved_program_is_imported_and_checked_from_the_command_line(tmp_path: Path, capsys: Any) -> None:
     batch = torch.export.Dim("batch", min=1, max=64)
     program = torch.export.export(

@@ -10,13 +10,18 @@ import numpy as np
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.node import Node
 from weft.frontend.onnx.table import row
-from weft.ir.dim import Dim, ceildiv
-from weft.ir.graph import Expr
+from weft.ir.dim import Dim, ceildiv, product
+from weft.ir.graph import Expr, PrimValue, TupleGetItem
 from weft.script import relax as R
 
 _CONV = {1: R.nn.conv1d, 2: R.nn.conv2d, 3: R.nn.conv3d}
 _CONV_TRANSPOSE = {1: R.nn.conv1d_transpose, 2: R.nn.conv2d_transpose, 3: R.nn.conv3d_transpose}
 _MAX_POOL = {1: R.nn.max_pool1d, 2: R.nn.max_pool2d, 3: R.nn.max_pool3d}
+_MAX_POOL_WITH_INDICES = {
+    1: R.nn.max_pool1d_with_indices,
+    2: R.nn.max_pool2d_with_indices,
+    3: R.nn.max_pool3d_with_indices,
+}
 _AVG_POOL = {1: R.nn.avg_pool1d, 2: R.nn.avg_pool2d, 3: R.nn.avg_pool3d}
 
 
@@ -133,12 +138,33 @@ def conv_integer(n: Node, x: Expr, w: Expr, *, centred: bool = False) -> Expr:
 
 
 def max_pool(n: Node, x: Expr) -> Any:
-    """The greatest element of each window."""
-    if n.output_wanted(1):
-        raise Unsupported("the positions of the greatest elements")
+    """The greatest element of each window, and where it stands in the whole tensor."""
     window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
-    ceil = bool(n.attr("ceil_mode", 0))
-    return window.inside(n, x, _MAX_POOL[rank](x, window.kernel, window.strides, window.pads, window.dilation, ceil))
+    options = window.kernel, window.strides, window.pads, window.dilation, bool(n.attr("ceil_mode", 0))
+    if not n.output_wanted(1):
+        return window.inside(n, x, _MAX_POOL[rank](x, *options))
+    both = n.emit(_MAX_POOL_WITH_INDICES[rank](x, *options), "pooled")
+    values, places = (window.inside(n, x, n.emit(TupleGetItem(both, index))) for index in range(2))
+    return values, _in_whole(n, x, n.emit(places, "places"), bool(n.attr("storage_order", 0)))
+
+
+def _in_whole(n: Node, x: Expr, places: Expr, column_major: bool) -> Expr:
+    """Places in the planes of channels, in row-major order, as places in the whole tensor."""
+    batch, channels, *spatial = n.shape(x)
+    size = product(tuple(spatial))
+    if column_major:
+        rest, places = places, R.zeros_like(places)
+        for axis in range(len(spatial) - 1, -1, -1):
+            extent = _scalar(spatial[axis])
+            own = n.emit(R.floor_mod(rest, extent), "place")
+            places = R.add(places, R.multiply(own, _scalar(product(tuple(spatial[:axis])))))
+            rest = n.emit(R.floor_divide(rest, extent), "rest")
+    planes = R.reshape(R.arange(0, batch * channels, 1, "int64"), (batch, channels, *(1,) * len(spatial)))
+    return R.add(places, R.multiply(planes, _scalar(size)))
+
+
+def _scalar(size: Dim) -> Expr:
+    return R.full((), PrimValue(size), "int64")
 
 
 def average_pool(n: Node, x: Expr) -> Expr:

@@ -11,12 +11,18 @@ from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import Node, sequence
 from weft.frontend.torch.table import row
 from weft.ir.dim import maximum
-from weft.ir.graph import Constant, Expr
+from weft.ir.graph import Constant, Expr, TupleGetItem
 from weft.script import relax as R
 
 _CONV = {1: R.nn.conv1d, 2: R.nn.conv2d, 3: R.nn.conv3d}
 _CONV_TRANSPOSE = {1: R.nn.conv1d_transpose, 2: R.nn.conv2d_transpose, 3: R.nn.conv3d_transpose}
 _MAX_POOL = {1: R.nn.max_pool1d, 2: R.nn.max_pool2d, 3: R.nn.max_pool3d}
+_MAX_POOL_WITH_INDICES = {
+    1: R.nn.max_pool1d_with_indices,
+    2: R.nn.max_pool2d_with_indices,
+    3: R.nn.max_pool3d_with_indices,
+}
+_FRACTIONAL = {2: R.nn.fractional_max_pool2d, 3: R.nn.fractional_max_pool3d}
 _AVG_POOL = {1: R.nn.avg_pool1d, 2: R.nn.avg_pool2d, 3: R.nn.avg_pool3d}
 _ADAPTIVE = {1: R.nn.adaptive_avg_pool1d, 2: R.nn.adaptive_avg_pool2d, 3: R.nn.adaptive_avg_pool3d}
 
@@ -117,14 +123,22 @@ def max_pool_with_places(
         return [max_pool(n, x, kernel, stride, padding, dilation, ceil), None]
     rank = n.spatial
     kernel = sequence(kernel, rank)
-    steps = sequence(stride, rank) if stride else kernel
-    reads = [
-        np.arange(out)[:, None] * step - pad + np.arange(size) * apart
-        for out, size, step, pad, apart in zip(
-            n.ints(n.dims_out[-rank:]), kernel, steps, sequence(padding, rank), sequence(dilation, rank), strict=True
-        )
-    ]
-    return _greatest_of(n, x, reads)
+    stride = sequence(stride, rank) if stride else kernel
+    pads, dilation = [*sequence(padding, rank)] * 2, sequence(dilation, rank)
+    single = n.rank(x) == rank + 1
+    batch = n.emit(R.expand_dims(x, [0])) if single else x
+    both = n.emit(_MAX_POOL_WITH_INDICES[rank](batch, kernel, stride, pads, dilation, ceil), "pooled")
+    parts = [n.emit(TupleGetItem(both, index)) for index in range(2)]
+    return [_pooled(n, x, rank, lambda _, part=part: part, ceil) for part in parts]
+
+
+def fractional_max_pool(n: Node, x: Expr, kernel: Any, size: Any, samples: Expr) -> Any:
+    """The greatest elements of windows that samples spread, and their places in the image."""
+    rank = n.spatial
+    single = n.rank(x) == rank + 1
+    batch = n.emit(R.expand_dims(x, [0])) if single else x
+    both = n.emit(_FRACTIONAL[rank](batch, samples, sequence(kernel, rank), n.ints(sequence(size, rank))), "pooled")
+    return [R.squeeze(TupleGetItem(both, i), [0]) if single else TupleGetItem(both, i) for i in range(2)]
 
 
 def adaptive_max_pool(n: Node, x: Expr, size: Any) -> Any:
@@ -298,6 +312,7 @@ row(
 )
 row("max_pool1d max_pool2d max_pool3d", max_pool)
 row("max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices", max_pool_with_places)
+row("fractional_max_pool2d fractional_max_pool3d", fractional_max_pool)
 row("adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d", adaptive_max_pool)
 row("avg_pool1d avg_pool2d avg_pool3d", avg_pool)
 row("adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d", adaptive)
