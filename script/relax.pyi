@@ -2757,6 +2757,30 @@ class nn:
         """
 
     @staticmethod
+    def fractional_max_pool2d(data: _t.Any, samples: _t.Any, pool_size: _t.Any, output_size: _t.Any) -> _t.Any:
+        """(values, indices): the greatest elements of output_size windows, spread over two axes by samples, and their indices in the channel.
+
+        data (n, c, ...), samples (n, c, 2) in [0, 1), for the columns and the rows. Window i of k along an axis of m elements begins at
+        int((i + u) a) - int(u a), a = (m - pool_size) / (k - 1) and u its sample; the last one ends with the axis.
+        Source: Graham, Fractional max-pooling, 2014.
+
+        R.nn.fractional_max_pool2d(R.Tensor((1, 2, 7, 6), "float32"), R.Tensor((1, 2, 2), "float32"), pool_size=[2, 3], output_size=[3, 2]) -> R.Tuple(R.Tensor((1, 2, 3, 2), "float32"), R.Tensor((1, 2, 3, 2), "int64"))
+        R.nn.fractional_max_pool2d(R.Tensor((n, 1, h, 5), "float32"), R.Tensor((n, 1, 2), "float32"), 2, 2) -> R.Tuple(R.Tensor((n, 1, 2, 2), "float32"), R.Tensor((n, 1, 2, 2), "int64"))
+        R.nn.fractional_max_pool2d(R.Tensor((1, 1, 4, 4), "int32"), R.Tensor((1, 1, 2), "float32"), 2, [1, 3]) -> R.Tuple(R.Tensor((1, 1, 1, 3), "int32"), R.Tensor((1, 1, 1, 3), "int64"))
+        """
+
+    @staticmethod
+    def fractional_max_pool3d(data: _t.Any, samples: _t.Any, pool_size: _t.Any, output_size: _t.Any) -> _t.Any:
+        """(values, indices): the greatest elements of output_size windows, spread over three axes by samples, and their indices in the channel.
+
+        data (n, c, ...), samples (n, c, 3) in [0, 1), one for each axis. Window i of k along an axis of m elements begins at
+        int((i + u) a) - int(u a), a = (m - pool_size) / (k - 1) and u its sample; the last one ends with the axis.
+        Source: Graham, Fractional max-pooling, 2014.
+
+        R.nn.fractional_max_pool3d(R.Tensor((n, 2, 6, 4, 5), "float32"), R.Tensor((n, 2, 3), "float32"), 2, [3, 2, 4]) -> R.Tuple(R.Tensor((n, 2, 3, 2, 4), "float32"), R.Tensor((n, 2, 3, 2, 4), "int64"))
+        """
+
+    @staticmethod
     def gelu(data: _t.Any) -> _t.Any:
         """data * P(X <= data) for a standard normal X, elementwise, by the error function.
 
@@ -2928,6 +2952,16 @@ class nn:
         """
 
     @staticmethod
+    def max_pool1d_with_indices(data: _t.Any, pool_size: _t.Any = (1,), strides: _t.Any = (1,), padding: _t.Any = (0,), dilation: _t.Any = (1,), ceil_mode: _t.Any = False) -> _t.Any:
+        """(values, indices): the greatest element of each window that slides over one axis, and its index among the elements of a channel, the first one of several.
+
+        data (n, c, ...); the index of a window without an element, in the padding alone, is -1.
+
+        R.nn.max_pool1d_with_indices(R.Tensor((2, 3, 8), "float32"), pool_size=3, strides=2, padding=1) -> R.Tuple(R.Tensor((2, 3, 4), "float32"), R.Tensor((2, 3, 4), "int64"))
+        R.nn.max_pool1d_with_indices(R.Tensor((n, 2, w), "float32"), pool_size=2, ceil_mode=True, strides=2) -> R.Tuple(R.Tensor((n, 2, (w + 1) // 2), "float32"), R.Tensor((n, 2, (w + 1) // 2), "int64"))
+        """
+
+    @staticmethod
     def max_pool2d(data: _t.Any, pool_size: _t.Any = (1, 1), strides: _t.Any = (1, 1), padding: _t.Any = (0, 0), dilation: _t.Any = (1, 1), ceil_mode: _t.Any = False, count_include_pad: _t.Any = False, layout: _t.Any = 'NCHW', out_layout: _t.Any = None) -> _t.Any:
         """The greatest value of each window that slides over two axes.
 
@@ -2940,10 +2974,32 @@ class nn:
         """
 
     @staticmethod
+    def max_pool2d_with_indices(data: _t.Any, pool_size: _t.Any = (1, 1), strides: _t.Any = (1, 1), padding: _t.Any = (0, 0), dilation: _t.Any = (1, 1), ceil_mode: _t.Any = False) -> _t.Any:
+        """(values, indices): the greatest element of each window that slides over two axes, and its index among the elements of a channel, the first one of several.
+
+        data (n, c, ...); the index of a window without an element, in the padding alone, is -1.
+
+        R.nn.max_pool2d_with_indices(R.Tensor((1, 2, 6, 7), "float32"), pool_size=[2, 2], strides=[2, 2]) -> R.Tuple(R.Tensor((1, 2, 3, 3), "float32"), R.Tensor((1, 2, 3, 3), "int64"))
+        R.nn.max_pool2d_with_indices(R.Tensor((n, 3, h, 5), "float32"), pool_size=3, strides=[1, 2], padding=[1, 1]) -> R.Tuple(R.Tensor((n, 3, h, 3), "float32"), R.Tensor((n, 3, h, 3), "int64"))
+        R.nn.max_pool2d_with_indices(R.Tensor((1, 2, 7, 7), "float32"), pool_size=[2, 3], strides=3, dilation=[2, 1], ceil_mode=True) -> R.Tuple(R.Tensor((1, 2, 3, 3), "float32"), R.Tensor((1, 2, 3, 3), "int64"))
+        R.nn.max_pool2d_with_indices(R.Tensor((1, 1, 4, 4), "int32"), pool_size=3, padding=1) -> R.Tuple(R.Tensor((1, 1, 4, 4), "int32"), R.Tensor((1, 1, 4, 4), "int64"))
+        R.nn.max_pool2d_with_indices(R.Tensor((1, 2, 3, 3), "float16"), pool_size=1, padding=[1, 0, 0, 1]) -> R.Tuple(R.Tensor((1, 2, 4, 4), "float16"), R.Tensor((1, 2, 4, 4), "int64"))
+        """
+
+    @staticmethod
     def max_pool3d(data: _t.Any, pool_size: _t.Any = (1, 1, 1), strides: _t.Any = (1, 1, 1), padding: _t.Any = (0, 0, 0), dilation: _t.Any = (1, 1, 1), ceil_mode: _t.Any = False, count_include_pad: _t.Any = False, layout: _t.Any = 'NCDHW', out_layout: _t.Any = None) -> _t.Any:
         """The greatest value of each window that slides over three axes.
 
         R.nn.max_pool3d(R.Tensor((n, 2, 4, 5, 3), "float32"), pool_size=[2, 3, 1], strides=[2, 1, 1], padding=[1, 0, 0]) -> R.Tensor((n, 2, 3, 3, 3), "float32")
+        """
+
+    @staticmethod
+    def max_pool3d_with_indices(data: _t.Any, pool_size: _t.Any = (1, 1, 1), strides: _t.Any = (1, 1, 1), padding: _t.Any = (0, 0, 0), dilation: _t.Any = (1, 1, 1), ceil_mode: _t.Any = False) -> _t.Any:
+        """(values, indices): the greatest element of each window that slides over three axes, and its index among the elements of a channel, the first one of several.
+
+        data (n, c, ...); the index of a window without an element, in the padding alone, is -1.
+
+        R.nn.max_pool3d_with_indices(R.Tensor((n, 2, 4, 5, 3), "float32"), pool_size=[2, 3, 1], strides=[2, 1, 1], padding=[1, 0, 0]) -> R.Tuple(R.Tensor((n, 2, 3, 3, 3), "float32"), R.Tensor((n, 2, 3, 3, 3), "int64"))
         """
 
     @staticmethod
