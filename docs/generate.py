@@ -15,11 +15,14 @@ from weft import dtypes, errors
 from weft.command.listing import describe_operator, families
 from weft.command.passes import described_passes
 from weft.error_codes import ERROR_CODES
+from weft.ir import IRModule
 from weft.ir.attrs import KEYS, Carrier
 from weft.script import ir as script_ir
-from weft.script import relax, tir
+from weft.script import parse, relax, tir
 from weft.script.forms import syntax
 from weft.script.reader.expression.arguments import signature_text
+from weft.transform.infra.generators.choices import Choices
+from weft.transform.infra.registry import find_pass
 
 ROOT = Path(__file__).resolve().parent.parent
 _NOTE = "<!-- written by docs/generate.py; do not edit -->"
@@ -113,6 +116,9 @@ def _escape(message: str) -> str:
     return " ".join(message.split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
+_EXACT = {"bit": "", "real": ", in real arithmetic", "approximate": ", approximately"}
+
+
 def passes_page() -> str:
     """Every pass of weft."""
     parts = [
@@ -124,14 +130,50 @@ def passes_page() -> str:
     ]
     for facts in described_passes(own=True):
         runs = f"Runs in {', '.join(facts['phases'])}" if facts["phases"] else "Runs where it is asked for"
-        keeps = "keeps what programs compute" if facts["keeps_meaning"] else "changes signatures or results on purpose"
+        keeps = f"keeps what programs compute{_EXACT[facts['exact']]}"
+        keeps = keeps if facts["keeps_meaning"] else "changes signatures or results on purpose"
         also = f", also `{'`, `'.join(facts['aliases'])}`" if facts["aliases"] else ""
         parts.append(f"## {facts['name']}\n\n`weft.transform.{facts['class']}`{also}, `{facts['source']}`.")
         parts.append(f"{runs}, from opt={facts['level']} on; {keeps}.\n\n```\n{facts['about']}\n```")
+        parts.extend(_before_and_after(facts["name"]))
         rows = [_option_row(item) for item in facts["options"]]
         if rows:
             parts.append("\n".join(["| option | type | default |", "|---|---|---|", *rows]))
     return "\n\n".join(parts) + "\n"
+
+
+def _before_and_after(name: str) -> list[str]:
+    """The simplest sample of a pass, and what the pass makes of it."""
+    made = find_pass(name).sample(_Simplest())
+    if made is None:
+        return []
+    item, text = made
+    before = parse(text)
+    assert isinstance(before, IRModule)
+    after = item(before)
+    return [f"`{item}` makes of", _script(before), "this:", _script(after)]
+
+
+def _script(module: IRModule) -> str:
+    lines = module.script().splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith(("@", "class")))
+    return "\n".join(["```", *lines[first:], "```"])
+
+
+class _Simplest(Choices):
+    """The first of all options, and the least of all numbers."""
+
+    def integer(self, low: int, high: int) -> int:
+        """The least."""
+        return low
+
+    def any_float(self) -> float:
+        """Zero."""
+        return 0.0
+
+    def any_text(self) -> str:
+        """No text."""
+        return ""
 
 
 def _option_row(item: dict[str, str]) -> str:

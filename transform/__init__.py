@@ -84,6 +84,7 @@ from weft.transform.kernel.scalars.renormalize_split_pattern import RenormalizeS
 from weft.transform.kernel.scalars.rewrite_unsafe_select import RewriteUnsafeSelect
 from weft.transform.kernel.scalars.stmt_simplify import StmtSimplify
 from weft.transform.kernel.scalars.use_assume_to_reduce_branches import UseAssumeToReduceBranches
+from weft.transform.layout.convert_layout import ConvertLayout
 from weft.transform.memory.check_memory_plan import CheckMemoryPlan
 from weft.transform.memory.hoist_scratch import HoistScratch
 from weft.transform.memory.lower_to_entry import LowerToEntry
@@ -137,6 +138,7 @@ __all__ = [
     "CompactBufferAllocation",
     "ControlFlowToKernels",
     "ConvertBlocksToOpaque",
+    "ConvertLayout",
     "ConvertToDataflow",
     "DeadCodeElimination",
     "Declined",

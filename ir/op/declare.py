@@ -241,6 +241,8 @@ class OpDef:
     examples: tuple[Example, ...] = ()
     builtin: Builtin | str = Builtin.NOBODY  # from outside also in words of its own
     family: str = ""
+    layout: Callable[..., Any] | str = ""
+    """How it computes on operands whose axes lie otherwise (`weft.ir.op.layout_rules`), or why it does not."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "doc", (self.doc or "").strip())

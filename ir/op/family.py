@@ -9,7 +9,7 @@ Convolution(2).declare("The convolution over two axes ...", examples)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.op.common import Kernel, kernel_lowering
@@ -46,6 +46,9 @@ class OperatorFamily:
         """The result by NumPy."""
         raise NotImplementedError
 
+    layout: ClassVar[Any] = ""
+    """As in OpDef: how it computes on operands whose axes lie otherwise, or why it does not."""
+
     def declare(self, doc: str, examples: tuple[Example, ...]) -> OpDef:
         """Declare the operator; its pages stand where those of its module do."""
         family = family_of(type(self).__module__)
@@ -60,5 +63,6 @@ class OperatorFamily:
                 pure=True,
                 examples=examples,
                 family=family,
+                layout=type(self).layout,
             )
         )

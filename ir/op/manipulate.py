@@ -50,6 +50,7 @@ from weft.ir.op.common import (
     tensors,
 )
 from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.layout_rules.families import along, concatenating, expanding, permuting, squeezing
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
@@ -237,6 +238,7 @@ def _permutation(args: Arguments, ndim: int) -> tuple[int, ...]:
     lowering=_lower_permute,
     numpy=lambda x, axes: np.transpose(x, axes),
     pure=True,
+    layout=permuting,
     examples=(example(f32(2, 3)), example(f32("n", 3, "m"), [2, 0, 1]), example(f32("n", 4), axes=[-1, 0])),
 )
 def permute_dims(args: Arguments, context: TypeContext) -> TensorType:
@@ -268,6 +270,7 @@ def _lower_expand(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_expand,
     numpy=lambda x, axis: np.expand_dims(x, axis),
     pure=True,
+    layout=expanding,
     examples=(example(f32(2, 3), 1), example(f32("n", 4), [0, -1]), example(f32(), 0)),
 )
 def expand_dims(args: Arguments, context: TypeContext) -> TensorType:
@@ -315,6 +318,7 @@ def _lower_squeeze(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_squeeze,
     numpy=lambda x, axis: np.squeeze(x, axis),
     pure=True,
+    layout=squeezing,
     examples=(
         example(f32(2, 1, 3, 1)),
         example(f32("n", 1, 4), 1),
@@ -424,6 +428,7 @@ def _choose(position: PrimExpr, sizes: Sequence[Dim], loads: Sequence[Callable[[
     lowering=_lower_concat,
     numpy=lambda tensors, axis: np.concatenate(tensors, axis),
     pure=True,
+    layout=concatenating,
     examples=(
         example((f32(2, 3), f32(4, 3))),
         example((f32("n", 4), f32("m", 4), f32(2, 4))),
@@ -690,6 +695,7 @@ def _numpy_split(x: np.ndarray, indices_or_sections: int | tuple[int, ...], axis
     lowering=_lower_split,
     numpy=_numpy_split,
     pure=True,
+    layout=along("x"),
     examples=(
         example(f32(6, 2), 3),
         example(f32("n", 2), 2),
@@ -832,6 +838,7 @@ def _lower_flip(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_flip,
     numpy=lambda data, axis: np.flip(data, axis),
     pure=True,
+    layout=along("data"),
     examples=(example(f32(2, 3), 1), example(f32("n", 4), 0), example(f32("n", 4), [0, -1])),
 )
 def flip(args: Arguments, context: TypeContext) -> TensorType:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from weft.ir.op.declare import OpDef, Param, Rule
+from weft.ir.op.layout_rules.reasons import REASONS
 
 __all__ = ["OPS", "add_op", "family_of", "register_op"]
 
@@ -17,6 +19,8 @@ def add_op(definition: OpDef) -> OpDef:
     """Add a declaration to the table; a second one of the same name is refused."""
     if definition.name in OPS:
         raise ValueError(f"operator {definition.name} is declared twice")
+    if not definition.layout and definition.family in REASONS:
+        definition = replace(definition, layout=REASONS[definition.family])
     OPS[definition.name] = definition
     return definition
 

@@ -26,6 +26,7 @@ from weft.ir import BaseFunc, Function, IRModule
 from weft.ir.structure.recursion import deeply, is_deep
 from weft.transform.infra import checks, options
 from weft.transform.infra.context import PassContext, active_instruments, changed_options, is_disabled
+from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.registry import kebab_case, nearest, register
 
 __all__ = ["FunctionPass", "Pass", "WrongResult", "function_pass", "map_functions", "module_pass", "nested_too_deeply"]
@@ -60,6 +61,12 @@ class Pass:
     """Options that older texts have -> the option that holds them now, and the name in it."""
     keeps_meaning: ClassVar[bool] = True
     """False when the pass changes signatures or results on purpose: WEFT_CHECK=3 then compares nothing."""
+    exact: ClassVar[str] = "bit"
+    """How results compare where the meaning is kept: "bit" by bit, "real" in real arithmetic, "approximate"."""
+    keeps_names: ClassVar[bool] = True
+    """Whether every function that others may call stays, under its name."""
+    keeps_types: ClassVar[bool] = True
+    """Whether functions that others may call take and give the same types as before."""
     names_itself: ClassVar[bool] = True
     """Whether errors have a note that they were found in this pass."""
 
@@ -80,6 +87,14 @@ class Pass:
     def run(self, module: IRModule) -> IRModule:
         """The work itself; call the pass instead, which surrounds this with checks and instruments."""
         raise NotImplementedError(f"{type(self).__name__} does not define run")
+
+    @classmethod
+    def sample(cls, choices: Choices) -> tuple[Pass, str] | None:
+        """A pass of this class, and the script of a module that it changes; None where none is written.
+
+        Tests run samples at check level 3, and docs/passes.md shows the simplest one before and after.
+        """
+        return None
 
     def __call__(self, module: IRModule) -> IRModule:
         """Run the pass on a module, with the checks and instruments of the context around it."""

@@ -147,7 +147,7 @@ class _Walk(ValueRewriter):
         found = match.first(rule.form, value)
         if found is None:
             return None
-        if any(_is_marked(match.behind(part)) for part in found.values()):
+        if any(is_marked(match.behind(part)) for part in found.values()):
             return None  # what a part of a target is to do stays as it is
         site = Site(value, found, match, self.uses)
         other = rule.make(site)
@@ -158,7 +158,7 @@ class _Walk(ValueRewriter):
         return other
 
 
-def _is_marked(value: Expr) -> bool:
+def is_marked(value: Expr) -> bool:
     """Whether a call says more than the operator knows: the part of a target that it is for."""
     if not isinstance(value, Call) or not isinstance(value.op, Op) or not value.attrs:
         return False

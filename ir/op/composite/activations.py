@@ -11,6 +11,7 @@ from weft.ir.graph import Expr
 from weft.ir.op.common import example, f32, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Param
+from weft.ir.op.layout_rules.families import broadcasting
 
 __all__: list[str] = []
 
@@ -32,7 +33,15 @@ def _activation(
     name: str, doc: str, numpy: Callable[..., Any], *attributes: Param
 ) -> Callable[[Callable[[Parts], Expr]], Any]:
     params = (Param("data"), *attributes)
-    return composite(f"nn.{name}", params, numpy=_wide(numpy), examples=_SHOWN, family=_FAMILY, doc=doc)
+    return composite(
+        f"nn.{name}",
+        params,
+        numpy=_wide(numpy),
+        examples=_SHOWN,
+        family=_FAMILY,
+        doc=doc,
+        layout=broadcasting("data"),
+    )
 
 
 def _if_positive(args: Parts, then: Expr, otherwise: Expr) -> Expr:

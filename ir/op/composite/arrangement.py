@@ -11,6 +11,7 @@ from weft.ir.graph import Expr, Tuple
 from weft.ir.op.common import example, f32, i64, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Param
+from weft.ir.op.layout_rules.families import broadcasting
 
 __all__: list[str] = []
 
@@ -78,6 +79,7 @@ def rot90(args: Parts) -> Expr:
     "masked_fill",
     [Param("x"), Param("mask", of="bool"), Param("value", "attr", of="float")],
     family=_FAMILY,
+    layout=broadcasting("x", "mask"),
     numpy=lambda x, mask, *, value: np.where(mask, np.asarray(value).astype(x.dtype), x),
     examples=(
         example(f32(2, 3), typed("bool", 2, 3), value=-1.5),
@@ -103,6 +105,7 @@ _LIMITS = (
     "nan_to_num",
     [Param("x"), *_LIMITS],
     family=_FAMILY,
+    layout=broadcasting("x"),
     numpy=lambda x, *, nan, posinf, neginf: np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
     examples=(example(f32(2, 3)), example(f32("n"), nan=1.0, posinf=2.0, neginf=-2.0), example(typed("float64", 3))),
 )

@@ -97,6 +97,7 @@ def composite(
     examples: tuple[Example, ...],
     family: str,
     doc: str = "",
+    layout: Any = "",
 ) -> Callable[[Definition], OpDef]:
     """Declare an operator by a function that writes it in others."""
 
@@ -123,6 +124,7 @@ def composite(
                 pure=True,
                 examples=examples,
                 family=family,
+                layout=layout,
             )
         )
 

@@ -10,6 +10,7 @@ from weft.ir.graph import Expr
 from weft.ir.op.common import example, f32, i64, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import OpDef, Param
+from weft.ir.op.layout_rules.families import reducing
 
 __all__: list[str] = []
 
@@ -38,7 +39,16 @@ def _truths(name: str, doc: str, of_zero: bool) -> OpDef:
         example(f32(2, 3), axis=-1, keepdims=True),
     )
     numpy = lambda x, *, axis, keepdims: reference(x, axis=_axes(axis), keepdims=keepdims)  # noqa: E731
-    return composite(name, _OVER, numpy=numpy, examples=shown, family="reductions_statistical", doc=doc)(definition)
+    declare = composite(
+        name,
+        _OVER,
+        numpy=numpy,
+        examples=shown,
+        family="reductions_statistical",
+        doc=doc,
+        layout=reducing("x"),
+    )
+    return declare(definition)
 
 
 _truths("any", "Whether any element along the axes is not zero; bool. False of no elements.", False)
@@ -63,6 +73,7 @@ def _over_many(x: Any, *, axis: Any, keepdims: bool) -> Any:
     _OVER,
     numpy=_over_many,
     family="reductions_statistical",
+    layout=reducing("x"),
     examples=(
         example(f32(2, 3), least=1),
         example(f32("n", 4), axis=1, ranges={"x": (-200, 200)}),

@@ -33,6 +33,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
+from weft.ir.op.layout_rules import families as layout_rules
 from weft.ir.op.registry import add_op
 from weft.ir.tensor import IntImm, Let, PrimExpr, PrimFunc, PrimVar
 from weft.ir.types import TensorType
@@ -70,7 +71,20 @@ def broadcasting(
         return kernel.compute(lambda *i: rounded_once(scalar, *(broadcast_load(operand, i) for operand in operands)))
 
     declared = tuple(Param(param) for param in params)
-    return add_op(OpDef(name, declared, rule, doc, lowering, numpy=numpy, pure=True, examples=examples, family=family))
+    return add_op(
+        OpDef(
+            name,
+            declared,
+            rule,
+            doc,
+            lowering,
+            numpy=numpy,
+            pure=True,
+            examples=examples,
+            family=family,
+            layout=layout_rules.broadcasting(*params),
+        )
+    )
 
 
 def binary_op(name: str, doc: str, domain: str = "number", **facts: Any) -> OpDef:

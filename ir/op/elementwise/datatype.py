@@ -8,6 +8,7 @@ from weft.ir.deduction.infer import TypeContext
 from weft.ir.node import replace
 from weft.ir.op.common import Kernel, converted, example, f32, kernel_lowering, tensor, typed
 from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.layout_rules.families import broadcasting
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
@@ -31,6 +32,7 @@ def _lower_astype(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_astype,
     numpy=converted,
     pure=True,
+    layout=broadcasting("x"),
     examples=(
         example(f32(2, 3), "int32"),
         example(typed("int64", "n"), "float32"),

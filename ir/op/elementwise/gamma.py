@@ -22,6 +22,7 @@ from weft.ir.kernel.prim import binary, intrinsic
 from weft.ir.op.common import Kernel, example, f32, kernel_lowering, require_dtype, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.elementwise.unary import elementwise
+from weft.ir.op.layout_rules.families import broadcasting
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimCall, PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
@@ -331,6 +332,7 @@ def _polygamma_reference(x: Any, *, n: int) -> Any:
     lowering=_lower_polygamma,
     numpy=_polygamma_reference,
     pure=True,
+    layout=broadcasting("x"),
     family="unary",
     examples=(
         example(f32(2, 3), 1, ranges={"x": (0.1, 9)}),

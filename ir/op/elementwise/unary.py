@@ -31,6 +31,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
+from weft.ir.op.layout_rules.families import broadcasting
 from weft.ir.op.registry import add_op, register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import Type
@@ -68,7 +69,18 @@ def elementwise(
         return kernel.compute(lambda *i: rounded_once(on_scalar, x(*i)))
 
     return add_op(
-        OpDef(name, (Param(param),), rule, doc, lowering, numpy=numpy, pure=True, examples=shown, family="unary")
+        OpDef(
+            name,
+            (Param(param),),
+            rule,
+            doc,
+            lowering,
+            numpy=numpy,
+            pure=True,
+            examples=shown,
+            family="unary",
+            layout=broadcasting(param),
+        )
     )
 
 
@@ -192,6 +204,7 @@ def _lower_clip(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_clip,
     numpy=lambda x, low, high: np.minimum(np.maximum(x, np.asarray(low, x.dtype)), np.asarray(high, x.dtype)),
     pure=True,
+    layout=broadcasting("x"),
     examples=(example(f32(2, 3), -1, 1), example(f32("n", 4), -0.5, 0.25), example(typed("int32", "n"), 0, 2)),
 )
 def clip(args: Arguments, context: TypeContext) -> Type:

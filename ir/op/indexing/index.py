@@ -48,6 +48,7 @@ from weft.ir.op.common import (
     wrapped_index,
 )
 from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.layout_rules.families import along
 from weft.ir.op.manipulate import (
     UNLIMITED,
     extent,
@@ -229,6 +230,7 @@ def _numpy_slice(x: np.ndarray, axes: Sequence[int], begin: Any, end: Any, strid
     lowering=_lower_slice,
     numpy=_numpy_slice,
     pure=True,
+    layout=along("x", "axes"),
     examples=(
         example(f32(6, 4), [0, 1], [1, 0], [5, -1], [2, 1]),
         example(f32("n", 4), [0], [0], [UNLIMITED * 2 - 1], [2]),

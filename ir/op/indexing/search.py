@@ -33,6 +33,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, OpDef, Param
 from weft.ir.op.kernel_builder import INDEX, Loops, index, joined, load, loops, loops_lowering, store
+from weft.ir.op.layout_rules.families import broadcasting, reducing
 from weft.ir.op.reductions.reduction import check_elements, reduce_stage, reduced_axes, reduced_type, require_elements
 from weft.ir.op.registry import add_op, register_op
 from weft.ir.tensor import Bind, Buffer, PrimExpr, PrimFunc, PrimVar, Stmt, While
@@ -108,7 +109,18 @@ def _extreme(name: str, doc: str, reducer: Callable[..., Any], numpy: Callable[.
         return np.asarray(numpy(x, axis=axis, keepdims=keepdims), np.int64)
 
     return add_op(
-        OpDef(name, _PARAMS, rule, doc, lowering, numpy=reference, pure=True, examples=_EXAMPLES, family="search")
+        OpDef(
+            name,
+            _PARAMS,
+            rule,
+            doc,
+            lowering,
+            numpy=reference,
+            pure=True,
+            examples=_EXAMPLES,
+            family="search",
+            layout=reducing("x", in_order=True),
+        )
     )
 
 
@@ -146,6 +158,7 @@ def _lower_where(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_where,
     numpy=lambda condition, x1, x2: np.where(condition, x1, x2).astype(np.result_type(x1)),
     pure=True,
+    layout=broadcasting("condition", "x1", "x2"),
     examples=(
         example(typed("bool", 2, 3), f32(2, 3), f32(2, 3)),
         example(typed("bool", "n", 1), f32(4), f32("n", 4)),

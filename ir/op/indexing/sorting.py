@@ -23,6 +23,7 @@ from weft.ir.op.indexing.merge_sort import lazy
 from weft.ir.op.indexing.radix_sort import Sort, sort_of
 from weft.ir.op.indexing.selecting import MOST, FewFirst
 from weft.ir.op.kernel_builder import INDEX, index
+from weft.ir.op.layout_rules.families import along
 from weft.ir.op.reductions.reduction import empty_axis, reduced_axes, reduced_type, require_elements, require_values
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import (
@@ -218,6 +219,7 @@ _TIES: dict[str, tuple[Any, Any]] = {"data": (-3, 3), "x": (-3, 3)}
     ),
     numpy=lambda x, axis, descending: np.take_along_axis(x, _order(x, axis, descending), axis),
     pure=True,
+    layout=along("x"),
     examples=(
         example(f32(3, 9)),
         example(f32("n", 5), 0, True),
@@ -239,6 +241,7 @@ def sort(args: Arguments, context: TypeContext) -> Type:
     lowering=lambda args, context, name: _kernel(args, context, name, "data", args.descending, [(args.dtype, True)]),
     numpy=lambda data, axis, descending, dtype: _order(data, axis, descending).astype(dtype),
     pure=True,
+    layout=along("data"),
     examples=(
         example(f32(3, 9)),
         example(i64("n", 5), 0, ranges=_TIES),
@@ -291,6 +294,7 @@ def _numpy_topk(data: np.ndarray, k: int, axis: int, ret_type: str, largest: boo
     lowering=_lower_topk,
     numpy=_numpy_topk,
     pure=True,
+    layout=along("data"),
     examples=(
         example(f32(3, 9), 2),
         example(f32("n", 5), 3, ret_type="values", largest=False),

@@ -31,6 +31,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, OpDef, Param
+from weft.ir.op.layout_rules.families import along, broadcasting, with_mask
 from weft.ir.op.reductions.reduction import accumulator, sizes_of
 from weft.ir.op.registry import add_op, register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -90,6 +91,7 @@ def _activation(
             pure=True,
             examples=tuple(examples),
             family="nn_activations",
+            layout=broadcasting("data"),
         )
     )
 
@@ -199,6 +201,7 @@ def _prelu_reference(data: Any, alpha: Any, *, axis: int) -> Any:
     lowering=_lower_prelu,
     numpy=_prelu_reference,
     pure=True,
+    layout=along("data"),
     examples=(
         example(f32(2, 3, 4), f32(3)),
         example(f32("n", "c"), f32("c"), axis=-1),
@@ -239,6 +242,7 @@ def _lower_dropout(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_dropout,
     numpy=lambda data, *, rate: (data.copy(), np.ones_like(data)),
     pure=True,
+    layout=with_mask,
     examples=(example(f32(2, 3)), example(f32("n", 4), rate=0.1)),
 )
 def dropout(args: Arguments, context: TypeContext) -> TupleType:

@@ -30,6 +30,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.family import OperatorFamily
+from weft.ir.op.layout_rules.families import windowed
 from weft.ir.op.linear_algebra import contraction
 from weft.ir.op.nn.conv_phases import TransposedShape, by_phases
 from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
@@ -99,6 +100,7 @@ class _Windowed(OperatorFamily):
     count: int
     kernel_order: ClassVar[str] = "OI"
     extra: ClassVar[tuple[str, ...]] = ()
+    layout: ClassVar[Any] = staticmethod(windowed)
 
     @property
     def spatial(self) -> str:

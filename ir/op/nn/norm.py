@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.family import OperatorFamily
+from weft.ir.op.layout_rules.families import along, batch_normalising, normalising_channels
 from weft.ir.op.reductions.reduction import (
     accumulator,
     element_count,
@@ -64,6 +65,7 @@ class _Softmax(OperatorFamily):
     """The softmax, or its logarithm."""
 
     logarithm: bool
+    layout: ClassVar[Any] = staticmethod(along("data"))
 
     @property
     def name(self) -> str:
@@ -224,6 +226,7 @@ def _layer_norm_reference(
     lowering=_lower_layer_norm,
     numpy=_layer_norm_reference,
     pure=True,
+    layout=along("data", "axes"),
     examples=(
         example(f32(2, 5), f32(5), f32(5), axes=-1),
         example(f32("n", 3, 4), f32(3, 4), f32(3, 4), axes=[-2, -1], epsilon=0.01),
@@ -283,6 +286,7 @@ def _rms_norm_reference(data: Any, weight: Any, *, axes: Any, epsilon: float) ->
     lowering=_lower_rms_norm,
     numpy=_rms_norm_reference,
     pure=True,
+    layout=along("data", "axes"),
     examples=(
         example(f32(2, 5), f32(5)),
         example(f32("n", "m"), f32("m"), axes=-1),
@@ -349,6 +353,7 @@ _CHANNEL_PARAMS = (Param("channel_axis", "attr", of="int"), Param("axes", "attr"
     lowering=_lower_instance_norm,
     numpy=_instance_norm_reference,
     pure=True,
+    layout=normalising_channels,
     examples=(
         example(f32(2, 3, 4, 5), f32(3), f32(3), channel_axis=1, axes=[2, 3]),
         example(f32("n", 4, "c"), f32("c"), f32("c"), channel_axis=-1, axes=[1]),
@@ -426,6 +431,7 @@ def _group_norm_reference(
     lowering=_lower_group_norm,
     numpy=_group_norm_reference,
     pure=True,
+    layout=normalising_channels,
     examples=(
         example(f32(2, 6, 4, 5), f32(6), f32(6), num_groups=3, channel_axis=1, axes=[2, 3]),
         example(f32("n", 4, "h", 4), f32(4), f32(4), num_groups=2, channel_axis=-1, axes=[1, 2], scale=False),
@@ -530,6 +536,7 @@ _POSITIVE = {"moving_var": (0.5, 2)}
     lowering=_lower_batch_norm,
     numpy=_batch_norm_reference,
     pure=True,
+    layout=batch_normalising,
     examples=(
         example(f32(2, 3, 4), *(f32(3) for _ in range(4)), axis=1, ranges=_POSITIVE),
         example(f32(4, "c"), *(f32("c") for _ in range(4)), axis=-1, training=False, ranges=_POSITIVE),

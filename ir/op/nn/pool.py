@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product as combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.family import OperatorFamily
+from weft.ir.op.layout_rules.families import by_text, padding
 from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
 from weft.ir.op.nn.window import SPATIAL, Window, by_letter, check_window, window_of
 from weft.ir.op.reductions.reduction import mean_dtype
@@ -84,6 +85,7 @@ class _Pool(OperatorFamily):
     """The greatest or the mean of the windows over so many spatial axes."""
 
     count: int
+    layout: ClassVar[Any] = staticmethod(by_text("data", out="out_layout"))
     average: bool
     include_pad: bool = False
 
@@ -301,6 +303,7 @@ class _AdaptivePool(OperatorFamily):
     """The mean of the windows into which each axis is cut."""
 
     count: int
+    layout: ClassVar[Any] = staticmethod(by_text("data", out="out_layout"))
 
     @property
     def spatial(self) -> str:
@@ -517,6 +520,7 @@ def _pad_reference(data: Any, *, pad_width: Any, pad_mode: str, pad_value: float
     lowering=_lower_pad,
     numpy=_pad_reference,
     pure=True,
+    layout=padding,
     examples=(
         example(f32(2, 3), [1, 0, 2, 1]),
         example(f32("n", 4), [0, 2, 1, 1], pad_value=-1.5),

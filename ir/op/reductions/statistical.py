@@ -34,6 +34,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
 from weft.ir.op.elementwise.binary import log_add_exp
+from weft.ir.op.layout_rules.families import along, reducing
 from weft.ir.op.reductions.reduction import (
     accumulator,
     check_elements,
@@ -117,7 +118,18 @@ def _reduction(
     if domain == "any":
         examples = (*examples, example(typed("bool", 3, "n"), axis=1, least=1))
     return add_op(
-        OpDef(name, _PARAMS, rule, doc, lowering, numpy=reference, pure=True, examples=examples, family="statistical")
+        OpDef(
+            name,
+            _PARAMS,
+            rule,
+            doc,
+            lowering,
+            numpy=reference,
+            pure=True,
+            examples=examples,
+            family="statistical",
+            layout=reducing("x"),
+        )
     )
 
 
@@ -316,6 +328,7 @@ def _scan(
             pure=True,
             examples=examples,
             family="statistical",
+            layout=along("data"),
         )
     )
 
@@ -381,7 +394,18 @@ def _extreme(name: str, doc: str, join: Callable[..., PrimExpr], numpy: np.ufunc
     reference = lambda data, *, axis: numpy.accumulate(data, axis) if data.size else data.copy()  # noqa: E731
     params = (Param("data"), Param("axis", "attr", of="int"))
     return add_op(
-        OpDef(name, params, rule, doc, lowering, numpy=reference, pure=True, examples=shown, family="statistical")
+        OpDef(
+            name,
+            params,
+            rule,
+            doc,
+            lowering,
+            numpy=reference,
+            pure=True,
+            examples=shown,
+            family="statistical",
+            layout=along("data"),
+        )
     )
 
 

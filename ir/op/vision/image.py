@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.family import OperatorFamily
+from weft.ir.op.layout_rules.families import by_text
 from weft.ir.op.nn.layouts import Layout, axis_of, finished, layout_of, packed, unpacked
 from weft.ir.op.nn.window import SPATIAL, by_letter
 from weft.ir.op.registry import register_op
@@ -200,6 +201,7 @@ class _Resize(OperatorFamily):
     """Images of so many spatial axes at another size; `rounding` is the default of rounding_method."""
 
     count: int
+    layout: ClassVar[Any] = staticmethod(by_text("data"))
     rounding: str
 
     @property
@@ -625,6 +627,7 @@ def _numpy_grid_sample(
     lowering=_lower_grid_sample,
     numpy=_numpy_grid_sample,
     pure=True,
+    layout=by_text("data"),
     examples=(
         example(f32(1, 2, 4, 5), f32(1, 2, 3, 3), ranges={"grid": (-1.5, 1.5)}),
         example(

@@ -28,6 +28,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.kernel_builder import INDEX, LoopKernel, counted, index, joined, load, loops, store
+from weft.ir.op.layout_rules.families import by_text
 from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc, Stmt
@@ -232,6 +233,7 @@ _ROIS = {"rois": (0.0, 0.9)}
     lowering=_Align.lowering(),
     numpy=_numpy_roi_align,
     pure=True,
+    layout=by_text("data"),
     examples=(
         example(f32(1, 2, 6, 5), f32(3, 5), (2, 3), 5.0, ranges=_ROIS),
         example(f32(1, 1, "h", 4), f32("r", 5), 2, 4.0, sample_ratio=2, aligned=True, mode="max", ranges=_ROIS),
@@ -323,6 +325,7 @@ def _numpy_roi_pool(
     lowering=_Pool.lowering(),
     numpy=_numpy_roi_pool,
     pure=True,
+    layout=by_text("data"),
     examples=(
         example(f32(1, 2, 6, 5), f32(3, 5), (2, 3), 6.0, ranges=_ROIS),
         example(f32(1, 1, "h", 4), f32("r", 5), 2, 5.0, ranges=_ROIS),

@@ -68,6 +68,9 @@ def _facts(cls: type[Any], places: dict[str, list[str]]) -> dict[str, Any]:
         "phases": places.get(cls.text_name, []),
         "level": cls.level,
         "keeps_meaning": cls.keeps_meaning,
+        "exact": cls.exact,
+        "keeps_names": cls.keeps_names,
+        "keeps_types": cls.keeps_types,
         "source": _source(module),
     }
 

@@ -1,0 +1,1 @@
+"""How operators compute on tensors whose axes lie in another order, or in blocks."""

@@ -1,0 +1,1 @@
+"""Passes over the order in which the axes of values lie in memory."""
