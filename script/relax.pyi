@@ -2709,6 +2709,34 @@ class nn:
         """
 
     @staticmethod
+    def ctc_loss(log_probs: _t.Any, targets: _t.Any, input_lengths: _t.Any, target_lengths: _t.Any, blank: _t.Any = 0, reduction: _t.Any = 'mean', zero_infinity: _t.Any = False) -> _t.Any:
+        """-log of the probability that sequences of classes, without repetitions and blanks, are the targets.
+
+        log_probs (t, n, c), targets of integers (n, s), or one after the other (s,); input_lengths and target_lengths (n,)
+        say how much of them counts. A target that no path gives has the loss inf, or 0 with zero_infinity.
+        reduction: "none" (n,), "sum", or "mean" of the losses over the target lengths (at least 1).
+
+        R.nn.ctc_loss(R.Tensor((5, 3, 4), "float32"), R.Tensor((3, 2), "int64"), R.Tensor((3,), "int64"), R.Tensor((3,), "int64")) -> R.Tensor((), "float32")
+        R.nn.ctc_loss(R.Tensor((5, n, 4), "float32"), R.Tensor((n, 2), "int64"), R.Tensor((n,), "int64"), R.Tensor((n,), "int64"), reduction='none') -> R.Tensor((n,), "float32")
+        R.nn.ctc_loss(R.Tensor((5, 3, 4), "float32"), R.Tensor((6,), "int32"), R.Tensor((3,), "int64"), R.Tensor((3,), "int64"), reduction='sum', zero_infinity=True) -> R.Tensor((), "float32")
+        R.nn.ctc_loss(R.Tensor((t, 2, 4), "float64"), R.Tensor((2, 3), "int64"), R.Tensor((2,), "int64"), R.Tensor((2,), "int64"), blank=3, zero_infinity=True) -> R.Tensor((), "float64")
+        """
+
+    @staticmethod
+    def deformable_conv2d(data: _t.Any, offset: _t.Any, weight: _t.Any, mask: _t.Any = None, strides: _t.Any = (1, 1), padding: _t.Any = (0, 0), dilation: _t.Any = (1, 1), groups: _t.Any = 1, offset_groups: _t.Any = 1) -> _t.Any:
+        """A convolution over two axes whose windows read each element beside its place, moved by an offset.
+
+        data (n, c, h, w), weight (o, c / groups, kh, kw), offset (n, 2 offset_groups kh kw, h', w') with the rows and the
+        columns of each element in turn, mask (n, offset_groups kh kw, h', w') of factors. Elements between others are
+        interpolated linearly, with 0 around data.
+
+        R.nn.deformable_conv2d(R.Tensor((1, 2, 5, 4), "float32"), R.Tensor((1, 12, 4, 2), "float32"), R.Tensor((3, 2, 2, 3), "float32")) -> R.Tensor((1, 3, 4, 2), "float32")
+        R.nn.deformable_conv2d(R.Tensor((n, 4, 5, 6), "float32"), R.Tensor((n, 16, 2, 3), "float32"), R.Tensor((2, 2, 2, 2), "float32"), R.Tensor((n, 8, 2, 3), "float32"), strides=2, groups=2, offset_groups=2) -> R.Tensor((n, 2, 2, 3), "float32")
+        R.nn.deformable_conv2d(R.Tensor((1, 1, h, 5), "float32"), R.Tensor((1, 18, h, 3), "float32"), R.Tensor((2, 1, 3, 3), "float32"), padding=[1, 0]) -> R.Tensor((1, 2, h, 3), "float32")
+        R.nn.deformable_conv2d(R.Tensor((1, 2, 4, 4), "float16"), R.Tensor((1, 8, 2, 2), "float16"), R.Tensor((1, 2, 2, 2), "float16"), dilation=2) -> R.Tensor((1, 1, 2, 2), "float16")
+        """
+
+    @staticmethod
     def dropout(data: _t.Any, rate: _t.Any = 0.5) -> _t.Any:
         """A pair: data as it is (nothing is dropped when a model is run, only when it is trained), and a mask of ones.
 
@@ -3296,6 +3324,51 @@ class signal:
         R.signal.irfft(R.Tensor((5, 2, 2), "float64"), axis=0) -> R.Tensor((8, 2), "float64")
         R.signal.irfft(R.Tensor((2, n, 2), "float32")) -> R.Tensor((2, 2 * n - 2), "float32")
         R.signal.irfft(R.Tensor((1, 40, 2), "float32"), length=78, norm='ortho') -> R.Tensor((1, 78), "float32")
+        """
+
+    @staticmethod
+    def istft(x: _t.Any, window: _t.Any, step: _t.Any, onesided: _t.Any = True) -> _t.Any:
+        """The signal of which signal.stft has these transforms, as near as squares go: (..., f, bins, 2), (n,) -> (...,
+            (f - 1) step + n).
+
+            Frames are transformed back, times the window, added where they overlap, and divided by the sum of the squared
+            windows there; where that is not above 1e-11 the signal is 0. bins are n // 2 + 1 where it is onesided, else n.
+            Errors: ShapeError W201, W202, W205; DTypeError W320, W321.
+
+            Source: Griffin and Lim, Signal estimation from modified short-time Fourier transform, 1984.
+
+        R.signal.istft(R.Tensor((b, 4, 5, 2), "float32"), R.Tensor((8,), "float32"), 4) -> R.Tensor((b, 20), "float32")
+        R.signal.istft(R.Tensor((n, 5, 2), "float64"), R.Tensor((5,), "float64"), 2, onesided=False) -> R.Tensor((2 * n + 3,), "float64")
+        R.signal.istft(R.Tensor((2, 3, 4, 2), "float32"), R.Tensor((7,), "float32"), 9) -> R.Tensor((2, 25), "float32")
+        """
+
+    @staticmethod
+    def mel_weight_matrix(num_mel_bins: _t.Any, dft_length: _t.Any, sample_rate: _t.Any, lower_edge_hertz: _t.Any, upper_edge_hertz: _t.Any, dtype: _t.Any = 'float32') -> _t.Any:
+        """Weights by which bins of a transform are joined to bands of equal width in mels: (dft_length // 2 + 1,
+            num_mel_bins).
+
+            The bands are triangles between num_mel_bins + 2 edges from lower_edge_hertz on; 1 mel is 700 (10**(m / 2595) - 1)
+            hertz, and the edges are rounded down to bins. The edges are computed in float64.
+            Errors: ShapeError W205; DTypeError W321.
+
+            Source: MelWeightMatrix of ONNX; Stevens, Volkmann and Newman, A scale for the measurement of pitch, 1937.
+
+        R.signal.mel_weight_matrix(8, 16, 8192, 0.0, 4096.0) -> R.Tensor((9, 8), "float32")
+        R.signal.mel_weight_matrix(bands, 64, 16000, 20.0, 7600.0, 'float64') -> R.Tensor((33, bands), "float64")
+        R.signal.mel_weight_matrix(5, n, 8000, 100.0, 3000.0) -> R.Tensor((n // 2 + 1, 5), "float32")
+        """
+
+    @staticmethod
+    def overlap_add(frames: _t.Any, step: _t.Any) -> _t.Any:
+        """The signal whose frames, one every `step` values, are added where they overlap: (..., f, n) -> (..., (f - 1) step
+        + n).
+
+        Errors: ShapeError W202, W205 a step below 1 or no frame; DTypeError W321.
+
+        R.signal.overlap_add(R.Tensor((2, 3, 8), "float32"), 4) -> R.Tensor((2, 16), "float32")
+        R.signal.overlap_add(R.Tensor((b, n, m), "float32"), 3) -> R.Tensor((b, m + 3 * n - 3), "float32")
+        R.signal.overlap_add(R.Tensor((4, 2), "int32"), 3) -> R.Tensor((11,), "int32")
+        R.signal.overlap_add(R.Tensor((3, 7), "float16"), 1) -> R.Tensor((9,), "float16")
         """
 
     @staticmethod

@@ -165,20 +165,66 @@ def test_indices_of_a_pool_are_places_in_the_whole_tensor(column_major: int) -> 
 
 
 def test_what_has_no_native_form_runs_in_python_and_says_why() -> None:
-    nodes = [node("DeformConv", "x w offset", "d", name="deformed"), node("Exp", "d", "y")]
-    values = {"w": np.ones((1, 1, 2, 2), "float32")}
-    inputs = {"x": ["n", 1, 3, 3], "offset": ["n", 8, 2, 2]}
-    module = weft.frontend.onnx.load(model(nodes, inputs, ["y"], values, opset=22))
+    nodes = [node("GridSample", "x grid", "g", name="sampled", align_corners=1), node("Exp", "g", "y")]
+    module = weft.frontend.onnx.load(model(nodes, {"x": ["n", 1, 4], "grid": ["n", 3, 1]}, ["y"], opset=22))
     (row,) = import_report(module).fallbacks
-    assert (row.name, row.operator) == ("deformed", "DeformConv")
+    assert (row.name, row.operator) == ("sampled", "GridSample")
     assert row.why in str(import_report(module))
     assert "R.call_py" in module.script()
     again = weft.parse(module.script())
-    x, offset = np.random.default_rng(0).normal(size=(2, 1, 3, 3)).astype("float32"), np.zeros((2, 8, 2, 2), "float32")
-    wanted = np.exp(x[:, :, 1:, 1:] + x[:, :, 1:, :-1] + x[:, :, :-1, 1:] + x[:, :, :-1, :-1])
+    x = np.random.default_rng(0).normal(size=(2, 1, 4)).astype("float32")
+    grid = np.array([[[-1.0], [1.0], [0.0]]] * 2, "float32")
+    wanted = np.exp(np.stack([x[..., 0], x[..., 3], (x[..., 1] + x[..., 2]) / 2], -1))
     for made in (module, again):
-        np.testing.assert_allclose(weft.compile(made)["main"](x, offset), wanted, rtol=1e-4)
-    np.testing.assert_allclose(weft.interpret(again)["main"](x, offset), wanted, rtol=1e-4)
+        np.testing.assert_allclose(weft.compile(made)["main"](x, grid), wanted, rtol=1e-4)
+    np.testing.assert_allclose(weft.interpret(again)["main"](x, grid), wanted, rtol=1e-4)
+
+
+def evaluated(proto: Any, **inputs: Any) -> Any:
+    """The result of a model of native nodes, and that of ONNX's own evaluator."""
+    from onnx.reference import ReferenceEvaluator
+
+    module = weft.frontend.onnx.load(proto)
+    assert not import_report(module).fallbacks
+    return weft.compile(module)["main"](*inputs.values()), ReferenceEvaluator(proto).run(None, inputs)[0]
+
+
+def test_a_deformable_convolution_is_native() -> None:
+    rng = np.random.default_rng(0)
+    values = {"w": rng.normal(size=(4, 1, 2, 2)).astype("float32"), "b": np.ones(4, "float32")}
+    shapes = {"x": ["n", 2, 4, 5], "offset": ["n", 16, 3, 4], "mask": ["n", 8, 3, 4]}
+    options = {"group": 2, "offset_group": 2, "kernel_shape": [2, 2]}
+    proto = model([node("DeformConv", "x w offset b mask", "y", **options)], shapes, ["y"], values, opset=22)
+    inputs = {name: rng.normal(size=(3, *shape[1:])).astype("float32") for name, shape in shapes.items()}
+    np.testing.assert_allclose(*evaluated(proto, **inputs), rtol=1e-4, atol=1e-5)
+
+
+def test_elements_go_back_to_where_a_pool_found_them() -> None:
+    x = np.arange(1, 13, dtype="float32").reshape(2, 1, 2, 3)
+    places = (np.arange(12).reshape(2, 1, 2, 3) * 3 + np.arange(2).reshape(2, 1, 1, 1) * 6).astype("int64")
+    for sizes in ({}, {"shape": np.array([2, 1, 5, 7])}):
+        inputs = "x i shape" if sizes else "x i"
+        nodes = [node("MaxUnpool", inputs, "y", kernel_shape=[2, 2], strides=[2, 2])]
+        proto = model(nodes, {"x": ["n", 1, 2, "m"], "i": (I64, ["n", 1, 2, "m"])}, ["y"], sizes)
+        if sizes:
+            proto = model(nodes, {"x": [2, 1, 2, 3], "i": (I64, [2, 1, 2, 3])}, ["y"], sizes)
+        np.testing.assert_array_equal(*evaluated(proto, x=x, i=places))
+
+
+def test_norms_over_space_regions_and_bands_are_native() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype("float32")
+    proto = model([node("GlobalLpPool", "x", "y", p=3)], {"x": ["n", 3, "h", 5]}, ["y"])
+    found = weft.compile(weft.frontend.onnx.load(proto))["main"](x)
+    np.testing.assert_allclose(found[..., 0, 0], (np.abs(x) ** 3).sum((2, 3)) ** (1 / 3), rtol=1e-5)
+    proto = model([node("MaxRoiPool", "x r", "y", pooled_shape=[2, 1])], {"x": ["n", 3, "h", 5], "r": ["m", 5]}, ["y"])
+    module = weft.frontend.onnx.load(proto)
+    assert not import_report(module).fallbacks
+    found = weft.compile(module)["main"](x, np.array([[1, 0, 0, 4, 3]], "float32"))
+    np.testing.assert_array_equal(found[0, :, :, 0], x[1].reshape(3, 2, 10).max(-1))
+    values = {name: np.array(v) for name, v in {"b": 80, "n": 1024, "r": 16000}.items()}
+    values |= {"low": np.array(20.0, "float32"), "high": np.array(7000.0, "float32")}
+    proto = model([node("MelWeightMatrix", "b n r low high", "y")], {}, ["y"], values)
+    np.testing.assert_allclose(*evaluated(proto), rtol=1e-6)
 
 
 def test_a_version_of_an_operator_is_a_row_of_the_table() -> None:

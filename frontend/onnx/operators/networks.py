@@ -186,6 +186,45 @@ def lp_pool(n: Node, x: Expr) -> Expr:
     return R.power(R.multiply(mean, float(np.prod(window.kernel))), 1.0 / p)
 
 
+def max_unpool(n: Node, x: Expr, places: Expr) -> Expr:
+    """Zeros with the elements in the places that a pool gave; output_shape adds zeros at the ends."""
+    if n.has(2) and n.known(2) is None:
+        raise Unsupported("sizes that only the run can tell")
+    kernel, rank = n.attr("kernel_shape"), _spatial(n, x)
+    strides, pads = n.attr("strides") or [1] * rank, n.attr("pads") or [0] * (2 * rank)
+    batch, channels, *given = n.shape(x)
+    sizes = [
+        (size - 1) * stride - (pads[axis] + pads[rank + axis]) + kernel[axis]
+        for axis, (size, stride) in enumerate(zip(given, strides, strict=True))
+    ]
+    plane = R.floor_mod(places, _scalar(product(tuple(sizes))))
+    result = R.nn.max_unpool(x, plane, (*sizes,))
+    if not n.has(2):
+        return result
+    wanted = n.sizes(2)
+    more = [new - own for new, own in zip(wanted, (batch, channels, *sizes), strict=True)]
+    if any(not isinstance(size, int) or size < 0 for size in more):
+        raise Unsupported("fewer elements than the pool had, or sizes that are not known")
+    return R.nn.pad(result, [width for size in more for width in (0, size)], "constant", 0.0)
+
+
+def deformable_conv(n: Node, x: Expr, w: Expr, offset: Expr, bias: Expr | None, mask: Expr | None) -> Expr:
+    """A convolution whose windows read each element beside its place."""
+    rank = _spatial(n, x)
+    if rank != 2:
+        raise Unsupported(f"a deformable convolution over {rank} axes")
+    window = Window(n, x, n.dims(w, range(2, 4)))
+    groups, offset_groups = int(n.attr("group", 1)), int(n.attr("offset_group", 1))
+    options = window.strides, window.pads, window.dilation, groups, offset_groups
+    return _biased(n, R.nn.deformable_conv2d(x, offset, w, mask, *options), bias, rank)
+
+
+def max_roi_pool(n: Node, x: Expr, rois: Expr) -> Expr:
+    """The greatest elements of regions of images, cut into bins."""
+    size = tuple(int(item) for item in n.attr("pooled_shape"))
+    return R.vision.roi_pool(x, rois, size, float(n.attr("spatial_scale", 1.0)))
+
+
 def over_space(operator: Any) -> Any:
     """A reduction over all spatial axes, which stay with the size 1."""
     return lambda n, x: operator(x, tuple(range(2, n.rank(x))), True)
@@ -215,6 +254,10 @@ row("LpPool", lp_pool)
 row("GlobalAveragePool", over_space(R.mean))
 row("GlobalMaxPool", over_space(R.max))
 row("LRN", lrn)
+row("GlobalLpPool", lambda n, x: R.linalg.vector_norm(x, float(n.attr("p", 2)), tuple(range(2, n.rank(x))), True))
+row("MaxUnpool", max_unpool)
+row("DeformConv", deformable_conv)
+row("MaxRoiPool", max_roi_pool)
 
 # Images ---------------------------------------------------------------------------------------------------------------
 

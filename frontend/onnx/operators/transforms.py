@@ -77,6 +77,18 @@ def window(coefficients: tuple[float, ...]) -> Callable[..., Any]:
     return made
 
 
+def mel_weights(n: Node) -> Expr:
+    """Weights by which bins of a transform are joined to bands."""
+    if any(n.known(index) is None for index in range(5)):
+        raise Unsupported("bands that only the run can tell")
+    bands, length = n.sizes(0)[0], n.sizes(1)[0]
+    rate, low, high = (n.constant(index).item() for index in range(2, 5))
+    dtype = n.dtype_of(n.attr("output_datatype", 1))
+    if dtype not in ("float32", "float64", "float16"):
+        raise Unsupported(f"weights of {dtype}")
+    return R.signal.mel_weight_matrix(bands, length, int(rate), float(low), float(high), dtype)
+
+
 def columns_to_image(n: Node, x: Expr) -> Expr:
     """Patches added where they were taken from."""
     image, block = (n.constant(index).astype(int).tolist() for index in (1, 2))
@@ -105,4 +117,5 @@ row("STFT", short_time_fourier)
 row("HannWindow", window((0.5, -0.5)))
 row("HammingWindow", window((25 / 46, -21 / 46)))
 row("BlackmanWindow", window((0.42, -0.5, 0.08)))
+row("MelWeightMatrix", mel_weights)
 row("Col2Im", columns_to_image)

@@ -65,6 +65,20 @@ def test_native_transforms_run_without_python_and_others_say_why_not() -> None:
         weft.compile(transform("R.signal.rfft(x)", 'R.Tensor((2, "n"), "float32")'), executor="aot")
 
 
+@pytest.mark.parametrize(("size", "step"), [(8, 2), (7, 3), (5, 5)])
+def test_the_inverse_of_frames_gives_the_signal_back(size: int, step: int) -> None:
+    text = """@R.function
+def main(x: R.Tensor(("b", "t"), "float32"), w: R.Tensor((SIZE,), "float32")):
+    y = R.signal.istft(R.signal.stft(x, w, STEP), w, STEP)
+    return y
+"""
+    main = weft.compile(weft.parse(text.replace("SIZE", str(size)).replace("STEP", str(step))))["main"]
+    rng = np.random.default_rng(size)
+    for frames in (1, 4, 9):
+        x = rng.normal(size=(2, (frames - 1) * step + size)).astype("float32")
+        np.testing.assert_allclose(main(x, rng.uniform(0.5, 1, size).astype("float32")), x, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("call", "annotation", "error", "says"),
     [
@@ -77,6 +91,14 @@ def test_native_transforms_run_without_python_and_others_say_why_not() -> None:
         ("R.signal.irfft(x)", 'R.Tensor((4, 1), "float32")', ShapeError, "2 of them"),
         ("R.signal.stft(x, x, 0)", 'R.Tensor((4,), "float32")', ShapeError, "at least 1"),
         ("R.signal.stft(x, R.zeros((5,), 'float32'), 1)", 'R.Tensor((4,), "float32")', ShapeError, "no longer"),
+        ("R.signal.istft(x, R.ones((4,), 'float32'), 2)", 'R.Tensor((3, 2), "float32")', ShapeError, "frames, bins"),
+        ("R.signal.istft(x, R.ones((5,), 'float32'), 2)", 'R.Tensor((3, 2, 2), "float32")', ShapeError, "bins of"),
+        ("R.signal.istft(x, R.ones((2,), 'float32'), 0)", 'R.Tensor((3, 2, 2), "float32")', ShapeError, "at least 1"),
+        ("R.signal.overlap_add(x, 2)", 'R.Tensor((4,), "float32")', ShapeError, "two dimensions"),
+        ("R.signal.overlap_add(x, 2)", 'R.Tensor((0, 4), "float32")', ShapeError, "no frame"),
+        ("R.signal.overlap_add(x, 2)", 'R.Tensor((3, 4), "bool")', DTypeError, "numeric"),
+        ("R.signal.mel_weight_matrix(4, 8, 8000, 9.0, 3.0)", 'R.Tensor((1,), "bool")', ShapeError, "edges from 9.0"),
+        ("R.signal.mel_weight_matrix(0, 8, 8000, 0.0, 3.0)", 'R.Tensor((1,), "bool")', ShapeError, "at least 1"),
     ],
 )
 def test_what_is_no_transform_is_refused(call: str, annotation: str, error: type[Exception], says: str) -> None:

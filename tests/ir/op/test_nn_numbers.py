@@ -288,6 +288,45 @@ def test_attention_of_a_uniform_query_is_the_mean_of_the_values() -> None:
     np.testing.assert_allclose(result[:, 0], v.mean(1), rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("targets", "lengths", "counts", "says"),
+    [
+        ([[1, 4]], [3], [2], "not a class"),
+        ([[1, -1]], [3], [2], "not a class"),
+        ([[1, 1]], [6], [2], "length is out of range"),
+        ([[1, 1]], [3], [3], "length is out of range"),
+        ([1, 1], [3], [-1], "length is out of range"),
+    ],
+)
+def test_lengths_and_targets_of_sequences_are_checked(targets: Any, lengths: Any, counts: Any, says: str) -> None:
+    scores = np.zeros((5, 1, 4), "float32")
+    for run in (apply, reference):
+        with pytest.raises(BoundsError, match=says):
+            run("nn.ctc_loss", scores, np.array(targets), np.array(lengths), np.array(counts))
+
+
+def test_targets_that_no_path_gives_cost_infinitely_much() -> None:
+    scores = np.log(np.full((2, 2, 3), 1 / 3, "float32"))
+    given = np.array([[1, 1], [1, 2]]), np.array([2, 2]), np.array([2, 2])
+    assert apply("nn.ctc_loss", scores, *given, reduction="none").tolist()[0] == np.inf
+    loss = apply("nn.ctc_loss", scores, *given, reduction="none", zero_infinity=True)
+    np.testing.assert_allclose(loss, [0, 2 * np.log(3)], rtol=1e-6)  # 1 1 has no room for a blank between
+
+
+def test_samples_of_a_pool_lie_between_0_and_1() -> None:
+    x = np.zeros((1, 1, 5, 5), "float32")
+    for sample in (1.0, -0.1, np.nan):
+        with pytest.raises(BoundsError, match="sample"):
+            apply("nn.fractional_max_pool2d", x, np.full((1, 1, 2), sample, "float32"), pool_size=2, output_size=2)
+
+
+def test_the_first_nan_of_a_window_is_its_greatest_element() -> None:
+    x = np.array([[[1, np.nan, 5, np.nan, 0, -np.inf]]], "float32")
+    values, indices = apply("nn.max_pool1d_with_indices", x, pool_size=2, strides=1)
+    assert indices.tolist() == [[[1, 1, 3, 3, 4]]]
+    np.testing.assert_array_equal(values[0, 0], x[0, 0, indices[0, 0]])
+
+
 def test_a_target_that_is_no_class_is_a_bounds_error() -> None:
     scores = np.zeros((2, 3), "float32")
     for target in (3, -1):
