@@ -6,7 +6,7 @@ what the words of its arguments are, and what comes back:
     site ::= {kind: "call", name, args: type*, result: type | None, action?}      types: `weft.runtime.abi.types`
 
 A site with `action` means one of weft's own (`ACTIONS`), which no text can name. A registered function gets arrays of
-its own, which stay valid as long as it keeps them; what it writes into them goes back when it returns.
+its own (`weft.isolation`).
 
 An exception is kept with the call and raised again by the caller; compiled code frees its memory on the way out.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ import numpy as np
 
 from weft.dtypes import offered_items, stored
 from weft.errors import RecursionDepthError, ShapeError, WeftError
+from weft.isolation import Typed, hand_over, isolated, plain, shown
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.failures import span_of
 from weft.runtime.abi.frame import DYNAMIC_RANK, HANDLE
@@ -31,7 +33,7 @@ from weft.runtime.abi.values import address, as_array, dense, tensor_parts, valu
 from weft.runtime.device.stack import lowest_place
 from weft.runtime.registry import lookup
 
-__all__ = ["ACTIONS", "CALLBACK_ADDRESS", "CallState", "begin", "end", "isolated", "tensor_sizes"]
+__all__ = ["ACTIONS", "CALLBACK_ADDRESS", "CallState", "action", "begin", "end", "outside", "tensor_sizes"]
 
 Words = Sequence[int]
 
@@ -92,9 +94,9 @@ def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) 
         start += size
     try:
         if site.get("action"):
-            function = ACTIONS[site["name"]](site)
+            function = action(site)
         else:
-            function = state.linked.get(site["name"]) or isolated(lookup(site["name"]))
+            function = outside(state.linked, site["name"])
     except WeftError as error:
         raise error.at(span_of(site.get("span"))) from None
     try:
@@ -111,45 +113,11 @@ def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) 
         (ctypes.c_int64 * len(packed)).from_address(results)[:] = packed
 
 
-def isolated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function on arrays of its own: it may keep them, and what it writes goes back when it returns.
-
-    >>> kept, x = [], np.zeros(2)
-    >>> isolated(kept.append)(x)
-    >>> np.may_share_memory(kept[0], x)
-    False
+def outside(linked: Mapping[str, Callable[..., Any]], name: str) -> Callable[..., Any]:
+    """The function that a program calls by name, for values whose arrays are `Typed`: linked code, else a registered
+    function; ArgumentError W861 when there is none.
     """
-
-    def call(*values: Any) -> Any:
-        copies: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
-        result = function(*(_own(value, copies) for value in values))
-        for array, copy in copies.values():
-            if array.flags.writeable:
-                array[...] = _still(copy, array)
-        return result
-
-    return call
-
-
-def _still(copy: np.ndarray, array: np.ndarray) -> np.ndarray:
-    """The copy that a function was given; ShapeError W223 when it is no longer of the same form."""
-    if copy.shape != array.shape or copy.dtype != array.dtype:
-        message = f"an array of {array.dtype}[{array.shape}] was made one of {copy.dtype}[{copy.shape}] by the function"
-        raise ShapeError(message, code="W223", hint="write into the array: out[...] = values")
-    return copy
-
-
-def _own(value: Any, copies: dict[Any, tuple[np.ndarray, np.ndarray]]) -> Any:
-    """The value with copies of its arrays: one for each array, however often it is given."""
-    if isinstance(value, tuple):
-        return tuple(_own(item, copies) for item in value)
-    if not isinstance(value, np.ndarray):
-        return value
-    key = (address(value), value.shape, value.strides, value.dtype)
-    if key not in copies:
-        copies[key] = value, value.copy()
-        copies[key][1].flags.writeable = value.flags.writeable
-    return copies[key][1]
+    return functools.partial(hand_over, linked.get(name) or isolated(lookup(name)))
 
 
 def _value(state: CallState, arg: abi.Type, words: Words) -> Any:
@@ -157,16 +125,17 @@ def _value(state: CallState, arg: abi.Type, words: Words) -> Any:
     return state.objects[words[0]] if read is None else read(state, arg, words)
 
 
-def _buffer_value(state: CallState, arg: abi.StridedBuffer, words: Words) -> np.ndarray:
-    return _strided(words[0], tuple(words[2 : 2 + arg.rank]), words[2 + arg.rank :], arg.dtype)
+def _buffer_value(state: CallState, arg: abi.StridedBuffer, words: Words) -> Typed:
+    array = _strided(words[0], tuple(words[2 : 2 + arg.rank]), words[2 + arg.rank :], arg.dtype)
+    return Typed(array, arg.dtype)
 
 
-def _tensor_value(state: CallState, arg: abi.Tensor, words: Words) -> np.ndarray:
+def _tensor_value(state: CallState, arg: abi.Tensor, words: Words) -> Typed:
     data, _, shape, dtype = tensor_parts(arg, words)
     array = view_memory(data, shape, dtype)
     if arg.use == "constant" or any(start <= data < start + count for start, count in state.read_only):
         array.flags.writeable = False
-    return array
+    return Typed(array, dtype)
 
 
 def _tuple_value(state: CallState, arg: abi.Tuple, words: Words) -> tuple[Any, ...]:
@@ -239,7 +208,7 @@ def _tensor_result(state: CallState, ty: abi.Tensor, value: Any, name: str) -> l
     wrong = array is None or (ty.dtype is not None and array.dtype != storage(ty.dtype))
     if array is None or wrong or (ty.rank >= 0 and array.ndim != ty.rank) or array.ndim > DYNAMIC_RANK:
         raise _wrong(ty, value, name)
-    array = dense(array)
+    array = dense(array) if array is value else np.array(array, order="C")  # memory of somebody's else is copied
     state.keep.append(array)
     if ty.is_static:
         return [address(array), 0, *array.shape]
@@ -286,6 +255,12 @@ def _assert(site: dict[str, Any]) -> Callable[..., None]:
     return stop
 
 
+def action(site: dict[str, Any]) -> Callable[..., Any]:
+    """One of weft's own actions, for values whose arrays are `Typed`."""
+    function, form = ACTIONS[site["name"]](site), shown if site["name"] in _SHOWING else plain
+    return lambda *values: function(*map(form, values))
+
+
 def _as_it_is(site: dict[str, Any]) -> Callable[[Any], Any]:
     return lambda value: value
 
@@ -307,6 +282,8 @@ ACTIONS: dict[str, Callable[[dict[str, Any]], Callable[..., Any]]] = {
     "weft.tensor_to_shape": lambda site: tensor_sizes,
     "weft.shape_to_tensor": lambda site: lambda value: np.array(value, np.int64),
 }
+_SHOWING = ("weft.print", "weft.print_format", "weft.assert", "weft.cast")
+"""Actions that show values, or keep them without their type."""
 _TYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 _entry = _TYPE(_dispatch)
 CALLBACK_ADDRESS = ctypes.cast(_entry, ctypes.c_void_p).value or 0

@@ -22,6 +22,7 @@ import numpy as np
 from weft.aligned import ALIGNMENT
 from weft.dtypes import shares_bits, stored
 from weft.errors import ArgumentError, ArtifactError
+from weft.isolation import isolated
 from weft.providers import load as load_place
 from weft.providers import provider
 from weft.runtime import archive
@@ -44,7 +45,7 @@ from weft.runtime.abi.signature import arranged
 from weft.runtime.abi.types import Signature, Tuple
 from weft.runtime.abi.values import ArgumentPacker, FastPath, Occupied, address, copy_into, unpack
 from weft.runtime.artifact import ArtifactSet
-from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end, isolated
+from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end
 from weft.runtime.device import threads
 from weft.runtime.device.base import Device
 from weft.runtime.device.cpu import CPU, HostMemory

@@ -23,7 +23,7 @@ from weft.ir.dim import Dim
 from weft.ir.graph import Constant, Var
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
-from weft.ir.types import AnyType, FuncType, TupleType, Type
+from weft.ir.types import AnyType, FuncType, TensorType, TupleType, Type
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Expression, Operation
 from weft.runtime.abi.json_form import parameter_to_json, type_to_json
@@ -60,6 +60,32 @@ def vm_type(ty: Type | None) -> abi.Type:
     if isinstance(ty, TupleType):
         return abi.Tuple(tuple(map(vm_type, ty.fields)))
     return abi_type(ty)
+
+
+def handed_type(ty: Type | None) -> abi.Type:
+    """What a function outside has to know of a value's type: the dtypes of its tensors."""
+    if isinstance(ty, TupleType):
+        return abi.Tuple(tuple(map(handed_type, ty.fields)))
+    return abi.Tensor(ty.dtype, None, -1) if isinstance(ty, TensorType) and ty.dtype is not None else abi.Object()
+
+
+def type_of(operand: host.Operand) -> Type | None:
+    """The type of an operand as far as it holds tensors."""
+    if isinstance(operand, Var):
+        return operand.ty
+    if isinstance(operand, Constant):
+        return TensorType(tuple(operand.data.shape), operand.dtype)
+    if isinstance(operand, host.Group):
+        return TupleType(tuple(type_of(item) or AnyType() for item in operand.fields))
+    if isinstance(operand, host.Item):
+        whole = type_of(operand.value)
+        return whole.fields[operand.index] if isinstance(whole, TupleType) else None
+    return None
+
+
+def handed_types(operands: Sequence[host.Operand]) -> list[Any]:
+    """The types of what is handed to a function outside, as JSON."""
+    return type_to_json(abi.Tuple(tuple(handed_type(type_of(operand)) for operand in operands)))
 
 
 class _Emitter:
@@ -178,10 +204,11 @@ class _Emitter:
         self.call(into, "kernel", step.kernel, args, step.span)
 
     def extern(self, step: host.Extern) -> None:
-        """A call of a registered function; the last operand is the type of what it returns."""
+        """A call of a registered function; the last operands are the types of its arguments and of what it returns."""
         into = self.register(step.into)
         result = ["ty", [] if step.result is None else type_to_json(vm_type(step.result))]
-        self.call(into, "packed", step.name, [*map(self.operand, step.arguments), result], step.span)
+        types = ["ty", handed_types(step.arguments)]
+        self.call(into, "packed", step.name, [*map(self.operand, step.arguments), types, result], step.span)
 
     def match_value(self, step: host.Match) -> None:
         into = self.register(step.into)
@@ -232,10 +259,11 @@ class _Emitter:
             given = [["r", self.new_register()]]
             self.call(given[0][1], "builtin", "index", [["r", indices], ["r", place]], step.span)
             self.call(place, "builtin", "increment", [["r", place]], step.span)
+        types = list(step.types)
         if step.condition is not None:
-            self.call(result, "value", self.operand(step.condition), carried, step.span)
+            self.call_value(result, step.condition, carried, types, step.span)
             self.leave_unless(["r", result], exits)
-        self.call(result, "value", self.operand(step.body), [*given, *carried], step.span)
+        self.call_value(result, step.body, [*given, *carried], [None] * len(given) + types, step.span)
         for number, register in enumerate(state):
             self.call(register, "builtin", "item", [["r", result], ["i", number]], step.span)
         row = self.new_register() if rows else -1
@@ -266,8 +294,23 @@ class _Emitter:
     def invoke(self, step: host.Invoke) -> None:
         into = self.register(step.into)
         args = [self.operand(arg) for arg in step.arguments]
-        self.call(into, "value", self.operand(step.callee), args, step.span)
+        self.call_value(into, step.callee, args, list(map(type_of, step.arguments)), step.span, step.into.ty)
         self.returned(step.into, into, step.span)
+
+    def call_value(
+        self,
+        into: int,
+        callee: host.Operand,
+        operands: Sequence[Operand],
+        types: Sequence[Type | None],
+        span: Span | None,
+        result: Type | None = None,
+    ) -> None:
+        """Append a call of a function that is a value, maybe one of the caller's."""
+        handed = type_to_json(abi.Tuple(tuple(map(handed_type, types))))
+        given = [] if result is None else type_to_json(vm_type(result))
+        called = ["value", self.operand(callee), handed, given]
+        self.code.append(["call", into, called, list(operands), self.span(span)])
 
     def closure(self, step: host.Closure) -> None:
         into = self.register(step.into)
@@ -289,7 +332,10 @@ class _Emitter:
                 span=step.span,
                 hint="run weft.transform.LegalizeOps() before; where a shape is unknown, name it with R.match_cast",
             )
-        self.call(into, "builtin", name, [self.operand(arg) for arg in step.arguments], step.span)
+        operands = [self.operand(arg) for arg in step.arguments]
+        if name in _SHOWING:
+            operands.append(["ty", handed_types(step.arguments[_SHOWING[name] :])])
+        self.call(into, "builtin", name, operands, step.span)
         if name in _CHECKED:
             self.returned(step.into, into, step.span)
 
@@ -388,3 +434,5 @@ _OPERATIONS = {
     "assert_op": "assert",
 }
 _CHECKED = ("shape_of", "tensor_to_shape", "shape_to_tensor")
+_SHOWING = {"print": 1, "assert": 2}
+"""Operations that show values -> how many arguments stand before these."""

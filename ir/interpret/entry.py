@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from weft.ir.deduction.infer import ShapeCheck
 from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, VarBinding
 from weft.ir.interpret.closures.compiled import Lookup
 from weft.ir.interpret.closures.intrinsics import missing_function
-from weft.ir.interpret.graph import Evaluator, Scope, Session
+from weft.ir.interpret.graph import Closure, Evaluator, Scope, Session
 from weft.ir.interpret.kernel import Caller, Kernel, in_order, quiet_room, too_deep
 from weft.ir.interpret.operators import apply_operator
 from weft.ir.interpret.values import shown
@@ -32,6 +34,7 @@ from weft.ir.tensor import PrimFunc
 from weft.ir.types import Type
 from weft.ir.verify import fault_of
 from weft.ir.verify.spread import refuse_spread
+from weft.isolation import hand_over, isolated
 
 __all__ = ["Interpreter", "interpret"]
 
@@ -41,7 +44,7 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
 
     def __init__(self, module: IRModule, lookup: Lookup, trace: bool = False) -> None:
         self.module = module
-        self.lookup = lookup
+        self.functions = lookup
         self.trace = trace
         self.deduced: dict[int, tuple[Call, Type, list[ShapeCheck]]] = {}
         self._kernels: dict[int, Kernel] = {}
@@ -55,7 +58,7 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
             return self.kernel(function, self.levels(name))
         if isinstance(function, Function):
             return GraphFunction(self, function, self.levels(name))
-        external = self.lookup(function.name)
+        external = self.functions(function.name)
         if external is None:
             raise missing_function(function.name, function.span)
         return external
@@ -72,6 +75,11 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
         if len(names) != 1 and "main" not in names:
             raise PassError(f"the module has {len(names)} functions and no `main`: choose one by name", code="W510")
         return self["main" if "main" in names else names[0]](*args, **options)
+
+    def lookup(self, name: str) -> Callable[..., Any] | None:
+        """The function behind an external symbol, on arrays of its own; None when there is none."""
+        found = self.functions(name)
+        return None if found is None else isolated(found)
 
     def levels(self, name: str) -> int:
         """How deeply a function and those that it calls nest; a great number where one of them may call itself."""
@@ -104,7 +112,7 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
             external = self.lookup(function.name)
             if external is None:
                 raise missing_function(function.name, span)
-            return external(*values)
+            return hand_over(external, *values)
         if not isinstance(function, PrimFunc):
             raise ArgumentError(f"{name} is not a tensor-level function", code="W865", span=span)
         return self.kernel(function).run(values, Caller(ShapeError, span=span, outputs=frozenset()))
@@ -122,6 +130,7 @@ class GraphFunction:
         """Run on arrays, by position or name; with `trace` the result comes with a list of (binding name, value)."""
         if named:
             args = tuple(in_order(self.function, args, named))
+        args = tuple(map(_from_outside, args))
         wanted = self.interpreter.trace if trace is None else trace
         steps: list[tuple[str, Any]] | None = [] if wanted else None
         session = Session(self.interpreter, steps)
@@ -191,6 +200,15 @@ def _own(result: Any, args: Any) -> Any:
     if isinstance(result, np.ndarray) and any(np.may_share_memory(result, item) for item in _arrays(args)):
         return result.copy()
     return result
+
+
+def _from_outside(value: Any) -> Any:
+    """An argument; a function of the caller's works on arrays of its own."""
+    own = isinstance(value, (Closure, GraphFunction, Kernel, np.ndarray))
+    return isolated(value) if type(value) in _FUNCTIONS and not own else value
+
+
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, functools.partial, np.ufunc)
 
 
 def _arrays(value: Any) -> Iterator[np.ndarray]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft.errors import ArgumentError, BoundsError, OutOfMemoryError, ShapeError, Span, VerifyError, WeftError
 from weft.ir.attrs import DPS
-from weft.ir.deduction.infer import ShapeCheck, TypeContext, infer_type
+from weft.ir.deduction.infer import ShapeCheck, TypeContext, infer_type, quick_type
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.dim.upper_bounds import upper_bounds
 from weft.ir.graph import (
@@ -49,6 +49,7 @@ from weft.ir.kernel.extents import tensor_bytes
 from weft.ir.module import IRModule
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType, Type
+from weft.isolation import hand_over
 
 __all__ = ["Closure", "Evaluator", "Scope", "Session", "Storage"]
 
@@ -326,7 +327,7 @@ class Evaluator:
         function = self.value(callee, scope)
         if not callable(function):
             raise ArgumentError(f"{_name(callee)} is not a function", code="W851", span=node.span)
-        return function(*(self.value(arg, scope) for arg in node.args))
+        return hand_over(function, *(values.typed(self.value(arg, scope), quick_type(arg)) for arg in node.args))
 
     def _deduced(self, node: Call) -> tuple[Call, Type, list[ShapeCheck]]:
         """The type of a call of an operator and the equalities that deduction left open (the node keeps its id)."""
@@ -362,10 +363,11 @@ class Evaluator:
         args = [self.value(arg, scope) for arg in node.args]
         if not in_place:
             self.session.require(tuple(args), f"an argument of {name}", node.span)
-        result = function(*args)
+        result = hand_over(function, *map(values.typed, args, map(quick_type, node.args)))
         for arg in args:
             self.session.written(arg)
-        return () if in_place else result
+        ty = quick_type(node)
+        return () if in_place or (isinstance(ty, TupleType) and not ty.fields) else result
 
     def run_in_place(self, function: PrimFunc, args: Sequence[Any], span: Span | None) -> Any:
         """A call of a kernel as a statement: outputs are among the arguments."""

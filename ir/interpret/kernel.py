@@ -171,7 +171,7 @@ class Kernel:
         ]
         result = self.run(raw, Caller())
         for param, arg, own in zip(params, given, raw, strict=True):
-            if own is not arg and isinstance(param, Buffer) and self.written.get(param):
+            if own is not arg and isinstance(param, Buffer) and param in self.written and arg.flags.writeable:
                 if not dtypes.shares_bits(param.dtype):
                     arg[...] = own
         return result

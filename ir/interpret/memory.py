@@ -18,6 +18,7 @@ import numpy as np
 from weft import dtypes
 from weft.errors import BoundsError, OutOfMemoryError
 from weft.ir.interpret.small_floats import decode, encode
+from weft.isolation import Typed
 
 __all__ = ["Memory", "Pointer", "View", "compact_strides"]
 
@@ -218,6 +219,11 @@ class Pointer:
     def element_offset(self, dtype: str) -> int:
         """The offset in elements of a dtype."""
         return self.offset // dtypes.item_bytes(dtype)
+
+    def typed(self) -> Typed:
+        """`array` with the dtype of its elements."""
+        view = self.view or self.source
+        return Typed(self.array(), None if view is None else view.dtype)
 
     def array(self) -> np.ndarray:
         """What is there as an array: the buffer that begins here, else a row of what is left of the one around it."""

@@ -7,6 +7,7 @@ encoded after it. Those that call functions, make memory, print or test somethin
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -22,12 +23,14 @@ from weft.ir.interpret.closures.intrinsics import shown_values
 from weft.ir.interpret.graph import Closure, Evaluator, Scope, Storage
 from weft.ir.interpret.scalars import wrap_array
 from weft.ir.interpret.small_floats import decode, encode
+from weft.ir.interpret.values import typed
 from weft.ir.kernel.extents import check_extents
 from weft.ir.kernel.intrinsics import InOwnType
 from weft.ir.op import OpDef, get_op
 from weft.ir.op.program.loop import stacked_types
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
+from weft.isolation import Isolated, Typed, hand_over
 
 __all__ = ["apply_operator"]
 
@@ -60,6 +63,15 @@ class _Given:
         if isinstance(value, tuple) and not (isinstance(part, Expr) and isinstance(_type_of(part), ShapeType)):
             return value
         return (value,)
+
+    def handed(self, name: str) -> tuple[Any, ...]:
+        """What `many` gives, with the dtypes of arrays, for a function outside."""
+        given, part = self.many(name), self.parts.get(name)
+        parts = part if isinstance(part, tuple) else (part,)
+        types = [_type_of(item) if isinstance(item, Expr) else None for item in parts]
+        if len(parts) == 1 and isinstance(types[0], TupleType) and len(types[0].fields) == len(given):
+            types = list(types[0].fields)
+        return tuple(map(typed, given, types)) if len(types) == len(given) else given
 
 
 def apply_operator(evaluator: Evaluator, name: str, node: Call, scope: Scope) -> Any:
@@ -186,27 +198,33 @@ def _external(given: _Given) -> Callable[..., Any]:
 
 
 def _call_dps_packed(given: _Given) -> Any:
-    outputs = [
-        given.evaluator.allocate_type(ty, given.scope, given.node.span)
-        for ty in given.evaluator.result_types(given.node)
-    ]
-    _external(given)(*given.many("args"), *outputs)
+    types = given.evaluator.result_types(given.node)
+    outputs = [given.evaluator.allocate_type(ty, given.scope, given.node.span) for ty in types]
+    hand_over(_external(given), *given.handed("args"), *map(typed, outputs, types))
     return _packed(given.node, outputs)
 
 
 def _call_packed(given: _Given) -> Any:
-    return _external(given)(*given.many("args"))
+    return _returned(given, hand_over(_external(given), *given.handed("args")))
 
 
 def _call_inplace_packed(given: _Given) -> Any:
     indices = given.parts["inplace_indices"]
     indices = (indices,) if isinstance(indices, int) else indices
-    args = [np.array(v) if i in indices and isinstance(v, np.ndarray) else v for i, v in enumerate(given.many("args"))]
-    return _external(given)(*args)
+    handed = enumerate(given.handed("args"))
+    args = [Typed(np.array(v.array), v.dtype) if i in indices and isinstance(v, Typed) else v for i, v in handed]
+    return _returned(given, hand_over(_external(given), *args))
 
 
 def _call_py(given: _Given) -> Any:
-    return given.evaluator.external(given.parts["func_name"], given.node.span)(*given.many("args"))
+    function = given.evaluator.external(given.parts["func_name"], given.node.span)
+    return _returned(given, hand_over(function, *given.handed("args")))
+
+
+def _returned(given: _Given, value: Any) -> Any:
+    """The result of a function outside; what one gives that is declared to give nothing is dropped."""
+    ty = given.evaluator.type_of(given.node)
+    return () if isinstance(ty, TupleType) and not ty.fields else value
 
 
 def _make_closure(given: _Given) -> Any:
@@ -214,11 +232,13 @@ def _make_closure(given: _Given) -> Any:
     fixed = given.many("args")
     if isinstance(function, Closure):
         return Closure(function.evaluator, function.function, function.scope, (*function.fixed, *fixed))
+    if isinstance(function, Isolated):
+        return Isolated(function.function, (*function.fixed, *given.handed("args")))
     return lambda *args: function(*fixed, *args)
 
 
 def _invoke_closure(given: _Given) -> Any:
-    return given.value("closure")(*given.many("args"))
+    return hand_over(given.value("closure"), *given.handed("args"))
 
 
 def _loop(given: _Given) -> Any:
@@ -359,7 +379,7 @@ def _alloc_tensor(given: _Given) -> Any:
 
 def _alloc_storage(given: _Given) -> Any:
     size = given.value("size")
-    return Storage(int(np.prod(size)) if isinstance(size, (tuple, np.ndarray)) else int(size))
+    return Storage(math.prod(map(int, size)) if isinstance(size, (tuple, np.ndarray)) else int(size))
 
 
 def _tensor_in_storage(given: _Given) -> Any:
@@ -368,7 +388,7 @@ def _tensor_in_storage(given: _Given) -> Any:
     if not isinstance(storage, Storage):
         raise BoundsError("a tensor is placed in what is no storage", code="W903", span=given.node.span)
     start = int(given.value("offset", default=0))
-    size = int(np.prod(shape, dtype=np.int64)) * dtypes.storage(dtype).itemsize
+    size = math.prod(shape) * dtypes.storage(dtype).itemsize
     if start < 0 or start + size > len(storage.raw):
         raise BoundsError(
             f"a tensor of {size} bytes at offset {start} does not fit in a storage of {len(storage.raw)}",
@@ -395,7 +415,7 @@ def _view(given: _Given) -> Any:
     start = int(given.value("relative_byte_offset", default=0))
     flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
     shape = given.value("shape", default=data.shape)
-    size = int(np.prod(shape, dtype=np.int64)) * stored.itemsize
+    size = math.prod(shape) * stored.itemsize
     if start < 0 or start + size > len(flat):
         raise BoundsError(
             f"a view of {size} bytes at offset {start} does not fit in a tensor of {len(flat)}",

@@ -21,8 +21,9 @@ from weft.ir.graph import Var
 from weft.ir.interpret.scalars import check_scalar
 from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
+from weft.isolation import Typed
 
-__all__ = ["Mismatch", "adopt", "check", "expected_text", "value_text"]
+__all__ = ["Mismatch", "adopt", "check", "expected_text", "shown", "typed", "value_text"]
 
 ShapeOf = Callable[[Var], Sequence[int]]
 
@@ -101,6 +102,15 @@ def shown(value: Any, ty: Type | None) -> Any:
         return tuple(map(shown, value, ty.fields))
     dtype = ty.dtype if isinstance(ty, TensorType) else None
     return dtypes.presented(value, dtype) if dtype is not None and isinstance(value, np.ndarray) else value
+
+
+def typed(value: Any, ty: Type | None) -> Any:
+    """A value for a function outside: its arrays say which dtype they hold, where a type says it."""
+    if isinstance(value, np.ndarray):
+        return Typed(value, ty.dtype if isinstance(ty, TensorType) else None)
+    if isinstance(ty, TupleType) and isinstance(value, tuple) and len(value) == len(ty.fields):
+        return tuple(map(typed, value, ty.fields))
+    return value
 
 
 def check(values: Sequence[tuple[Any, Type, str]], table: SymbolTable, shape_of: ShapeOf) -> None:

@@ -171,6 +171,7 @@ def converted(value: Any, ty: abi.Type, what: str) -> Any:
         array = as_array(value)
         if array is None:
             raise _mismatch(what, ty, value, "W223")
+        array = array if array is value else np.array(array)
         return array if ty.dtype is None else stored(array, ty.dtype)
     if isinstance(ty, abi.Tuple):
         if not ty.fields:

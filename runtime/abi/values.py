@@ -8,6 +8,7 @@ memory, freed with the array; one that belongs to somebody else (an argument han
 from __future__ import annotations
 
 import ctypes
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -404,7 +405,7 @@ def tensor_parts(ty: abi.Tensor, words: Sequence[int]) -> tuple[int, int, tuple[
 def view_memory(data: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """An array over memory that the caller keeps alive."""
     kind = storage(dtype)
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     if count == 0:
         return np.empty(shape, kind)
     source = (ctypes.c_uint8 * (count * kind.itemsize)).from_address(data)

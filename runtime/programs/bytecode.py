@@ -9,11 +9,14 @@
                   | ["ret", operand]
                   | ["if", operand, offset]                              skips `offset` instructions when false
                   | ["goto", offset]
-    callee      ::= ["kernel", name] | ["function", name] | ["packed", name] | ["value", operand] | ["builtin", name]
+    callee      ::= ["kernel", name] | ["function", name] | ["packed", name] | ["builtin", name]
+                  | ["value", operand, types of arguments, type of result]
     operand     ::= ["r", register] | ["k", constant] | ["i", int or bool] | ["x", float in hexadecimal] | ["s", text]
                   | ["d", size] | ["shape", [size]] | ["t", [operand]] | ["f", function] | ["ty", type]
     size        ::= integer | symbol | [register, text]                  a computed one has been computed before
 
+A call of a packed function has two operands more: the types of its arguments as one tuple, and the type of its result
+(an empty one: it writes outputs); `print` and `assert` have the types of what they show.
 Types are those of `weft.runtime.abi.json_form`, operations those of `weft.runtime.abi.dims`; spans number the table, -1
 is none. Symbols have the values that matched types gave them; each computed size is computed once, where it is first
 needed. A program is trusted as
@@ -48,7 +51,7 @@ __all__ = [
     "read_functions",
 ]
 
-FORMAT, VERSION = "weft-bytecode", 2
+FORMAT, VERSION = "weft-bytecode", 3
 BUILTINS = (
     "alloc_tensor",
     "alloc_storage",
@@ -79,8 +82,8 @@ _CALLEES = ("kernel", "function", "packed", "value", "builtin")
 def program_bytes(program: Mapping[str, Any]) -> bytes:
     """The canonical text of a program without its places in source text: what a compiled program is compared by.
 
-    >>> program_bytes({"format": FORMAT, "version": 2, "functions": [], "spans": []})
-    b'{"format":"weft-bytecode","functions":[],"version":2}'
+    >>> program_bytes({"format": FORMAT, "version": 3, "functions": [], "spans": []})
+    b'{"format":"weft-bytecode","functions":[],"version":3}'
     """
     return json.dumps(_without_spans(program), sort_keys=True, separators=(",", ":")).encode()
 
@@ -156,16 +159,27 @@ class _Check:
         if register != -1:
             self.register(register)
         self.place_of(span)
-        kind, name = callee
+        kind, name, *types = callee
         known = {"kernel": self.kernels, "function": self.names, "builtin": BUILTINS}
         if kind not in _CALLEES or (kind in known and name not in known[kind]):
             raise self.refuse(f"calls the {kind} {name!r}, which is not there")
+        shown = {"print": 1, "assert": 2}.get(name, 0) if kind == "builtin" else 0
         if kind == "value":
             self.operand(name)
+            arguments, _ = types
+            self.types(arguments, len(operands))
+        elif kind == "packed":
+            self.types(operands[-2][1], len(operands) - 2)
+        elif shown:
+            self.types(operands[-1][1], len(operands) - 1 - shown)
         for operand in operands:
             self.operand(operand)
             if callee == ["builtin", "kill"]:
                 self.register(operand[1])
+
+    def types(self, types: Any, count: int) -> None:
+        if types[0] != "tuple" or len(types) - 1 != count:
+            raise self.refuse(f"does not have {count} types for {count} arguments")
 
     def computed(self, register: Any, operation: Any, sizes: Any, text: Any, span: Any) -> None:
         self.register(register)
@@ -244,8 +258,11 @@ def _read_function(function: Mapping[str, Any]) -> BytecodeFunction:
 def _read_instruction(instruction: Sequence[Any]) -> tuple[Any, ...]:
     kind = instruction[0]
     if kind == "call":
-        _, into, (callee, name), operands, span = instruction
-        called = (callee, _read_operand(name) if callee == "value" else name)
+        _, into, (callee, name, *types), operands, span = instruction
+        if callee == "value":
+            called = callee, _read_operand(name), *map(type_from_json, types)
+        else:
+            called = callee, name
         return kind, into, called, tuple(map(_read_operand, operands)), span
     if kind == "size":
         _, into, operation, sizes, text, span = instruction
@@ -285,7 +302,7 @@ def listing(program: Mapping[str, Any]) -> str:
 
 def _text(instruction: Sequence[Any], place: int) -> str:
     if instruction[0] == "call":
-        _, register, (kind, name), operands, _ = instruction
+        _, register, (kind, name, *_), operands, _ = instruction
         called = _operand(name) if kind == "value" else f"{kind} {name}"
         return f"{f'r{register} = ' if register >= 0 else ''}{called}({', '.join(map(_operand, operands))})"
     if instruction[0] == "size":

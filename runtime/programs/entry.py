@@ -24,6 +24,7 @@ import numpy as np
 
 from weft.dtypes import presented
 from weft.errors import ArgumentError, ArtifactError, BoundsError, ShapeError, WeftError
+from weft.isolation import Typed
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim
 from weft.runtime.abi.failures import span_of
@@ -32,9 +33,8 @@ from weft.runtime.abi.scalars import storage
 from weft.runtime.abi.signature import arranged
 from weft.runtime.abi.symbols import Symbols
 from weft.runtime.abi.values import copy_into
-from weft.runtime.callbacks import isolated
+from weft.runtime.callbacks import outside
 from weft.runtime.programs.vm import adopted, fresh_memory, kernel_scalar
-from weft.runtime.registry import lookup
 
 __all__ = ["FORMATS", "VERSION", "AotFunction", "EntryFunction", "GraphFunction", "entry_function", "entry_functions"]
 
@@ -193,9 +193,13 @@ class GraphFunction(EntryFunction):
                     pairs = zip(params, values, strict=True)
                     function(*(_scalar(value, param.type) for param, value in pairs))
                 else:
-                    (self.linked.get(node.name) or isolated(lookup(node.name)))(*values)
+                    outside(self.linked, node.name)(*map(_typed, node.arguments, values))
             except WeftError as error:
                 raise error.at(span_of(node.span)) from None
+
+
+def _typed(argument: Place | Size | float | bool, value: Any) -> Any:
+    return Typed(value, argument.dtype) if isinstance(argument, Place) else value
 
 
 def _scalar(value: Any, ty: abi.Type) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 
 from weft.dtypes import offered_items, presented, shares_bits, stored
 from weft.errors import ArgumentError, BoundsError, OutOfMemoryError, RecursionDepthError, ShapeError, Span, WeftError
+from weft.isolation import Typed, isolated
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import shape_text
 from weft.runtime.abi.failures import span_of
@@ -25,10 +26,9 @@ from weft.runtime.abi.scalars import check_scalar, storage
 from weft.runtime.abi.signature import arranged
 from weft.runtime.abi.symbols import Symbols, broken_relation, converted
 from weft.runtime.abi.values import ArgumentPacker, as_array, copy_into, dense
-from weft.runtime.callbacks import ACTIONS, isolated, tensor_sizes
+from weft.runtime.callbacks import action, outside, tensor_sizes
 from weft.runtime.device.cpu import CPU
 from weft.runtime.programs.bytecode import BytecodeFunction, check_program, read_functions
-from weft.runtime.registry import lookup
 
 __all__ = [
     "Closure",
@@ -190,14 +190,16 @@ class VirtualMachine:
         return frame
 
     def _step(self, frame: _Frame, stack: list[_Frame], instruction: Sequence[Any]) -> None:
-        _, into, (kind, name), operands, span = instruction
+        _, into, (kind, name, *types), operands, span = instruction
         try:
             args = [self._value(frame, operand) for operand in operands]
             if kind == "value":
                 callee = self._value(frame, name)
                 if callable(callee):  # a function that the caller of the program passed in
-                    kind, name, function = "packed", getattr(callee, "__name__", "a function"), callee
-                    result = self._timed(frame, kind, name, args, lambda: function(*args))
+                    kind, name, function = "packed", getattr(callee, "__name__", "a function"), isolated(callee)
+                    given, ty = _typed(args, types[0]), types[1]
+                    result = self._timed(frame, kind, name, args, lambda: function(*given))
+                    result = result if ty is None else converted(result, ty, f"the result of {name!r}")
                     if into != _DISCARD:
                         frame.registers[into] = result
                     return
@@ -291,10 +293,9 @@ class VirtualMachine:
         return () if result is None else result
 
     def _packed(self, frame: _Frame, name: str, args: list[Any], operands: Sequence[Any]) -> Any:
-        """An external function; its type stands in the last operand (an empty one: it writes its outputs)."""
-        ty = args.pop()
-        function = self.linked.get(name) or isolated(lookup(name))
-        result = function(*args)
+        """An external function; the last operands are the types of its arguments and of its result, if it has one."""
+        *args, types, ty = args
+        result = outside(self.linked, name)(*_typed(args, types))
         if ty is None:
             return ()
         what = f"the result of {name!r}"
@@ -304,6 +305,19 @@ class VirtualMachine:
 
     def _builtin(self, frame: _Frame, name: str, args: list[Any], operands: Sequence[Any]) -> Any:
         return _BUILTINS[name](frame, args)
+
+
+def _typed(values: Sequence[Any], types: abi.Tuple) -> list[Any]:
+    """Values whose arrays say which dtype they have."""
+    return [_with_dtype(value, ty) for value, ty in zip(values, types.fields, strict=True)]
+
+
+def _with_dtype(value: Any, ty: abi.Type) -> Any:
+    if isinstance(value, np.ndarray):
+        return Typed(value, ty.dtype if isinstance(ty, abi.Tensor) else None)
+    if isinstance(value, tuple) and isinstance(ty, abi.Tuple) and len(value) == len(ty.fields):
+        return tuple(_typed(value, ty))
+    return value
 
 
 def _truth(value: Any) -> bool:
@@ -365,15 +379,15 @@ def _kill(frame: _Frame, args: list[Any]) -> Any:
 
 
 def _print(frame: _Frame, args: list[Any]) -> Any:
-    template, *values = args
-    ACTIONS["weft.print_format"]({"format": template})(*values)
+    template, *values, types = args
+    action({"name": "weft.print_format", "format": template})(*_typed(values, types))
     return ()
 
 
 def _assert(frame: _Frame, args: list[Any]) -> Any:
-    condition, template, *values = args
+    condition, template, *values, types = args
     if not _truth(condition):
-        ACTIONS["weft.assert"]({"format": template})(*values)
+        action({"name": "weft.assert", "format": template})(*_typed(values, types))
     return ()
 
 

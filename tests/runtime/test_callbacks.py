@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
+from weft.dtypes import array_dtype
 from weft.errors import ArgumentError, ShapeError, WeftError
-from weft.ir import IRModule
+from weft.ir import Function, IRModule, PrimFunc
 from weft.runtime.registry import register_func, unregister_func
 
 EXECUTORS = ("native", "vm")
@@ -30,6 +31,8 @@ LONG = np.ones(1000, "float32")
 
 def module(text: str) -> IRModule:
     made = weft.parse(text)
+    if isinstance(made, (Function, PrimFunc)):
+        made = IRModule({"main": made})
     assert isinstance(made, IRModule)
     return made
 
@@ -201,3 +204,170 @@ def test_actions_of_the_runtime_are_no_names(name: str, executor: str) -> None:
         np.testing.assert_array_equal(result, 4)
     finally:
         unregister_func(name)
+
+
+def run_of(text: str, executor: str) -> Any:
+    """The function of a program in an executor, or in the interpreter."""
+    made = module(text)
+    return weft.interpret(made)["main"] if executor == "interpreter" else weft.compile(made, executor=executor)["main"]
+
+
+NARROW = """
+@I.ir_module
+class M:
+    @R.function(pure=False)
+    def main(x: R.Tensor((4,), "{dtype}")) -> R.Tensor((4,), "{dtype}"):
+        a = R.call_packed("tests.turn", x, (x, R.shape([4])), ty_args=R.Tensor((4,), "{dtype}"))
+        b = R.call_py("tests.turn", (a, (a, R.shape([4]))), out_ty=R.Tensor((4,), "{dtype}"))
+        c = R.call_dps_packed("tests.write", (b,), out_ty=R.Tensor((4,), "{dtype}"))
+        return c
+"""
+WRITTEN = """
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor((4,), "{dtype}")) -> R.Tensor((4,), "{dtype}"):
+        with R.dataflow():
+            c = R.call_dps_packed("tests.write", (x,), out_ty=R.Tensor((4,), "{dtype}"))
+            R.output(c)
+        return c
+"""
+IN_KERNEL = """
+@T.prim_func
+def main(x: T.Buffer((4,), "{dtype}"), y: T.Buffer((4,), "{dtype}")):
+    T.evaluate(T.call_packed("tests.write", x.data, y.data, dtype="void"))
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "int4"])
+@pytest.mark.parametrize("executor", ["native", "vm", "graph", "aot", "interpreter"])
+def test_narrow_types_are_those_of_ml_dtypes_in_functions(executor: str, dtype: str) -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def turn(a: np.ndarray, group: tuple[np.ndarray, Any]) -> np.ndarray:
+        seen.append((a.dtype.name, group[0].dtype.name))
+        return a[::-1]
+
+    def write(a: np.ndarray, out: np.ndarray) -> None:
+        seen.append((a.dtype.name, out.dtype.name))
+        out[...] = a[::-1]
+
+    register_func("tests.turn", turn)
+    register_func("tests.write", write)
+    x = np.array([1, 2, 3, 0]).astype(array_dtype(dtype))
+    text = WRITTEN if executor in ("graph", "aot") else NARROW
+    result = run_of(text.format(dtype=dtype), executor)(x)
+    assert result.dtype == x.dtype
+    np.testing.assert_array_equal(result, x[::-1])
+    assert seen == [(dtype, dtype)] * (1 if text is WRITTEN else 3)
+    if executor in ("native", "interpreter"):
+        out = np.zeros(4, array_dtype(dtype))
+        run_of(IN_KERNEL.format(dtype=dtype), executor)(x, out)
+        np.testing.assert_array_equal(out, x[::-1])
+
+
+@pytest.mark.parametrize("executor", ["native", "vm", "graph", "aot", "interpreter"])
+def test_memory_of_an_array_is_not_a_functions_to_resize(executor: str) -> None:
+    refused: list[bool] = []
+
+    def write(*arrays: np.ndarray) -> None:
+        for array in arrays:
+            with pytest.raises(ValueError, match="does not own"):
+                array.resize(100_000, refcheck=False)
+            refused.append(True)
+        arrays[-1][...] = arrays[0]
+
+    register_func("tests.write", write)
+    x = np.arange(4, dtype="float32")
+    np.testing.assert_array_equal(run_of(WRITTEN.format(dtype="float32"), executor)(x), x)
+    assert len(refused) == 2
+
+
+RETURNED = """
+@I.ir_module
+class M:
+    @R.function(pure=False)
+    def main(x: R.Tensor((1000,), "float32")) -> R.Tensor((1000,), "float32"):
+        a = R.call_packed("tests.give", x, ty_args=R.Tensor((1000,), "float32"))
+        o = R.call_packed("tests.give", x, ty_args=R.Object)
+        _ = R.call_packed("tests.spoil", ty_args=R.Tuple)
+        b = R.match_cast(o, R.Tensor((1000,), "float32"))
+        c = R.add(a, b)
+        return c
+"""
+
+
+@pytest.mark.parametrize("executor", ["native", "vm", "interpreter"])
+def test_what_a_function_returned_and_changes_later_is_the_callers(executor: str) -> None:
+    kept: list[np.ndarray] = []
+
+    def give(x: np.ndarray) -> np.ndarray:
+        kept.append(x + 1)
+        return kept[-1]
+
+    def spoil() -> None:
+        for array in kept:
+            array[...] = -1
+            array.resize(4_000_000, refcheck=False)
+
+    register_func("tests.give", give)
+    register_func("tests.spoil", spoil)
+    run = run_of(RETURNED, executor)
+    for _ in range(3):
+        kept.clear()
+        np.testing.assert_array_equal(run(np.ones(1000, "float32")), 4)
+
+
+OVERLAPPING = """
+@T.prim_func
+def main(x: T.Buffer((6,), "float32")):
+    tail = T.decl_buffer((3,), "float32", data=x.data, elem_offset=3)
+    T.evaluate(T.call_packed("tests.write", x.data, T.address_of(x[3]), x.data, dtype="void"))
+"""
+
+
+@pytest.mark.parametrize("executor", ["native", "interpreter"])
+def test_arrays_that_overlap_are_copies_that_overlap(executor: str) -> None:
+    def write(x: np.ndarray, tail: np.ndarray, again: np.ndarray) -> None:
+        assert again is x
+        x[3] = 7
+        assert tail[0] == 7
+        tail[1] = 8
+        assert x[4] == 8
+
+    register_func("tests.write", write)
+    x = np.zeros(6, "float32")
+    run_of(OVERLAPPING, executor)(x)
+    assert x.tolist() == [0, 0, 0, 7, 8, 0]
+
+
+CALLABLE = """
+@R.function(pure=False)
+def main(f: R.Callable((R.Tensor((4,), "bfloat16"),), R.Tensor((4,), "bfloat16")), x: R.Tensor((4,), "bfloat16")):
+    y = f(x)
+    return y
+"""
+
+
+@pytest.mark.parametrize("executor", ["vm", "interpreter"])
+def test_a_function_that_is_an_argument_gets_arrays_of_its_own(executor: str) -> None:
+    kept: list[np.ndarray] = []
+
+    def double(x: np.ndarray) -> np.ndarray:
+        kept.append(x)
+        return x + x
+
+    x = np.ones(4).astype(array_dtype("bfloat16"))
+    result = run_of(CALLABLE, executor)(double, x)
+    assert result.tolist() == [2, 2, 2, 2]
+    assert kept[0].dtype == x.dtype
+    assert not np.may_share_memory(kept[0], x)
+
+
+@pytest.mark.parametrize("executor", ["native", "vm", "interpreter"])
+def test_narrow_values_are_shown_as_numbers(executor: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = NARROW.replace("return c", '_ = R.print(c, format="{{}}")\n        return c')
+    register_func("tests.turn", lambda a, group: a)
+    register_func("tests.write", lambda a, out: out.__setitem__(..., a))
+    run_of(text.format(dtype="bfloat16"), executor)(np.array([1.5, 2, 3, 0]).astype(array_dtype("bfloat16")))
+    assert "1.5" in capsys.readouterr().out

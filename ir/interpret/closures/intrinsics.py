@@ -23,6 +23,7 @@ from weft.ir.interpret.small_floats import decode, encode, round_to
 from weft.ir.kernel.formulas import expanded
 from weft.ir.kernel.intrinsics import INTRINSICS, InOwnType
 from weft.ir.tensor import Buffer, BufferLoad, PrimCall, PrimExpr
+from weft.isolation import hand_over
 
 __all__ = ["compile_intrinsic", "missing_function", "no_number", "shown_values"]
 
@@ -306,7 +307,7 @@ def _external(compiler: Compiler, node: PrimCall) -> Compiled:
         values = [arg(frame) for arg in args]
         # What an external function writes is not known, so all the memory it gets counts as written afterwards.
         pointers = [value for value in values if isinstance(value, Pointer)]
-        result = function(*(value.array() if isinstance(value, Pointer) else value for value in values))
+        result = hand_over(function, *(value.typed() if isinstance(value, Pointer) else value for value in values))
         for pointer in pointers:
             pointer.memory.touched = True
             pointer.memory.mark_all()

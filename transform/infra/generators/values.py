@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ def _integer(choices: Choices, dtype: str) -> int:
 
 def array(choices: Choices, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     """An array of any values of a dtype (raw bits for dtypes that NumPy lacks)."""
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     kind = dtypes.storage(dtype)
     if dtypes.is_float(dtype) and dtypes.is_numpy(dtype):
         with np.errstate(over="ignore"):
@@ -81,7 +82,7 @@ def array(choices: Choices, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
 
 def small_array(choices: Choices, dtype: str, shape: tuple[int, ...], low: Any = None, high: Any = None) -> np.ndarray:
     """An array of moderate values of a dtype: what programs compute with (no nan, no infinity)."""
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     if dtypes.is_bool(dtype):
         flat = np.array([choices.flip() for _ in range(count)], bool)
     elif dtypes.is_float(dtype):

@@ -1,0 +1,202 @@
+"""Functions from outside work on arrays of their own.
+
+    isolated(function)(*values)         values ::= Typed | array | tuple of values | anything else
+
+The function gets copies: it may keep, change and free them, and what it returns is copied too, so that neither side
+sees or frees memory of the other. What it writes into a writable array goes back when it returns; arrays that overlap
+are copies that overlap in the same way. A copy does not own its memory, so that NumPy does not let it be resized.
+An array whose dtype is known (`Typed`) comes as `weft.dtypes.array_dtype` says: bfloat16 and what else NumPy lacks as
+arrays of `ml_dtypes`. Compiled code and the interpreter call registered functions through here, and nowhere else.
+
+Errors: ShapeError W223 for an array that the function gave another form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weft.dtypes import offered_items, presented, stored
+from weft.errors import ShapeError
+
+__all__ = ["Isolated", "Typed", "hand_over", "isolated", "plain", "shown"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Typed:
+    """An array of `weft.dtypes.storage`, and the dtype that it holds where that is known."""
+
+    array: np.ndarray
+    dtype: str | None
+
+    @property
+    def presented(self) -> np.ndarray:
+        """The array as callers see it: over the same memory where the bits are the same."""
+        return self.array if self.dtype is None else presented(self.array, self.dtype)
+
+
+def plain(value: Any) -> Any:
+    """A value with its arrays as they are stored.
+
+    >>> plain((Typed(np.zeros(1, "uint16"), "bfloat16"), 3))
+    (array([0], dtype=uint16), 3)
+    """
+    if isinstance(value, Typed):
+        return value.array
+    return tuple(map(plain, value)) if isinstance(value, tuple) else value
+
+
+def shown(value: Any) -> Any:
+    """A value with its arrays as callers see them.
+
+    >>> shown((Typed(np.full(1, 0x3F80, "uint16"), "bfloat16"), 3))
+    (array([1], dtype=bfloat16), 3)
+    """
+    if isinstance(value, Typed):
+        return value.presented
+    return tuple(map(shown, value)) if isinstance(value, tuple) else value
+
+
+class Isolated:
+    """A function that works on copies, with its first arguments."""
+
+    __slots__ = ("fixed", "function")
+
+    def __init__(self, function: Callable[..., Any], fixed: tuple[Any, ...] = ()) -> None:
+        self.function, self.fixed = function, fixed
+
+    def __call__(self, /, *given: Any) -> Any:
+        """Call it, and write back what it wrote."""
+        values = self.fixed + given
+        found: list[Typed] = []
+        _collect(values, found)
+        copies = _copies(found)
+        result = self.function(*_replaced(values, iter([copy for _, copy in copies])))
+        for typed, copy in copies:
+            if typed.array.flags.writeable:
+                typed.array[...] = _written(copy, typed)
+        return _copied(result)
+
+
+def isolated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function on arrays of its own: it may keep them, and what it writes goes back when it returns.
+
+    >>> kept, x = [], np.zeros(2)
+    >>> isolated(kept.append)(x)
+    >>> np.may_share_memory(kept[0], x)
+    False
+    """
+    return function if isinstance(function, Isolated) else Isolated(function)
+
+
+def hand_over(function: Callable[..., Any], *values: Any) -> Any:
+    """Call any function on values whose arrays are `Typed`: one of weft's own works on them as they are stored."""
+    return function(*(values if isinstance(function, Isolated) else map(plain, values)))
+
+
+def _collect(value: Any, found: list[Typed]) -> None:
+    """The arrays of a value in order."""
+    if isinstance(value, tuple):
+        for item in value:
+            _collect(item, found)
+    elif isinstance(value, Typed):
+        found.append(value)
+    elif isinstance(value, np.ndarray):
+        found.append(Typed(value, None))
+
+
+def _replaced(value: tuple[Any, ...], given: Iterator[np.ndarray]) -> tuple[Any, ...]:
+    """A tuple with other arrays in the places of its own, in the order of `_collect`."""
+    return tuple(
+        _replaced(item, given)
+        if isinstance(item, tuple)
+        else next(given)
+        if isinstance(item, (Typed, np.ndarray))
+        else item
+        for item in value
+    )
+
+
+def _copies(found: Sequence[Typed]) -> list[tuple[Typed, np.ndarray]]:
+    """The arrays with what the function gets for each: the same for the same, overlapping where they overlap."""
+    made: dict[Any, np.ndarray] = {}
+    pairs = []
+    groups = _overlapping([typed.array for typed in found]) if len(found) > 1 else {}
+    for index, typed in enumerate(found):
+        array = typed.array
+        key = (*_place(array), array.shape, array.strides, array.dtype, typed.dtype)
+        if key not in made:
+            copy = np.array(array, order="C") if index not in groups else groups[index]
+            copy = presented(copy, typed.dtype) if typed.dtype is not None else copy
+            copy.flags.writeable = array.flags.writeable
+            made[key] = copy.view()
+        pairs.append((typed, made[key]))
+    return pairs
+
+
+def _place(array: np.ndarray) -> tuple[int, int]:
+    """The first byte of an array and the one behind the last; an empty one has none."""
+    return np.lib.array_utils.byte_bounds(array) if array.size else (0, 0)
+
+
+def _overlapping(arrays: Sequence[np.ndarray]) -> dict[int, np.ndarray]:
+    """By number of an array that overlaps another one: a copy that overlaps its copy in the same way."""
+    places = {index: _place(array) for index, array in enumerate(arrays) if array.size}
+    found: dict[int, np.ndarray] = {}
+    group: list[int] = []
+    end = 0
+
+    def close() -> None:
+        if len({(places[index], arrays[index].shape, arrays[index].strides) for index in group}) > 1:
+            found.update(_group(group, arrays, places))
+
+    for index in sorted(places, key=lambda index: places[index]):
+        if group and places[index][0] >= end:
+            close()
+            group, end = [], 0
+        group.append(index)
+        end = max(end, places[index][1])
+    close()
+    return found
+
+
+def _group(
+    group: Sequence[int], arrays: Sequence[np.ndarray], places: dict[int, tuple[int, int]]
+) -> dict[int, np.ndarray]:
+    """Copies of arrays in one piece of memory, at the distances that they have."""
+    start, end = min(places[index][0] for index in group), max(places[index][1] for index in group)
+    memory = np.zeros(end - start, np.uint8)
+    made = {}
+    for index in group:
+        array = arrays[index]
+        offset = array.__array_interface__["data"][0] - start
+        copy = np.ndarray(array.shape, array.dtype, memory.data, offset, array.strides)
+        copy[...] = array
+        made[index] = copy
+    return made
+
+
+def _written(copy: np.ndarray, typed: Typed) -> np.ndarray:
+    """What a function wrote, as it is stored; ShapeError W223 when the array is no longer of the same form."""
+    array, given = typed.array, typed.presented if typed.array.size else typed.array
+    values = copy if typed.dtype is None else stored(copy, typed.dtype)
+    if copy.shape != array.shape or values.dtype != array.dtype:
+        message = f"an array of {given.dtype}[{array.shape}] was made one of {copy.dtype}[{copy.shape}] by the function"
+        raise ShapeError(message, code="W223", hint="write into the array: out[...] = values")
+    return values
+
+
+def _copied(value: Any) -> Any:
+    """What a function returned, apart from what it keeps: arrays in tuples and lists are copied."""
+    if isinstance(value, np.ndarray):
+        return np.array(value)
+    items = offered_items(value)
+    if items is None:
+        return value
+    copies = tuple(map(_copied, items))
+    if all(copy is item for copy, item in zip(copies, items, strict=True)):
+        return value
+    return copies if isinstance(value, tuple) else list(copies)
