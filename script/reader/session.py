@@ -170,8 +170,11 @@ class Session:
         return value
 
     def known(self, value: Any, tree: ast.AST) -> bool:
-        """Whether a value is Python data that is known while reading; looking at it is charged."""
-        if type(value) in _SCALARS:
+        """Whether a value is Python data that is known while reading; looking at it is charged.
+
+        An array is one value: none of its elements is looked at.
+        """
+        if type(value) in _SCALARS or isinstance(value, np.ndarray):
             return True
         found = measure(value, self.unit.budget.left)
         self.unit.charge(found.units, tree)

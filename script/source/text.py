@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, TypeVar
 
+import numpy as np
+
 from weft.errors import Source, Span, WeftError
 from weft.excepthook import is_internal
 from weft.ir.structure.recursion import deep_recursion, deeply, used_frames
@@ -203,6 +205,7 @@ class Unit:
     members: Mapping[str, Any] = field(default_factory=dict)  # of the class that a decorator reads
     partial: bool = False  # whether the text is a Python file, of which only the units are read
     assumed: list[WeftError] = field(default_factory=list)  # relations of sizes that only a declared type states
+    arrays: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)  # by number: given, and kept of it
     findings: list[WeftError] | None = None  # where all errors are gathered; None: the first is raised
     _starts: list[int] = field(default_factory=list)
     _lines: list[str] | None = None
@@ -218,6 +221,16 @@ class Unit:
             position = text.find("\n", position + 1)
         if not text.isascii():
             self._lines = text.split("\n")
+
+    def kept_array(self, array: np.ndarray) -> np.ndarray:
+        """An array as a constant holds it: the same one where it is read-only, else one copy, however often it stands."""
+        if not array.flags.writeable and array.flags.c_contiguous:
+            return array
+        if id(array) not in self.arrays:
+            copy = np.array(array, order="C", copy=True)
+            copy.flags.writeable = False
+            self.arrays[id(array)] = array, copy  # the first stays alive, so that its number is not another's
+        return self.arrays[id(array)][1]
 
     def offset(self, line: int, column: int) -> int:
         """The character offset of a (line, byte column) of a syntax tree."""

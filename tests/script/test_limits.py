@@ -11,11 +11,15 @@ import tokenize
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.script.test_mutations import CORPUS
 
 import weft
+from weft.ir.graph import Constant
 from weft.script import Limits, parse
+from weft.script import ir as I
+from weft.script import relax as R
 
 GRAPH = '@R.function\ndef main(x: R.Tensor((2, 3), "float32")):\n'
 PRIM = '@T.prim_func\ndef f(A: T.Buffer((8, 8), "float32"), n: T.int32):\n'
@@ -282,3 +286,20 @@ def test_damaged_tokens_give_a_node_or_a_named_error(chunk: int) -> None:
 def test_a_constant_of_64_dimensions_is_read_and_printed() -> None:
     text = f"@R.function\ndef f():\n    return R.const({'[' * 64}0{']' * 64}, 'int8')\n"
     assert weft.structural_equal(parse(text), parse(parse(text).script()))
+
+
+def test_an_array_is_one_value_and_is_copied_once() -> None:
+    weight = np.zeros((2500, 2500), "float32")  # more elements than `Limits.work`
+
+    @I.ir_module
+    class M:
+        @R.function
+        def main(x: R.Tensor((1, 2500), "float32")):
+            y = R.matmul(x, R.const(weight))
+            z = R.matmul(y, R.const(weight))
+            return z
+
+    held = [node.data for node in weft.ir.walk(M) if isinstance(node, Constant)]
+    assert held[0] is held[1]
+    assert not np.shares_memory(held[0], weight)
+    assert not held[0].flags.writeable

@@ -47,6 +47,8 @@ def _const(session: GraphSession, tree: ast.Call) -> Constant:
     dtype = values["dtype"]
     if dtype is None and isinstance(data, np.dtype):
         raise session.fail("W114", "expected a number or array", tree)
+    if isinstance(data, np.ndarray) and not data.dtype.hasobject:
+        data = session.unit.kept_array(data)
     return constant_value(data, dtype, values["shape"], values["bits"], session.span(tree), session.unit.blobs)
 
 
