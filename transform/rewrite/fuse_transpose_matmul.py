@@ -1,7 +1,7 @@
 """FuseTransposeMatmul: a product reads a transposed matrix where it lies, instead of a copy.
 
-    R.matmul(x, R.permute_dims(w))   ->   R.einsum((x, w), "ik,jk->ij")         as torch writes a linear layer
-    R.matmul(R.permute_dims(x), y)   ->   R.einsum((x, y), "ki,kj->ij")
+    R.matmul(x, R.permute_dims(w))   ->   R.linear(x, w)                        as torch writes a linear layer
+    R.matmul(R.permute_dims(x), y)   ->   R.einsum((x, y), "ki,kj->ij")         in float32 and float64
 
 Only where nothing else uses the transposed matrix, and it is not known at compile time (then it is folded).
 """
@@ -26,7 +26,6 @@ __all__ = ["FuseTransposeMatmul"]
 _LEFT, _RIGHT = wildcard(), wildcard()
 _FORM = is_op("matmul")(_LEFT, _RIGHT)
 _MOVED = is_op("permute_dims")(wildcard())
-_BATCH = "abcd"
 
 
 def _source(site: Site, operand: Expr) -> Expr | None:
@@ -43,28 +42,28 @@ def _source(site: Site, operand: Expr) -> Expr | None:
 def _read_in_place(site: Site) -> Expr | None:
     assert isinstance(site.call, Call)
     left, right = site.tensor(_LEFT), site.tensor(_RIGHT)
-    if site.call.attrs or left is None or right is None or not 2 <= left.ndim <= 6 or right.ndim != 2:
+    if left is None or right is None or left.ndim < 1 or right.ndim != 2:
         return None
-    if left.dtype not in ("float32", "float64"):
-        return None
-    one = _source(site, site[_LEFT]) if left.ndim == 2 else None
+    rounded = bool(site.call.attrs) or left.dtype not in ("float32", "float64")  # einsum sums in the operands' dtype
+    one = _source(site, site[_LEFT]) if left.ndim == 2 and not rounded else None
     other = _source(site, site[_RIGHT])
-    if one is None and other is None:
-        return None
-    batch = _BATCH[: left.ndim - 2]
-    terms = f"{batch}{'ki' if one is not None else 'ik'},{'jk' if other is not None else 'kj'}->{batch}ij"
-    return get_op("einsum")(Tuple((one or site[_LEFT], other or site[_RIGHT])), terms)
+    if one is not None:
+        terms = f"ki,{'jk' if other is not None else 'kj'}->ij"
+        return get_op("einsum")(Tuple((one, other or site[_RIGHT])), terms)
+    return None if other is None else get_op("linear")(site[_LEFT], other, **site.call.attrs)
 
 
 def _instance(choices: Choices) -> Function:
     i, j, k = (choices.pick((2, 3, 1, 0, 5)) for _ in range(3))
     transposed = choices.integer(0, 2)
     rank = 0 if transposed != 1 else choices.integer(0, 2)
-    x = Var("x", TensorType((*(2,) * rank, *((k, i) if transposed != 1 else (i, k))), "float32"))
-    w = Var("w", TensorType((j, k) if transposed != 0 else (k, j), "float32"))
+    dtype, wide = choices.pick((("float32", None), ("float16", None), ("bfloat16", "float32"), ("int8", "int32")))
+    x = Var("x", TensorType((*(2,) * rank, *((k, i) if transposed != 1 else (i, k))), dtype))
+    w = Var("w", TensorType((j, k) if transposed != 0 else (k, j), dtype))
     permute = get_op("permute_dims")
     left: Expr = permute(x) if transposed != 1 else x
-    return function_of(get_op("matmul")(left, permute(w, axes=(1, 0)) if transposed != 0 else w), [x, w])
+    right: Expr = permute(w, axes=(1, 0)) if transposed != 0 else w
+    return function_of(get_op("matmul")(left, right, out_dtype=wide), [x, w])
 
 
 register_rules(

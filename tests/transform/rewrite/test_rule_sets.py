@@ -70,7 +70,7 @@ BEFORE_AFTER = (
         ["strided_slice", "strided_slice", "add"],
     ),
     (transform.SplitToSlices(), "s = R.split(x, 2)\nout = R.exp(s[1])", X, ["split", "exp"]),  # a symbol is split
-    (transform.FuseTransposeMatmul(), "t = R.permute_dims(y)\nout = R.matmul(x, t)", PAIR, ["einsum"]),
+    (transform.FuseTransposeMatmul(), "t = R.permute_dims(y)\nout = R.matmul(x, t)", PAIR, ["linear"]),
     (transform.ExpandMatmulOfSum(), "s = R.add(a, b)\nout = R.matmul(x, s)", SUM, ["matmul", "matmul", "add"]),
     (transform.ReorderTakeAfterMatmul(), "t = R.take(w, i, axis=1)\nout = R.matmul(x, t)", TAKEN, ["matmul", "take"]),
     (
