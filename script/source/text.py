@@ -223,7 +223,7 @@ class Unit:
             self._lines = text.split("\n")
 
     def kept_array(self, array: np.ndarray) -> np.ndarray:
-        """An array as a constant holds it: the same one where it is read-only, else one copy, however often it stands."""
+        """An array as a constant holds it: itself where it is read-only, else one copy, however often it stands."""
         if not array.flags.writeable and array.flags.c_contiguous:
             return array
         if id(array) not in self.arrays:
