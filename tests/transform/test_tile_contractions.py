@@ -11,11 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.ir import Block, For, IRModule, PrimFunc, TensorType, Var, walk
+from weft.ir import Block, For, FrozenMap, IRModule, PrimFunc, TensorType, Var, replace, walk
 from weft.ir.builder import BlockBuilder
 from weft.ir.dim import Dim, symbol
 from weft.ir.op import get_op
 from weft.script import tir as T
+from weft.target.machine_model import MachineModel
 from weft.transform import (
     AnnotateTIROpPattern,
     CheckBounds,
@@ -27,6 +28,7 @@ from weft.transform import (
     Pipeline,
     TileContractions,
 )
+from weft.transform.infra.decisions import decisions_of
 
 N = symbol("n")
 
@@ -130,6 +132,96 @@ def test_an_operand_read_across_is_packed() -> None:
     module = legalized("linear", (N, 7), (10, 7))
     tiled = check(module, random(5, 7), random(10, 7))
     assert "b_packed" in tiled.script()
+
+
+def rows_along_k(rows: Dim, inner: Dim, columns: Dim, **options: object) -> IRModule:
+    return legalized("linear", (rows, inner), (columns, inner), **options)
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    st.integers(0, 30),
+    st.sampled_from([256, 257, 300, 383]),
+    st.integers(1, 11),
+    st.sampled_from([("float32", None), ("float16", None), ("bfloat16", "float32"), ("int8", "int32")]),
+    st.sets(st.sampled_from(["rows", "inner", "columns"])),
+    st.sampled_from(["llvm", "llvm -mcpu=x86-64-v2", "llvm -mcpu=x86-64-v3"]),
+)
+def test_inner_products_of_few_rows_agree_with_numpy(
+    rows: int, inner: int, columns: int, types: tuple[str, str | None], symbolic: set[str], target: str
+) -> None:
+    dtype, wide = types
+    sizes = [
+        symbol(name[0]) if name in symbolic else size
+        for name, size in (("rows", rows), ("inner", inner), ("columns", columns))
+    ]
+    function = weft.compile(rows_along_k(*sizes, dtype=dtype, out_dtype=wide), target)["main"]
+    generator = np.random.default_rng(rows + inner)
+    stored = np.dtype(weft.dtypes.array_dtype(dtype))
+    x, w = (generator.integers(-128, 128, shape).astype(stored) for shape in ((rows, inner), (columns, inner)))
+    want = x.astype("int64") @ w.astype("int64").T if dtype == "int8" else x.astype("float64") @ w.astype("float64").T
+    got = function(x, w)
+    assert str(got.dtype) == (wide or dtype)
+    scale = np.abs(x.astype("float64")) @ np.abs(w.astype("float64")).T
+    tolerance = {"int32": 0.0, "float16": 2**-10, "float32": inner * 2.0**-24}[wide or dtype]
+    limit = 65504.0 if wide is None and dtype == "float16" else np.inf
+    inside = np.abs(want) < limit
+    assert (np.abs(got.astype("float64") - want)[inside] <= tolerance * (scale + np.abs(want))[inside]).all()
+
+
+@pytest.mark.parametrize(
+    ("rows", "dtype", "form"),
+    [
+        (1, "float32", None),
+        (2, "float32", "inner"),
+        (23, "float32", "inner"),
+        (24, "float32", "packed"),
+        (N, "float32", "packed or inner"),
+        (23, "float16", "inner"),
+        (5, "bfloat16", "inner"),
+        (6, "bfloat16", "packed"),
+    ],
+)
+def test_few_rows_read_weights_where_they_lie(rows: Dim, dtype: str, form: str | None) -> None:
+    module = rows_along_k(rows, 512, 40, dtype=dtype, out_dtype="float32")
+    machine = MachineModel(512, 32, dot_features=("avx512bf16", "avx512vnni"))
+    tiled = TileContractions(machine=machine)(module)
+    decided = [item for item in decisions_of(tiled.functions["linear"]) if item.kind == "gemm"]
+    assert [item.values["form"] for item in decided] == ([] if form is None else [form])
+
+
+def test_inner_products_keep_batches_and_what_becomes_of_their_sums() -> None:
+    text = """from weft.script import ir as I, relax as R
+
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor(("b", 3, 260), "float32"), w: R.Tensor((10, 260), "float32"), c: R.Tensor((10,), "float32")):
+        y = R.nn.relu(R.add(R.matmul(x, R.permute_dims(w)), c))
+        return y
+"""
+    function = weft.compile(weft.parse(text))["main"]
+    x, w, c = random(2, 3, 260), random(10, 260), random(10)
+    np.testing.assert_allclose(function(x, w, c), np.maximum(x @ w.T + c, 0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "form", "why"),
+    [
+        (((4, 64), (8, 64)), "inner", "inner products need both operands along k"),
+        (((4, 512), (8, 512)), "packed or inner", "all sizes are known"),
+        (((4, 512), (8, 512)), "direct", "not read along its last axis"),
+        (((4, 512), (8, 512)), "outer", "packed, direct, inner, packed or direct, packed or inner"),
+    ],
+)
+def test_forms_that_cannot_be_had_are_refused(shapes: tuple[tuple[int, int], ...], form: str, why: str) -> None:
+    module = legalized("linear", *shapes)
+    record = {"about": "linear", "kind": "gemm", "form": form, "mr": 4, "nr_vectors": 4}
+    function = module.functions["linear"]
+    pinned = replace(function, attrs=function.attrs.set("decisions", (FrozenMap(record),)))
+    with pytest.raises(weft.PassError) as caught:
+        TileContractions()(module.with_functions({**module.functions, "linear": pinned}))
+    assert why in str(caught.value)
 
 
 def test_a_copy_that_would_be_read_once_is_not_made() -> None:

@@ -1,7 +1,8 @@
 """What is decided about a contraction, and whether it can be obeyed.
 
-    form        packed, direct, or packed or direct (as symbolic sizes say when the kernel runs)
-    mr, nr_vectors, lanes        the register tile: mr rows of nr_vectors vectors of lanes
+    form        packed, direct, inner, or packed or one of these (as symbolic sizes say when the kernel runs)
+    mr, nr_vectors, lanes        the register tile: mr rows of nr_vectors vectors of lanes; of inner products, mr rows
+                                 of nr_vectors results, each a vector of sums along k
     mc, nc, kc                   packed blocks: mc x kc of A, kc x nc of B (0 where nothing is packed)
     chunks                       of work that threads may share
     a, b                         how operands are packed: blocks or panels, constant (when compiled), in place
@@ -23,9 +24,10 @@ from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
 from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.epilogue import with_epilogue
 from weft.transform.autoschedule.gemm.implicit_gemm import match_windows
+from weft.transform.autoschedule.gemm.inner_products import block_of_results, few_rows, inner_products, is_inner
 from weft.transform.autoschedule.gemm.match import Contraction, match, products_of, views_of
 from weft.transform.autoschedule.gemm.packed import packed
-from weft.transform.autoschedule.gemm.tiling import Capacity, packing_pays, tile_rows, tile_vectors
+from weft.transform.autoschedule.gemm.tiling import Capacity, at_least, packing_pays, tile_rows, tile_vectors
 from weft.transform.autoschedule.gemm.whole_constants import packed_constants
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.registry import GEMM_ORDER, Rule, Site, Taken, checked
@@ -34,20 +36,38 @@ from weft.transform.infra.decisions import Decision, refused
 
 __all__ = ["GemmRule", "apply_gemm", "complete_gemm", "decide_gemm"]
 
-_BOTH = "packed or direct"
+_PACKED, _DIRECT, _INNER = "packed", "direct", "inner"
+_OR = f"{_PACKED} or "
 
 
 def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> Decision | None:
     """Tiles and blocks of a contraction; None where B is read across and packing it does not pay."""
-    packs = packing_pays(found, capacity, constants)
-    if packs is False and not found.runs:
+    packs, in_place = _packs(found, capacity, constants), _in_place(found, constants)
+    if packs is False and in_place is None:
         return None
-    form = "packed" if packs is True else "direct" if packs is False else _BOTH
+    form = _PACKED if packs is True else str(in_place) if packs is False else f"{_OR}{in_place}"
     return Decision(about, GemmRule.name, _values(found, capacity, constants, form), _reason(found, form))
 
 
+def _in_place(found: Contraction, constants: frozenset[Buffer]) -> str | None:
+    """The form that reads B where it is; None where it has to be packed."""
+    return _DIRECT if found.runs else _INNER if is_inner(found, constants) else None
+
+
+def _packs(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> bool | PrimExpr:
+    """Whether to pack, or the condition on symbolic sizes under which to."""
+    if _in_place(found, constants) != _INNER:
+        return packing_pays(found, capacity, constants)
+    assert found.r is not None
+    return at_least(found.extents[found.r], few_rows(found, capacity.machine))
+
+
 def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer], form: str) -> dict[str, Any]:
-    if form != "direct":
+    if form == _INNER:
+        rows, columns = block_of_results(found, capacity)
+        values = {"mr": rows, "nr_vectors": columns, "lanes": capacity.lanes, "accumulates": found.accumulates}
+        return {"form": form, **values, "epilogue": found.epilogue is not None}
+    if form != _DIRECT:
         values = blocking_of(found, capacity, constants).values()
         return {"form": form, **values, "epilogue": found.epilogue is not None}
     rows = 1 if found.r is None else tile_rows(found.extents[found.r], capacity)
@@ -65,15 +85,17 @@ def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]
 def _reason(found: Contraction, form: str) -> str:
     if found.window is not None:
         return "windows become columns as they are packed"
-    if form == "packed":
+    if form == _INNER:
+        return "few rows read B, which lies along k"
+    if form == _PACKED:
         return "B is read by several tiles and too large for a near cache" if found.runs else "B is read across"
-    return "symbolic sizes say when packing pays" if form == _BOTH else "a near cache has B, or few rows read it"
+    return "symbolic sizes say when packing pays" if form != _DIRECT else "a near cache has B, or few rows read it"
 
 
 def complete_gemm(found: Contraction, decision: Decision, capacity: Capacity, constants: frozenset[Buffer]) -> Decision:
     """The decision with what follows from it; PassError W528 where it cannot be followed."""
     form = str(decision.values.get("form"))
-    packs = _condition(found, decision, form, packing_pays(found, capacity, constants))
+    packs = _condition(found, decision, form, capacity, constants)
     _check_tile(decision, capacity)
     pinned = _pinned(decision, capacity)
     if packs is not False:
@@ -86,14 +108,17 @@ def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, const
     pinned = _pinned(decision, capacity)
     form = decision.values["form"]
     views = views_of(found)
-    if form == "direct":
+    if form == _DIRECT:
         return sequence([*views, direct(found, pinned)])
+    if form == _INNER:
+        return sequence([*views, inner_products(found, pinned)])
     blocking = blocking_of(found, pinned, constants)
     tiles = packed(blocking)
-    if form == _BOTH:
-        packs = packing_pays(found, capacity, constants)
+    if form != _PACKED:
+        packs = _packs(found, capacity, constants)
         assert not isinstance(packs, bool)
-        tiles = IfThenElse(packs, tiles, direct(found, pinned))
+        others = direct(found, pinned) if found.runs else inner_products(found, capacity)
+        tiles = IfThenElse(packs, tiles, others)
     return sequence([*views, *packed_constants(blocking), tiles])
 
 
@@ -103,18 +128,27 @@ def _pinned(decision: Decision, capacity: Capacity) -> Capacity:
     return Capacity(capacity.machine, capacity.knobs, capacity.dtype, FrozenMap(pins))
 
 
-def _condition(found: Contraction, decision: Decision, form: str, packs: bool | PrimExpr) -> bool | PrimExpr:
+def _condition(
+    found: Contraction, decision: Decision, form: str, capacity: Capacity, constants: frozenset[Buffer]
+) -> bool | PrimExpr:
     """Whether to pack, under a condition where the form says so; W528 where the form cannot be had."""
     can_pack = found.window is not None or (found.r is not None and len(found.reduction) == 1)
-    if form in ("packed", _BOTH) and not can_pack:
+    packs, in_place = _packs(found, capacity, constants), _in_place(found, constants)
+    if form not in (_PACKED, *_IN_PLACE, *(f"{_OR}{other}" for other in _IN_PLACE)):
+        hint = f"{_PACKED}, {_DIRECT}, {_INNER}, {_OR}{_DIRECT}, {_OR}{_INNER}"
+        raise refused(f"gemm of {decision.about!r} has no form {form!r}", hint=hint)
+    if form.startswith(_PACKED) and not can_pack:
         raise refused(f"gemm of {decision.about!r}: there are no rows, or several reductions, to pack operands for")
-    if form in ("direct", _BOTH) and not found.runs:
+    if form.endswith(_DIRECT) and not found.runs:
         raise refused(f"gemm of {decision.about!r}: B is not read along its last axis, so that it has to be packed")
-    if form == _BOTH and isinstance(packs, bool):
+    if form.endswith(_INNER) and in_place != _INNER:
+        raise refused(f"gemm of {decision.about!r}: inner products need both operands along k, and no constant B")
+    if form.startswith(_OR) and isinstance(packs, bool):
         raise refused(f"gemm of {decision.about!r}: all sizes are known, nothing is left to decide at run time")
-    if form not in ("packed", "direct", _BOTH):
-        raise refused(f"gemm of {decision.about!r} has no form {form!r}", hint=f"packed, direct, {_BOTH}")
-    return packs if form == _BOTH else form == "packed"
+    return packs if form.startswith(_OR) else form == _PACKED
+
+
+_IN_PLACE = (_DIRECT, _INNER)
 
 
 def _check_tile(decision: Decision, capacity: Capacity) -> None:
@@ -144,7 +178,7 @@ class _Found:
 
 def _found(site: Site, machine: MachineModel, knobs: Knobs) -> _Found | None:
     found = _recognised(site.stmt)
-    if found is None or not found.pays:
+    if found is None or not (found.pays or is_inner(found, site.constants)):
         return None
     capacity = Capacity(machine, knobs, found.dtype)
     following = site.following
@@ -154,7 +188,7 @@ def _found(site: Site, machine: MachineModel, knobs: Knobs) -> _Found | None:
             fused = None  # what it would leave out is a result of its own
         if fused is not None:
             fused = with_collapsed_rows(fused, 2 * capacity.max_mr)
-            if fused.runs or packing_pays(fused, capacity, site.constants) is not False:
+            if fused.runs or _packs(fused, capacity, site.constants) is not False or is_inner(fused, site.constants):
                 return _Found(fused, capacity, takes_next=True)
     return _Found(with_collapsed_rows(found, 2 * capacity.max_mr), capacity)
 

@@ -20,6 +20,7 @@ from weft.transform.autoschedule.knobs import Knobs
 __all__ = [
     "INDEX",
     "Capacity",
+    "at_least",
     "ceil_div",
     "packing_pays",
     "packs_whole",
@@ -157,17 +158,17 @@ def packing_pays(found: Contraction, capacity: Capacity, constants: frozenset[Bu
     rows, columns, k_extent = found.extents[found.r], found.extents[found.v], found.extents[found.reduction[0]]
     if not found.runs:
         return True  # packing is how B is brought into an order that can be read along
-    several = _at_least(rows, 2 * capacity.max_mr)
-    wide = _at_least(columns, 2 * capacity.knobs.nr_vectors * capacity.lanes)
-    large = _at_least(_times(columns, k_extent), capacity.pack_from)
+    several = at_least(rows, 2 * capacity.max_mr)
+    wide = at_least(columns, 2 * capacity.knobs.nr_vectors * capacity.lanes)
+    large = at_least(_times(columns, k_extent), capacity.pack_from)
     if any(found.casts):  # a copy converts each element once, which tiles do again and again
         has_dot = dot_of(found, capacity.machine) is not None
-        several = _at_least(rows, 4 if has_dot else 16 if isinstance(rows, int) else 8)
-        large = _at_least(_times(columns, k_extent), min(_FEW, capacity.pack_from))
-        wide = _at_least(columns, capacity.knobs.nr_vectors * capacity.lanes)
+        several = at_least(rows, 4 if has_dot else 16 if isinstance(rows, int) else 8)
+        large = at_least(_times(columns, k_extent), min(_FEW, capacity.pack_from))
+        wide = at_least(columns, capacity.knobs.nr_vectors * capacity.lanes)
     if packs_whole(found, found.vector, found.v, constants):
-        huge = _at_least(_times(columns, k_extent), 4 * capacity.pack_from) is True
-        several = huge or _at_least(rows, capacity.knobs.few_rows)
+        huge = at_least(_times(columns, k_extent), 4 * capacity.pack_from) is True
+        several = huge or at_least(rows, capacity.knobs.few_rows)
     result: bool | PrimExpr = True
     for condition in (several, wide, large):
         if condition is False or result is False:
@@ -177,7 +178,8 @@ def packing_pays(found: Contraction, capacity: Capacity, constants: frozenset[Bu
     return result
 
 
-def _at_least(a: Extent, b: int) -> bool | PrimExpr:
+def at_least(a: Extent, b: int) -> bool | PrimExpr:
+    """Whether a size is so large, or the condition that it is."""
     maximum = most_of(a)
     if maximum is not None and maximum < b:
         return False

@@ -9,7 +9,7 @@ Combining along rows changes the order of a sum, as every vector sum does; its r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from weft import dtypes
@@ -18,12 +18,10 @@ from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
     AllocBuffer,
     Binary,
-    Buffer,
     BufferLoad,
     BufferStore,
     Extent,
     For,
-    PrimCall,
     PrimExpr,
     PrimVar,
     Stmt,
@@ -32,6 +30,7 @@ from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.registry import Rule, Site, checked
+from weft.transform.autoschedule.rules.accumulators import IDENTITIES, Accumulators, guarded, is_zero
 from weft.transform.autoschedule.rules.loops import (
     INDEX,
     minus,
@@ -48,12 +47,6 @@ from weft.transform.infra.decisions import Decision
 
 __all__ = ["Reduction", "ReductionRule", "reduction_axis", "reduction_of"]
 
-_IDENTITIES: dict[str, Callable[[str], int | float]] = {
-    "add": lambda dtype: 0,
-    "mul": lambda dtype: 1,
-    "max": dtypes.lowest,
-    "min": dtypes.highest,
-}
 _ZERO = const(0, INDEX)
 
 
@@ -128,7 +121,7 @@ class Reduction:
     @property
     def identity(self) -> PrimExpr:
         """The value that changes nothing."""
-        return const(_IDENTITIES[self.kind](self.dtype), self.dtype)
+        return const(IDENTITIES[self.kind](self.dtype), self.dtype)
 
     def combine(self, a: PrimExpr, b: PrimExpr) -> PrimExpr:
         """Two values combined."""
@@ -154,7 +147,7 @@ def _is_long(extent: Extent, minimum: int = 2) -> bool:
 def reduction_of(nest: Nest, machine: MachineModel, knobs: Knobs) -> Reduction | None:
     """The nest as a reduction of terms that vectors can compute; None when it is none."""
     store, init, value = nest.store, nest.init, nest.store.value
-    if not nest.reduction or init is None or not isinstance(value, Binary) or value.kind not in _IDENTITIES:
+    if not nest.reduction or init is None or not isinstance(value, Binary) or value.kind not in IDENTITIES:
         return None
     if not same_place(init, store):
         return None
@@ -172,99 +165,29 @@ def reduction_of(nest: Nest, machine: MachineModel, knobs: Knobs) -> Reduction |
     return Reduction(nest, value.kind, term, init.value, machine, knobs, lanes) if lanes > 1 else None
 
 
-@dataclass(frozen=True)
-class _Running:
-    """The accumulators: a small buffer, which registers hold."""
-
-    found: Reduction
-    buffer: Buffer
-
-    def at(self, place: PrimExpr) -> BufferLoad:
-        """One of them."""
-        return BufferLoad(self.buffer, (place,))
-
-    def put(self, place: PrimExpr, value: PrimExpr) -> Stmt:
-        """Set one."""
-        return BufferStore(self.buffer, value, (place,))
-
-    def add(self, place: PrimExpr, value: PrimExpr) -> Stmt:
-        """Combine a value with one."""
-        return self.put(place, self.found.combine(self.at(place), value))
-
-
-def _running(found: Reduction, width: int) -> _Running:
-    return _Running(found, Buffer("running", (width,), found.dtype, "local"))
-
-
-def _guarded(j: PrimExpr, left: Extent | None, value: PrimExpr, other: PrimExpr) -> PrimExpr:
-    """The value for lanes below `left`, whose loads then happen for those alone."""
-    if left is None:
-        return value
-    return PrimCall("if_then_else", (binary("lt", j, as_expr(left, INDEX)), value, other), value.dtype)
+def _running(found: Reduction, width: int) -> Accumulators:
+    """Accumulators for a vector of results, or for the parts of one."""
+    vectors = width // found.lanes if width >= found.lanes else 1
+    lanes = width // vectors
+    return Accumulators.of(found.kind, found.dtype, lanes, vectors, found.machine.has_masks)
 
 
 # Along rows ---------------------------------------------------------------------------------------------------------
 
 
 def _along_rows(found: Reduction, var: PrimVar, count: int) -> Stmt:
-    nest, lanes, extent = found.nest, found.lanes, found.nest.extents[var]
-    running = _running(found, count * lanes)
+    nest = found.nest
+    running = _running(found, count * found.lanes)
     outer, inner = found.fresh(nest.spatial), found.fresh(x for x in nest.reduction if x is not var)
 
     def term(index: PrimExpr) -> PrimExpr:
         return substitute(found.term, {**outer, **inner, var: index})
 
-    clear = [vector_loop(at, lanes, lambda j: running.put(j, found.identity)) for at in range(0, count * lanes, lanes)]
-    steps = found.loops(inner, sequence(_steps_along(running, var.name.removeprefix("v"), extent, count, term)))
-    value = found.combine(found.start, running.at(_ZERO))
+    steps = found.loops(inner, sequence(running.along(var.name.removeprefix("v"), nest.extents[var], [term])))
+    value = found.combine(found.start, running.result(0))
     target = BufferStore(nest.store.buffer, value, nest.store.indices, span=nest.store.span)
-    body = [AllocBuffer(running.buffer), *clear, steps, *_combined(running, count * lanes), substitute(target, outer)]
+    body = [AllocBuffer(running.buffer), *running.clear(), steps, *running.combined(0), substitute(target, outer)]
     return found.loops(outer, sequence(body))
-
-
-def _steps_along(
-    running: _Running, name: str, extent: Extent, count: int, term: Callable[[PrimExpr], PrimExpr]
-) -> Iterator[Stmt]:
-    """All terms combined with the accumulators: `count` vectors at a time, then single ones, then a part of one."""
-    lanes = running.found.lanes
-    steps, done = split(0, extent, count * lanes)
-    if not _is_zero(steps):
-        i, u, j = PrimVar(name, INDEX), PrimVar("u", INDEX), PrimVar("j", INDEX)
-        place = plus(times(u, lanes), j)
-        step = For(j, 0, lanes, running.add(place, term(plus(times(i, count * lanes), place))), "vectorized")
-        yield For(i, 0, steps, For(u, 0, count, step, "unrolled"))
-    if count > 1:
-        start = done
-        steps, done = split(start, extent, lanes)
-        if not _is_zero(steps):
-            t = PrimVar(name, INDEX)
-            at = plus(start, times(t, lanes))
-            yield For(t, 0, steps, vector_loop(0, lanes, lambda j: running.add(j, term(plus(at, j)))))
-    rest = minus(extent, done)
-    if _is_zero(rest):
-        return
-    if not running.found.machine.has_masks:
-        t = PrimVar("rest", INDEX)
-        yield For(t, 0, rest, running.add(_ZERO, term(plus(done, t))))
-        return
-    width = 1 << (rest - 1).bit_length() if isinstance(rest, int) else lanes
-    valid = None if width == rest else rest
-    identity = running.found.identity
-    yield vector_loop(0, width, lambda j: running.add(j, _guarded(j, valid, term(plus(done, j)), identity)))
-
-
-def _is_zero(extent: Extent) -> bool:
-    return isinstance(extent, int) and extent == 0
-
-
-def _combined(running: _Running, width: int) -> Iterator[Stmt]:
-    """The accumulators combined by halves, until the first is all of them."""
-    while width > 1:
-        width //= 2
-        half = width
-        lanes = min(half, running.found.lanes)
-        for start in range(0, half, lanes):
-            yield vector_loop(start, lanes, lambda j, half=half: running.add(j, running.at(plus(j, half))))
 
 
 # Down columns -------------------------------------------------------------------------------------------------------
@@ -284,14 +207,14 @@ def _down_columns(found: Reduction, var: PrimVar) -> Stmt:
     done: Extent = 0
     for count in sorted(set(widths), reverse=True):
         steps, end = split(done, extent, count * lanes)
-        if not _is_zero(steps):
+        if not is_zero(steps):
             i = PrimVar(f"{name}_{count * lanes}", INDEX)
             start = plus(done, times(i, count * lanes))
             tile = _tile if count <= found.knobs.column_vectors else _wide_tile
             parts.append(For(i, 0, steps, tile(found, var, outer, start, count * lanes, None)))
         done = end
     left = minus(extent, done)
-    if not _is_zero(left):
+    if not is_zero(left):
         parts.append(_last_columns(found, var, outer, done, left))
     return found.loops(outer, sequence(parts))
 
@@ -312,7 +235,7 @@ class _Columns:
     var: PrimVar
     start: PrimExpr
     width: int
-    running: _Running
+    running: Accumulators
     variables: dict[PrimVar, PrimExpr]
 
     def at(self, value: PrimExpr, j: PrimExpr, more: dict[PrimVar, PrimExpr] | None = None) -> PrimExpr:
@@ -342,8 +265,8 @@ def _tile(
     """`width` columns from `start` on, in registers; with `left`, only so many of them."""
     running, inner, zero = _running(found, width), found.fresh(found.nest.reduction), const(0, found.dtype)
     columns = _Columns(found, var, start, width, running, {**outer, **inner})
-    clear = columns.each(lambda j: running.put(j, _guarded(j, left, columns.at(found.start, j), zero)))
-    terms = columns.each(lambda j: running.add(j, _guarded(j, left, columns.at(found.term, j), zero)))
+    clear = columns.each(lambda j: running.put(j, guarded(j, left, columns.at(found.start, j), zero)))
+    terms = columns.each(lambda j: running.add(j, guarded(j, left, columns.at(found.term, j), zero)))
     writes = columns.each(columns.write) if left is None else [vector_loop(0, width, columns.write, left)]
     return sequence([AllocBuffer(running.buffer), *clear, found.loops(inner, sequence(terms)), *writes])
 
@@ -358,7 +281,7 @@ def _wide_tile(
     done: Extent = 0
     for count in (rows_at_once, 1):
         steps, end = split(done, found.nest.extents[row], count)
-        if not _is_zero(steps):
+        if not is_zero(steps):
             k = PrimVar(row.name.removeprefix("v"), INDEX)
             first = plus(done, times(k, count))
 

@@ -1,0 +1,125 @@
+"""Inner products: few rows of A meet rows of B that lie along k, which are read once, where they lie.
+
+    c[i, j] = c[i, j] + a[i, k] * b[j, k]
+
+    for blocks of columns:  for blocks of rows:
+        each result of the block in a vector of sums along k;  a vector of A or of B serves all results that use it
+        the vectors are added up, and the results stored, with what is done to them next
+
+Packing would bring B into an order that can be read across, which many rows pay for and few do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from weft.ir import substitute
+from weft.ir.kernel.prim import binary
+from weft.ir.tensor import AllocBuffer, Buffer, BufferLoad, BufferStore, For, PrimExpr, PrimVar, Stmt
+from weft.target.machine_model import MachineModel
+from weft.transform.autoschedule.gemm.dot import dot_of
+from weft.transform.autoschedule.gemm.match import Contraction
+from weft.transform.autoschedule.gemm.tiling import Capacity, packs_whole
+from weft.transform.autoschedule.rules.accumulators import Accumulators, is_zero
+from weft.transform.autoschedule.rules.loops import INDEX, nested, plus, sequence, split, times
+from weft.transform.autoschedule.rules.strides import kinds_in, step_along
+
+__all__ = ["block_of_results", "few_rows", "inner_products", "is_inner"]
+
+_SHORT = 256
+"""Elements along k up to which bringing vectors of sums together costs as much as packing saves."""
+_COLUMNS = 4
+"""Results that share a vector of A."""
+
+
+def is_inner(found: Contraction, constants: frozenset[Buffer]) -> bool:
+    """Whether there are several rows, both operands lie along k, which is long, and B is not packed when compiled."""
+    if found.window is not None or found.r is None or len(found.reduction) != 1:
+        return False
+    (k,) = found.reduction
+    extent, rows = found.extents[k], found.extents[found.r]
+    if (isinstance(rows, int) and rows < 2) or 0 in found.extents.values():
+        return False
+    along = step_along(found.scalar, k) == 1 and step_along(found.vector, k) == 1
+    vectors = kinds_in(found.of_a(found.scalar)) is not None and kinds_in(found.of_b(found.vector)) is not None
+    long = not isinstance(extent, int) or extent >= _SHORT
+    return along and vectors and long and not packs_whole(found, found.vector, found.v, constants)
+
+
+def few_rows(found: Contraction, machine: MachineModel) -> int:
+    """The number of rows from which on packing pays: instructions for dot products leave less to gain."""
+    dot = dot_of(found, machine)
+    return 24 if dot is None else 6 if dot.group == 2 else 3
+
+
+def block_of_results(found: Contraction, capacity: Capacity) -> tuple[int, int]:
+    """Rows and columns of results at a time: their sums take half of the registers, what they share the rest."""
+    assert found.r is not None
+    rows, columns = found.extents[found.r], found.extents[found.v]
+    across = capacity.pins.get("nr_vectors", min(_COLUMNS, columns) if isinstance(columns, int) else _COLUMNS)
+    most = max(1, capacity.machine.vector_registers // (2 * across))
+    return capacity.pins.get("mr", min(most, rows) if isinstance(rows, int) else most), across
+
+
+def inner_products(found: Contraction, capacity: Capacity) -> Stmt:
+    """The nest."""
+    rows, columns = block_of_results(found, capacity)
+    assert found.r is not None
+    outer = {var: PrimVar(var.name.removeprefix("v"), INDEX) for var in found.outer}
+    blocks = _Blocks(found, capacity).of([{**outer}], [(found.v, columns), (found.r, rows)])
+    return nested([(new, found.extents[var]) for var, new in outer.items()], sequence(blocks))
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    found: Contraction
+    capacity: Capacity
+
+    def of(self, results: list[dict[PrimVar, PrimExpr]], left: list[tuple[PrimVar, int]]) -> list[Stmt]:
+        """The results times blocks along the axes that are left, and then what does not fill a block."""
+        if not left:
+            return self.block(results)
+        (var, width), *more = left
+        extent = self.found.extents[var]
+        last = max(1, extent % width) if isinstance(extent, int) else 1
+        parts: list[Stmt] = []
+        done: int | PrimExpr = 0
+        for size in sorted({width, last}, reverse=True):
+            steps, end = split(done, extent, size)
+            if not is_zero(steps):
+                i = PrimVar(var.name.removeprefix("v") + (f"_{size}" if size > 1 else ""), INDEX)
+                places = [plus(plus(done, times(i, size)), at) for at in range(size)]
+                each = [{**result, var: place} for result in results for place in places]
+                parts.append(For(i, 0, steps, sequence(self.of(each, more))))
+            done = end
+        return parts
+
+    def block(self, results: list[dict[PrimVar, PrimExpr]]) -> list[Stmt]:
+        """Some results side by side."""
+        found = self.found
+        (k,) = found.reduction
+        vectors = max(1, min(4, self.capacity.machine.vector_registers // (2 * len(results))))
+        running = Accumulators.of(
+            "add", found.dtype, self.capacity.lanes, vectors, self.capacity.masks, results=len(results)
+        )
+        terms = [partial(self.term, result) for result in results]
+        steps = running.along(k.name.removeprefix("v"), found.extents[k], terms)
+        combined = [step for number in range(len(results)) for step in running.combined(number)]
+        writes = [self.written(running.result(number), result) for number, result in enumerate(results)]
+        return [AllocBuffer(running.buffer), *running.clear(), *steps, *combined, *writes]
+
+    def term(self, result: Mapping[PrimVar, PrimExpr], place: PrimExpr) -> PrimExpr:
+        """The product at a place along k."""
+        (k,) = self.found.reduction
+        product = binary("mul", self.found.of_a(self.found.scalar), self.found.of_b(self.found.vector))
+        return substitute(product, {**result, k: place})
+
+    def written(self, total: BufferLoad, result: Mapping[PrimVar, PrimExpr]) -> Stmt:
+        """A complete sum is stored, or what becomes of it."""
+        found, value = self.found, total
+        complete: PrimExpr = binary("add", found.target, value) if found.accumulates else value
+        if found.epilogue is not None:
+            complete = substitute(found.epilogue.value, {found.epilogue.total: complete})
+        return substitute(BufferStore(found.store.buffer, complete, found.store.indices, span=found.store.span), result)
