@@ -1,7 +1,7 @@
 """Calls out of compiled code into registered Python functions.
 
-Compiled code calls `callback(frame, site, arguments, results)`; ctypes takes the GIL. The site says which function,
-what the words of its arguments are, and what comes back:
+Compiled code calls `callback(frame, site, arguments, results)` (`callback_address`); ctypes takes the GIL. The site
+says which function, what the words of its arguments are, and what comes back:
 
     site ::= {kind: "call", name, args: type*, result: type | None, action?}      types: `weft.runtime.abi.types`
 
@@ -27,13 +27,14 @@ from weft.errors import RecursionDepthError, ShapeError, WeftError
 from weft.isolation import Typed, hand_over, isolated, plain, shown
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.failures import span_of
-from weft.runtime.abi.frame import DYNAMIC_RANK, HANDLE
+from weft.runtime.abi.frame import CALL_STATUS, DYNAMIC_RANK, FRAME_WORDS, HANDLE
 from weft.runtime.abi.scalars import DTYPE_CODES, check_scalar, scalar_word, shape_sizes, storage, word_scalar
 from weft.runtime.abi.values import address, as_array, dense, tensor_parts, value_text, view_memory
+from weft.runtime.device.interrupts import caller
 from weft.runtime.device.stack import lowest_place
 from weft.runtime.registry import lookup
 
-__all__ = ["ACTIONS", "CALLBACK_ADDRESS", "CallState", "action", "begin", "end", "outside", "tensor_sizes"]
+__all__ = ["ACTIONS", "CallState", "action", "begin", "callback_address", "end", "outside", "tensor_sizes"]
 
 Words = Sequence[int]
 
@@ -73,15 +74,31 @@ def end(handle: int) -> CallState | None:
 
 
 def _dispatch(frame: int, site: int, arguments: int, results: int) -> int:
-    state = _calls[(ctypes.c_int64 * (HANDLE + 1)).from_address(frame)[HANDLE]]
     try:
-        if arguments < lowest_place():  # they lie on the stack of the code that calls
-            raise RecursionDepthError("calls of registered functions are nested too deep", code="W951")
-        _call(state, state.sites[site], arguments, results)
+        words = _enter(frame, site, arguments, results)
     except BaseException as error:
-        state.error = error
+        _state(_words(frame)).error = error
         return 2
+    words[CALL_STATUS] = 0  # no handler of a signal can run between here and the end
     return 0
+
+
+def _words(frame: int) -> Any:
+    return (ctypes.c_int64 * FRAME_WORDS).from_address(frame)
+
+
+def _state(words: Any) -> CallState:
+    return _calls[words[HANDLE]]
+
+
+def _enter(frame: int, site: int, arguments: int, results: int) -> Any:
+    """Call the function of a site; gives the words of the frame."""
+    words = _words(frame)
+    state = _state(words)
+    if arguments < lowest_place():  # they lie on the stack of the code that calls
+        raise RecursionDepthError("calls of registered functions are nested too deep", code="W951")
+    _call(state, state.sites[site], arguments, results)
+    return words
 
 
 def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) -> None:
@@ -286,4 +303,8 @@ _SHOWING = ("weft.print", "weft.print_format", "weft.assert", "weft.cast")
 """Actions that show values, or keep them without their type."""
 _TYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 _entry = _TYPE(_dispatch)
-CALLBACK_ADDRESS = ctypes.cast(_entry, ctypes.c_void_p).value or 0
+
+
+def callback_address() -> int:
+    """The address of what compiled code calls."""
+    return caller(ctypes.cast(_entry, ctypes.c_void_p).value or 0)

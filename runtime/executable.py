@@ -45,7 +45,7 @@ from weft.runtime.abi.signature import arranged
 from weft.runtime.abi.types import Signature, Tuple
 from weft.runtime.abi.values import ArgumentPacker, FastPath, Occupied, address, copy_into, unpack
 from weft.runtime.artifact import ArtifactSet
-from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end
+from weft.runtime.callbacks import CallState, begin, callback_address, end
 from weft.runtime.device import threads
 from weft.runtime.device.base import Device
 from weft.runtime.device.cpu import CPU, HostMemory
@@ -77,6 +77,7 @@ class _Loaded:
         self.trim = _TRIM(self.library.addresses["weft.trim"])
         weakref.finalize(self.library, self.trim)
         self.calls_out = any(site["kind"] == "call" for site in program.sites)
+        self.callback = callback_address() if self.calls_out else 0
         self.release = _RELEASE(self.library.addresses["weft.release"])
         # A result may outlive the executable, and its memory is released by this code: keep the code loaded.
         self.release.library = self.library  # pyright: ignore[reportAttributeAccessIssue]
@@ -159,7 +160,7 @@ class _Caller:
         if self.name not in loaded.program.python:
             return None
         code, table = (loaded.library.addresses[f"weft.python.{self.name}{end}"] for end in ("", ".table"))
-        words = {"constants": loaded.table_address, "parallel": loaded.parallel, "callback": CALLBACK_ADDRESS}
+        words = {"constants": loaded.table_address, "parallel": loaded.parallel, "callback": loaded.callback}
         words["poll"] = poller()
         functions: dict[str, Callable[..., Any]] = {
             "slow": self,
@@ -210,7 +211,7 @@ class _Caller:
         read_only = packer.read_only if packer is not None else ()
         state = CallState(loaded.program.sites, objects, read_only, loaded.linked)
         handle = begin(state) if loaded.calls_out else 0
-        frame[CALLBACK], frame[HANDLE], frame[CONSTANTS] = CALLBACK_ADDRESS, handle, loaded.table_address
+        frame[CALLBACK], frame[HANDLE], frame[CONSTANTS] = loaded.callback, handle, loaded.table_address
         frame[PARALLEL], frame[POLL] = loaded.parallel, poller()
         words = self._word_array(*given)
         results = self._result_array()
@@ -276,6 +277,8 @@ class _Caller:
         if status == 2 and state.error is not None:
             error, state.error = state.error, None  # its traceback refers to the state: no cycle is left
             return error
+        if status == 2:  # a handler of a signal raised before the callback could keep what it raised
+            return KeyboardInterrupt()
         place = state.sites[frame[PLACE] - 1] if frame[PLACE] else None
         return failure(state.sites[frame[SITE]], list(frame[VALUES:]), place)
 

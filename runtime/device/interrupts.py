@@ -1,12 +1,16 @@
 """Ctrl-C in compiled code: a function of machine code that long loops call, and the exception that it brings back.
 
     poll(frame) -> int32      0: go on; INTERRUPTED: leave, a handler of Python raised
+    call(frame, site, arguments, results) -> int32      what `weft.runtime.callbacks` is called through
 
 Every POLL_MILLISECONDS the function takes the GIL and asks Python for signals, whose handlers run in the main thread
 alone; a call that holds the GIL lets other threads in. What a handler raises (KeyboardInterrupt, unless the program has
 a handler of its own) is kept in the first values of the frame until `raised` takes it. Threads
 of the pool never take the GIL: they stop when the thread of the call was interrupted. Code without a runtime has no
 such function, and polls nothing.
+
+A handler that runs as a callback into Python begins raises where nothing can catch it, and ctypes then returns 0. So
+`call` asks for signals before, and believes in success only where the callback said so in the frame (`CALL_STATUS`).
 """
 
 from __future__ import annotations
@@ -17,10 +21,10 @@ import sys
 from collections.abc import Sequence
 
 from weft.errors import ArtifactError
-from weft.runtime.abi.frame import INTERRUPTED, LOOP, LOOP_STATUS, STOPPED, VALUES
+from weft.runtime.abi.frame import CALL_STATUS, INTERRUPTED, LOOP, LOOP_STATUS, STOPPED, VALUES
 from weft.runtime.device.linker import Library, machine_code
 
-__all__ = ["poller", "raised"]
+__all__ = ["caller", "poller", "raised"]
 
 POLL_MILLISECONDS = 50
 _MONOTONIC = 6 if sys.platform == "darwin" else 1
@@ -99,6 +103,30 @@ free:
 """
 
 
+_CALL = f"""
+declare i32 @weft.poll(ptr)
+
+define i32 @weft.call(ptr %frame, i64 %site, ptr %arguments, ptr %results) nounwind {{
+entry:
+  %last.at = getelementptr i64, ptr %frame, i64 {VALUES + 3}
+  store i64 0, ptr %last.at
+  %raised = call i32 @weft.poll(ptr %frame)
+  %leave = icmp ne i32 %raised, 0
+  br i1 %leave, label %out, label %enter
+out:
+  ret i32 %raised
+enter:
+  %status.at = getelementptr i64, ptr %frame, i64 {CALL_STATUS}
+  store i64 2, ptr %status.at
+  %python = inttoptr i64 ADDRESS to ptr
+  %ignored = call i32 %python(ptr %frame, i64 %site, ptr %arguments, ptr %results)
+  %status = load i64, ptr %status.at
+  %short = trunc i64 %status to i32
+  ret i32 %short
+}}
+"""
+
+
 @functools.cache
 def _library() -> Library | None:
     try:
@@ -112,6 +140,24 @@ def poller() -> int:
     """The address of `poll`; 0 where this interpreter has no such functions."""
     library = _library()
     return 0 if library is None else library.addresses["weft.poll"]
+
+
+@functools.cache
+def caller(callback: int) -> int:
+    """The address of `call` for a callback at an address, which writes 0 to `CALL_STATUS` when it succeeds.
+
+    The callback itself where this interpreter has no such functions: its result is its status too.
+    """
+    if not poller():
+        return callback
+    text = _CALL.replace("ADDRESS", str(callback))
+    library = Library([machine_code(text)], ["weft.call"], {"weft.poll": poller()})
+    _callers.append(library)
+    return library.addresses["weft.call"]
+
+
+_callers: list[Library] = []
+"""Never unloaded."""
 
 
 def raised(values: Sequence[int]) -> BaseException:

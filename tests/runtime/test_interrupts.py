@@ -108,3 +108,43 @@ def test_an_interrupt_ends_loops(executor: str, handler: str) -> None:
             assert process.wait(10) == 0
         finally:
             process.kill()
+
+
+CALLBACKS = """
+import signal
+import numpy as np, weft
+
+class Stop(Exception):
+    pass
+
+def stop(number, frame):
+    raise Stop
+
+signal.signal(signal.SIGALRM, stop)
+weft.register_func("tests.nothing", lambda x: None)
+run = weft.compile(weft.parse('''
+@T.prim_func
+def main(x: T.Buffer((4,), "int64")):
+    while x[0] > 0:
+        T.evaluate(T.call_packed("tests.nothing", x.data, dtype="void"))
+'''))["main"]
+moments = np.random.default_rng(SEED).uniform(0.0003, 0.002, 150)
+stopped = 0
+for moment in moments:
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, moment)
+            run(np.ones(4, "int64"))  # ends by the signal alone
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except (Stop, KeyboardInterrupt):
+        stopped += 1
+print(stopped)
+"""
+
+
+def test_a_signal_as_a_callback_begins_or_ends_is_not_lost() -> None:
+    """The loop does nothing but call: signals come before, in and after the Python function."""
+    command = [sys.executable, "-c", CALLBACKS.replace("SEED", str(time.time_ns()))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=Path.cwd())
+    assert (done.returncode, done.stdout) == (0, "150\n"), done.stderr
