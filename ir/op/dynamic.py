@@ -6,7 +6,7 @@ names the sizes, and a kernel that fills a result of that shape (`dynamic.*`); t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from weft.ir.deduction.infer import TypeContext, quick_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, symbol
 from weft.ir.graph import Expr, Tuple, Var
-from weft.ir.kernel.prim import as_expr, binary, intrinsic, unary
+from weft.ir.kernel.prim import as_expr, binary, cast, intrinsic, unary
 from weft.ir.op.common import (
     Kernel,
     axis_of,
@@ -35,7 +35,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Builtin, Param
-from weft.ir.op.kernel_builder import Loops, index, joined, load, loops, loops_lowering, store
+from weft.ir.op.kernel_builder import Loops, counted, index, joined, load, loops, loops_lowering, store
 from weft.ir.op.registry import OPS, register_op
 from weft.ir.tensor import IfThenElse, PrimExpr, PrimFunc, Stmt
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
@@ -154,10 +154,13 @@ def _lower_nonzero_shape(frame: Loops) -> PrimFunc | None:
     x = frame.input("x")
     out = frame.output()
     rank = max(len(dims_of(tensor(args, "x", context)) or ()), 1)
-    more = store(out, load(out, [1]) + index(1), [1])
     start = (store(out, index(rank), [0]), store(out, index(0), [1]))
     shape = () if not hasattr(x, "shape") else x.shape
-    return frame.finish(*start, loops(shape, lambda i: IfThenElse(_is_nonzero(load(x, i)), more)))
+
+    def more(i: Sequence[PrimExpr]) -> Stmt:
+        return store(out, load(out, [1]) + cast("int64", _is_nonzero(load(x, i))), [1])
+
+    return frame.finish(*start, loops(shape, more))
 
 
 @register_op(
@@ -386,10 +389,14 @@ def _decompose_unique(args: Arguments, builder: Any) -> Expr:
     if args.axis is not None and not (isinstance(ty, TensorType) and ty.ndim == 1):
         raise ScriptError("R.unique along an axis of several is not compiled", code="W143", span=args.span)
     flat = builder.emit(OPS["flatten"].bind([x]))
+    size = symbol(builder.get_unique_name(f"{_hint(args.x)}_unique"))
+    if not any(args[name] for name in _EXTRAS):
+        ordered = builder.emit(OPS["sort"].bind([flat]))
+        _named_shape(builder.emit(OPS["dynamic.unique_shape"].bind([ordered])), builder, (size,))
+        return OPS["dynamic.unique_values"].bind([ordered, (size,)])
     order = builder.emit(OPS["argsort"].bind([flat], {"dtype": "int64"}))
     ordered = builder.emit(OPS["take"].bind([flat, order], {"axis": 0}))
     counts = builder.emit(OPS["dynamic.unique_shape"].bind([ordered]))
-    size = symbol(builder.get_unique_name(f"{_hint(args.x)}_unique"))
     _named_shape(counts, builder, (size,))
     runs = builder.emit(OPS["dynamic.unique_runs"].bind([ordered, order, (size,)]))
     chosen = [0, *(1 + position for position, name in enumerate(_EXTRAS) if args[name])]
@@ -426,22 +433,33 @@ def unique(args: Arguments, context: TypeContext) -> Type:
     return TupleType((values, *extras)) if extras else values
 
 
+def _differs(here: PrimExpr, before: PrimExpr) -> PrimExpr:
+    """Whether an element of a sorted vector has another value than that before it; all nan are one value."""
+    differs = binary("ne", here, before)
+    if not is_float(here.dtype):
+        return differs
+    both = binary("and", intrinsic("isnan", here), intrinsic("isnan", before))
+    return binary("and", differs, unary("not", both))
+
+
 def _starts_run(buffer: Any, i: PrimExpr) -> PrimExpr:
     """Whether a sorted element is the first of its value."""
-    here, before = load(buffer, [i]), load(buffer, [te.maximum(i - 1, 0)])
-    differs = binary("ne", here, before)
-    if is_float(here.dtype):
-        both = binary("and", intrinsic("isnan", here), intrinsic("isnan", before))
-        differs = binary("and", differs, unary("not", both))
+    differs = _differs(load(buffer, [i]), load(buffer, [te.maximum(i - 1, 0)]))
     return binary("or", binary("eq", i, index(0)), differs)
+
+
+def _each_after_first(buffer: Any, body: Callable[[PrimExpr, PrimExpr], Stmt]) -> Stmt:
+    """The body for every element but the first: its index, and whether it has another value than that before it."""
+    count = te.maximum(index(buffer.shape[0]) - 1, 0)
+    return counted("i", count, lambda i: body(i + 1, _differs(load(buffer, [i + 1]), load(buffer, [i]))))
 
 
 @loops_lowering
 def _lower_unique_shape(frame: Loops) -> PrimFunc | None:
     x = frame.input("ordered")
     out = frame.output()
-    more = store(out, load(out, [0]) + index(1))
-    return frame.finish(store(out, index(0)), loops(x.shape, lambda i: IfThenElse(_starts_run(x, i[0]), more)))
+    more = lambda _, differs: store(out, load(out, [0]) + cast("int64", differs))  # noqa: E731
+    return frame.finish(store(out, te.minimum(index(x.shape[0]), 1)), _each_after_first(x, more))
 
 
 @register_op(
@@ -456,6 +474,47 @@ def unique_shape(args: Arguments, context: TypeContext) -> Type:
     """How many different values a sorted vector has, as a shape."""
     require_rank(args, "ordered", tensor(args, "ordered", context), 1)
     return TensorType((1,), "int64")
+
+
+@loops_lowering
+def _lower_unique_values(frame: Loops) -> PrimFunc | None:
+    x, values, found = frame.input("ordered"), frame.output(), frame.local("found")
+    room, at = index(values.shape[0]), load(found, [0])
+
+    def keep(i: PrimExpr) -> Stmt:
+        check = frame.check(binary("lt", at, room), "more values than the shape has room for")
+        return joined(check, store(values, load(x, [i]), [at]), store(found, at + index(1)))
+
+    first = IfThenElse(binary("gt", index(x.shape[0]), index(0)), keep(index(0)))
+    end = frame.check(binary("eq", at, room), "fewer values than the shape says")
+    rest = _each_after_first(x, lambda i, differs: IfThenElse(differs, keep(i)))
+    return frame.finish(store(found, index(0)), first, rest, end)
+
+
+def _numpy_unique_values(ordered: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    values = np.unique(ordered)
+    if values.shape != tuple(shape):
+        raise ShapeError(f"R.dynamic.unique_values: {values.size} values for a shape of {shape}", code="W224")
+    return values
+
+
+@register_op(
+    "dynamic.unique_values",
+    [Param("ordered"), Param("shape", "shape")],
+    lowering=_lower_unique_values,
+    numpy=_numpy_unique_values,
+    pure=True,
+    examples=(
+        example(f32(1), (1,)),
+        example(typed("int32", 3), (1,), ranges={"ordered": (3, 3)}),
+        example(i64("n"), ((symbol("n") + 9) // 10,), ranges={"ordered": (3, 3)}),
+    ),
+)
+def unique_values(args: Arguments, context: TypeContext) -> Type:
+    """The values of a sorted vector; BoundsError where there are not as many as the shape says."""
+    ordered = tensor(args, "ordered", context)
+    require_rank(args, "ordered", ordered, 1)
+    return _result(args, context, ordered.dtype, 1)
 
 
 @loops_lowering

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,9 +64,13 @@ class ResultTensor:
     dims: tuple[int | Linear | None, ...]
     word: int
 
+    def follows(self, names: Container[str]) -> bool:
+        """Whether its sizes follow from those of some names; what does not is for the program to find."""
+        return all(isinstance(dim, int) or (dim is not None and dim.name in names) for dim in self.dims)
+
 
 def fast_arguments(signature: abi.Signature) -> list[PlainArray] | None:
-    """The parameters of a function of plain arrays alone, whose results are tensors of sizes that follow; else None."""
+    """The parameters of a function of plain arrays alone, whose results are tensors of known ranks; else None."""
     arrays = [array for param in signature.params if (array := plain_array(param.type)) is not None]
     if len(arrays) < len(signature.params) or len(arrays) > MOST_ARGUMENTS:
         return None
@@ -76,10 +80,7 @@ def fast_arguments(signature: abi.Signature) -> list[PlainArray] | None:
     # Arrays of types that NumPy lacks have no buffers, by which the results would be written.
     if not tensors or len(tensors) < len(_fields(signature.result)) or any(t.dtype not in FORMATS for t in tensors):
         return None
-    bound = {dim for array in arrays for dim in array.dims}
-    dims = [dim for tensor in tensors for dim in tensor.dims]
-    follow = all(isinstance(dim, int) or (dim is not None and dim.name in bound) for dim in dims)
-    return arrays if follow else None
+    return arrays
 
 
 def _fields(result: abi.Type) -> tuple[abi.Type, ...]:
@@ -92,8 +93,9 @@ def result_tensors(result: abi.Type | None) -> list[ResultTensor]:
         return []
     found, word = [], 0
     for ty in _fields(result):
-        if isinstance(ty, abi.Tensor) and ty.dtype is not None and ty.dims is not None:
-            found.append(ResultTensor(ty.dtype, tuple(map(_linear, ty.dims)), word))
+        if isinstance(ty, abi.Tensor) and ty.dtype is not None and ty.rank >= 0:
+            dims = (None,) * ty.rank if ty.dims is None else tuple(map(_linear, ty.dims))
+            found.append(ResultTensor(ty.dtype, dims, word))
         word += ty.words
     return found
 

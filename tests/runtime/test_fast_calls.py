@@ -482,3 +482,40 @@ class M:
     assert first is given[0]
     assert second is given[1]
     np.testing.assert_array_equal(np.concatenate(given, 1), x)
+
+
+FOUND = weft.parse(
+    """@R.function
+def main(x: R.Tensor(("n", "m"), "float32")):
+    y = R.nonzero(x)
+    z = R.unique(x)
+    return y, x, z
+"""
+)
+
+
+def test_results_whose_sizes_the_program_finds_are_made_by_it() -> None:
+    main = weft.compile(FOUND)["main"]
+    assert is_fast(main)
+    for count in (0, 1, 3, 5000):
+        x = (np.random.default_rng(count).random((count, 4)) > 0.5).astype("float32")
+        wanted = np.stack(np.nonzero(x)), x, np.unique(x)
+        out = tuple(np.zeros_like(array) for array in wanted)
+        for found in (main(x), main(x, out=out), out):
+            for own, other in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(own, other)
+        with pytest.raises(ArgumentError, match="out"):
+            main(x, out=(np.zeros((2, wanted[0].shape[1] + 1), "int64"), *out[1:]))
+
+
+def test_memory_of_results_that_the_program_made_is_given_back() -> None:
+    main = weft.compile(FOUND)["main"]
+    x = np.ones((100, 100), "float32")
+    tracemalloc.start()
+    main(x)
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(50):
+        main(x)
+    gc.collect()
+    assert tracemalloc.get_traced_memory()[0] - before < 20_000
+    tracemalloc.stop()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -303,4 +306,47 @@ def test_wrong_numbers_of_rows_are_found_and_rows_of_no_elements_have_none() -> 
 def test_assertions_about_elements_stay_where_they_are() -> None:
     text = GATHER.replace("x[i[va], vb]", "x[i[va], i[vb]]").replace('"m"', '"n"').replace("(m)", "(n)")
     module = checked(text)
+    assert VectorizeNests()(module) is module
+
+
+def gathered(dims: str) -> IRModule:
+    text = f"""@R.function
+def main(x: R.Tensor(("m",), "float32"), i: R.Tensor({dims}, "int64")):
+    y = R.gather_elements(x, i, 0)
+    return y
+"""
+    return LegalizeOps()(IRModule({"main": weft.parse(text)}))  # type: ignore[dict-item]
+
+
+@functools.cache
+def compiled_gather() -> weft.Executable:
+    return weft.compile(gathered('("n",)'))
+
+
+@settings(max_examples=20, deadline=None)
+@given(size=st.integers(1, 9), places=st.lists(st.integers(-12, 12), max_size=40))
+def test_assertions_about_all_elements_hold_or_name_the_first_that_fails(size: int, places: list[int]) -> None:
+    module = gathered('("n",)')
+    new = VectorizeNests()(module)
+    assert any(isinstance(part, AllocBuffer) for _, f in new.items() for part in walk(f))
+    x, i = random(size), np.array(places, "int64")
+    wrong = [place for place in places if not -size <= place < size]
+    for run in (weft.interpret(new)["main"], compiled_gather()["main"]):
+        if not wrong:
+            np.testing.assert_array_equal(run(x, i), x[i])
+            continue
+        with pytest.raises(weft.BoundsError, match=r"R\.gather_elements: index out of range") as caught:
+            run(x, i)
+        assert re.findall(r"i(?:ndices)?=(-?\d+)", str(caught.value))[:1] in ([], [str(wrong[0])])
+
+
+def test_an_assertion_that_may_not_be_asked_of_all_elements_is_left_alone() -> None:
+    module = weft.parse(
+        """@T.prim_func
+def f(x: T.Buffer((8,), "int32"), y: T.Buffer((8,), "int32")):
+    for i in range(8):
+        assert x[i] // y[i] > 0, ("BoundsError", "a quotient is not positive")
+"""
+    )
+    module = module if isinstance(module, IRModule) else IRModule({"f": module})
     assert VectorizeNests()(module) is module

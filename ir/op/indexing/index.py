@@ -399,9 +399,13 @@ def _lower_gather_elements(kernel: Kernel) -> PrimFunc | None:
         if d != axis:
             kernel.require_equal(size, given, f"size {size} of axis {d} is not {given}")
     kernel.check_indices(indices, x.shape[axis])
-    return kernel.compute(
-        lambda *i: x(*(wrapped_index(indices(*i), x.shape[d]) if d == axis else index for d, index in enumerate(i)))
-    )
+    last = te.size(x.shape[axis]) - 1
+
+    def place(*i: PrimExpr) -> PrimExpr:
+        """The index, made to fit: the check has seen to it, and loads that are proved to be inside can be vectors."""
+        return te.maximum(te.minimum(wrapped_index(indices(*i), x.shape[axis]), last), 0)
+
+    return kernel.compute(lambda *i: x(*(place(*i) if d == axis else index for d, index in enumerate(i))))
 
 
 @register_op(

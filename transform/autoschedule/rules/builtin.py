@@ -6,6 +6,7 @@ from weft.transform.autoschedule.gemm.decide import GemmRule
 from weft.transform.autoschedule.gemm.groups.rule import GroupedRule
 from weft.transform.autoschedule.registry import GEMM_ORDER, Rule, register_rule, rules
 from weft.transform.autoschedule.rules.argreduce import ArgReduceRule
+from weft.transform.autoschedule.rules.assertions import AssertionRule
 from weft.transform.autoschedule.rules.block_fusion import AttentionRule, ChainRule
 from weft.transform.autoschedule.rules.elementwise import ElementwiseRule
 from weft.transform.autoschedule.rules.gather import GatherRule
@@ -22,6 +23,7 @@ BUILTIN = tuple(
         ChainRule(),
         GroupedRule(),
         GemmRule(),
+        AssertionRule(),
         GatherRule(),
         ArgReduceRule(),
         SplitReductionRule(),

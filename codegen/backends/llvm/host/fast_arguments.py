@@ -107,7 +107,8 @@ class Arguments:
             w.do(store("ptr", "null", slot))
         self.places = places
         out = w.emit(load("ptr", self.out))
-        if len(places) * (len(places) + count) > MOST_PAIRS:
+        follow = all(result.follows(self.symbols) for result in self.results)
+        if not follow or len(places) * (len(places) + count) > MOST_PAIRS:
             self.unless(w.emit(icmp("eq", "ptr", out, "null")), count)
             return
         take, on = w.label("take"), w.label("taken")

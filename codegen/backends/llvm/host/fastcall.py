@@ -5,8 +5,8 @@
 takes the arguments that most calls pass: as many NumPy arrays as there are parameters, dense, writable, aligned, of
 the right dtypes and sizes, and such arrays as `out=`. For everything else it calls the Python function of
 `CompiledFunction`, which accepts or refuses it with its messages; so nothing is checked less here, only sooner.
-Results whose sizes follow from those of the arguments are NumPy arrays that the code writes into, large ones blocks
-of its own. The GIL is released for calls that see much data.
+Results whose sizes follow from those of the arguments are NumPy arrays that the code writes into, large ones and those
+of other sizes blocks of its own. The GIL is released for calls that see much data.
 
 The table `weft.python.<name>.table` (words, filled in when the code is loaded) holds what it needs of the process:
 
@@ -105,6 +105,10 @@ class _Results:
             word = result.word
             self.made.append(self.given.kept[number])
             self.python.store_word(block, word + 1, 0)
+            if not result.follows(self.given.symbols):  # the program finds its sizes, and makes it
+                self.python.store_word(block, word, 0)
+                w.do(store("i64", "0", self.given.places[number]))
+                continue
             sizes = [linear_size(w, dim, self.given.symbols) for dim in result.dims]
             bytes_: Size = storage(result.dtype).itemsize
             for axis, size in enumerate(sizes):

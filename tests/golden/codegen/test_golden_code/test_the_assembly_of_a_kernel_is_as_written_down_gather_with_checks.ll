@@ -2,93 +2,124 @@ declare i64 @llvm.smin.i64(i64, i64)
 declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)
 define i32 @weft.kernel.take(ptr %frame, ptr noalias nocapture %p0, ptr noalias nocapture %p1, ptr noalias nocapture %p2) nounwind noinline {
 entry:
+  %.1 = alloca [4 x i8], align 64
   br label %body
 body:
-  %.3 = sub i64 0, 9
+  store i32 0, ptr %.1, align 4
+  %.5 = sub i64 0, 9
   br label %for.1
 for.1:
   %for.1.i = phi i64 [ 0, %body ], [ %for.1.n, %for.next.2 ]
-  %.1 = getelementptr i64, ptr %p1, i64 %for.1.i
-  %.2 = load i64, ptr %.1, align 8
-  %.4 = icmp sge i64 %.2, %.3
-  br i1 %.4, label %more.6, label %done.7
-more.6:
-  %.5 = load i64, ptr %.1, align 8
-  %.6 = icmp slt i64 %.5, 9
-  br label %done.7
-done.7:
-  %.7 = phi i1 [ false, %for.1 ], [ %.6, %more.6 ]
-  br i1 %.7, label %ok.5, label %assert.4, !prof !{!"branch_weights", i32 2000, i32 1}
-assert.4:
-  %.8 = load i64, ptr %.1, align 8
-  store i64 0, ptr %frame
-  %.9 = getelementptr i64, ptr %frame, i64 10
-  store i64 %.8, ptr %.9
-  %.10 = getelementptr i64, ptr %frame, i64 11
-  store i64 %for.1.i, ptr %.10
-  ret i32 1
-ok.5:
+  %.2 = load i32, ptr %.1, align 4
+  %.3 = getelementptr i64, ptr %p1, i64 %for.1.i
+  %.4 = load i64, ptr %.3, align 8
+  %.6 = icmp sge i64 %.4, %.5
+  br i1 %.6, label %more.4, label %done.5
+more.4:
+  %.7 = load i64, ptr %.3, align 8
+  %.8 = icmp slt i64 %.7, 9
+  br label %done.5
+done.5:
+  %.9 = phi i1 [ false, %for.1 ], [ %.8, %more.4 ]
+  %.10 = select i1 %.9, i32 0, i32 1
+  %.11 = or i32 %.2, %.10
+  store i32 %.11, ptr %.1, align 4
   br label %for.next.2
 for.next.2:
   %for.1.n = add nsw i64 %for.1.i, 1
-  %.11 = icmp ne i64 %for.1.n, 6
-  br i1 %.11, label %for.1, label %for.done.3
+  %.12 = icmp ne i64 %for.1.n, 6
+  br i1 %.12, label %for.1, label %for.done.3
 for.done.3:
-  br label %for.8
-for.8:
-  %for.8.i = phi i64 [ 0, %for.done.3 ], [ %for.8.n, %for.next.9 ]
-  %.12 = getelementptr i64, ptr %p1, i64 %for.8.i
-  %.13 = load i64, ptr %.12, align 8
-  %.14 = icmp slt i64 %.13, 0
-  %.15 = add i64 %.13, 9
-  %.16 = select i1 %.14, i64 %.15, i64 %.13
-  %.17 = icmp sle i64 0, %.16
-  br i1 %.17, label %more.13, label %done.14
-more.13:
-  %.18 = load i64, ptr %.12, align 8
-  %.19 = icmp slt i64 %.18, 0
-  %.20 = add i64 %.18, 9
-  %.21 = select i1 %.19, i64 %.20, i64 %.18
-  %.22 = icmp sle i64 %.21, 8
-  br label %done.14
-done.14:
-  %.23 = phi i1 [ false, %for.8 ], [ %.22, %more.13 ]
-  br i1 %.23, label %ok.12, label %assert.11, !prof !{!"branch_weights", i32 2000, i32 1}
-assert.11:
-  %.24 = load i64, ptr %.12, align 8
-  store i64 1, ptr %frame
-  %.25 = getelementptr i64, ptr %frame, i64 10
-  store i64 %.24, ptr %.25
-  %.26 = getelementptr i64, ptr %frame, i64 11
-  store i64 %for.8.i, ptr %.26
+  %.13 = load i32, ptr %.1, align 4
+  %.14 = icmp ne i32 %.13, 0
+  br i1 %.14, label %then.6, label %endif.8
+then.6:
+  br label %for.9
+for.9:
+  %for.9.i = phi i64 [ 0, %then.6 ], [ %for.9.n, %for.next.10 ]
+  %.15 = getelementptr i64, ptr %p1, i64 %for.9.i
+  %.16 = load i64, ptr %.15, align 8
+  %.17 = icmp sge i64 %.16, %.5
+  br i1 %.17, label %more.14, label %done.15
+more.14:
+  %.18 = load i64, ptr %.15, align 8
+  %.19 = icmp slt i64 %.18, 9
+  br label %done.15
+done.15:
+  %.20 = phi i1 [ false, %for.9 ], [ %.19, %more.14 ]
+  br i1 %.20, label %ok.13, label %assert.12, !prof !{!"branch_weights", i32 2000, i32 1}
+assert.12:
+  %.21 = load i64, ptr %.15, align 8
+  store i64 0, ptr %frame
+  %.22 = getelementptr i64, ptr %frame, i64 10
+  store i64 %.21, ptr %.22
+  %.23 = getelementptr i64, ptr %frame, i64 11
+  store i64 %for.9.i, ptr %.23
   ret i32 1
-ok.12:
-  %.27 = add i64 %for.8.i, 2
-  %.28 = call i64 @llvm.smin.i64(i64 %.27, i64 5)
-  %.29 = getelementptr i64, ptr %p1, i64 %.28
-  %.30 = load i64, ptr %.29, align 8
-  %.31 = icmp slt i64 %.30, 0
-  %.32 = add i64 %.30, 9
-  %.33 = select i1 %.31, i64 %.32, i64 %.30
-  %.34 = mul i64 %.33, 4
-  %.35 = getelementptr float, ptr %p0, i64 %.34
-  call void @llvm.prefetch.p0(ptr %.35, i32 0, i32 2, i32 1)
-  %.36 = load i64, ptr %.12, align 8
-  %.37 = icmp slt i64 %.36, 0
-  %.38 = add i64 %.36, 9
-  %.39 = select i1 %.37, i64 %.38, i64 %.36
-  %.40 = mul i64 %.39, 4
-  %.41 = getelementptr float, ptr %p0, i64 %.40
-  %.42 = load <4 x float>, ptr %.41, align 4
-  %.43 = mul i64 %for.8.i, 4
-  %.44 = getelementptr float, ptr %p2, i64 %.43
-  store <4 x float> %.42, ptr %.44, align 4
-  br label %for.next.9
-for.next.9:
-  %for.8.n = add nsw i64 %for.8.i, 1
-  %.45 = icmp ne i64 %for.8.n, 6
-  br i1 %.45, label %for.8, label %for.done.10
-for.done.10:
+ok.13:
+  br label %for.next.10
+for.next.10:
+  %for.9.n = add nsw i64 %for.9.i, 1
+  %.24 = icmp ne i64 %for.9.n, 6
+  br i1 %.24, label %for.9, label %for.done.11
+for.done.11:
+  br label %endif.8
+endif.8:
+  br label %for.16
+for.16:
+  %for.16.i = phi i64 [ 0, %endif.8 ], [ %for.16.n, %for.next.17 ]
+  %.25 = getelementptr i64, ptr %p1, i64 %for.16.i
+  %.26 = load i64, ptr %.25, align 8
+  %.27 = icmp slt i64 %.26, 0
+  %.28 = add i64 %.26, 9
+  %.29 = select i1 %.27, i64 %.28, i64 %.26
+  %.30 = icmp sle i64 0, %.29
+  br i1 %.30, label %more.21, label %done.22
+more.21:
+  %.31 = load i64, ptr %.25, align 8
+  %.32 = icmp slt i64 %.31, 0
+  %.33 = add i64 %.31, 9
+  %.34 = select i1 %.32, i64 %.33, i64 %.31
+  %.35 = icmp sle i64 %.34, 8
+  br label %done.22
+done.22:
+  %.36 = phi i1 [ false, %for.16 ], [ %.35, %more.21 ]
+  br i1 %.36, label %ok.20, label %assert.19, !prof !{!"branch_weights", i32 2000, i32 1}
+assert.19:
+  %.37 = load i64, ptr %.25, align 8
+  store i64 1, ptr %frame
+  %.38 = getelementptr i64, ptr %frame, i64 10
+  store i64 %.37, ptr %.38
+  %.39 = getelementptr i64, ptr %frame, i64 11
+  store i64 %for.16.i, ptr %.39
+  ret i32 1
+ok.20:
+  %.40 = add i64 %for.16.i, 2
+  %.41 = call i64 @llvm.smin.i64(i64 %.40, i64 5)
+  %.42 = getelementptr i64, ptr %p1, i64 %.41
+  %.43 = load i64, ptr %.42, align 8
+  %.44 = icmp slt i64 %.43, 0
+  %.45 = add i64 %.43, 9
+  %.46 = select i1 %.44, i64 %.45, i64 %.43
+  %.47 = mul i64 %.46, 4
+  %.48 = getelementptr float, ptr %p0, i64 %.47
+  call void @llvm.prefetch.p0(ptr %.48, i32 0, i32 2, i32 1)
+  %.49 = load i64, ptr %.25, align 8
+  %.50 = icmp slt i64 %.49, 0
+  %.51 = add i64 %.49, 9
+  %.52 = select i1 %.50, i64 %.51, i64 %.49
+  %.53 = mul i64 %.52, 4
+  %.54 = getelementptr float, ptr %p0, i64 %.53
+  %.55 = load <4 x float>, ptr %.54, align 4
+  %.56 = mul i64 %for.16.i, 4
+  %.57 = getelementptr float, ptr %p2, i64 %.56
+  store <4 x float> %.55, ptr %.57, align 4
+  br label %for.next.17
+for.next.17:
+  %for.16.n = add nsw i64 %for.16.i, 1
+  %.58 = icmp ne i64 %for.16.n, 6
+  br i1 %.58, label %for.16, label %for.done.18
+for.done.18:
   ret i32 0
 }
 
