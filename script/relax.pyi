@@ -2102,6 +2102,15 @@ class dynamic:
         R.dynamic.unique_shape(R.Tensor((5,), "float32")) -> R.Tensor((1,), "int64")
         """
 
+    @staticmethod
+    def unique_values(ordered: _t.Any, shape: _t.Any) -> _t.Any:
+        """The values of a sorted vector; BoundsError where there are not as many as the shape says.
+
+        R.dynamic.unique_values(R.Tensor((1,), "float32"), (1,)) -> R.Tensor((1,), "float32")
+        R.dynamic.unique_values(R.Tensor((3,), "int32"), (1,)) -> R.Tensor((1,), "int32")
+        R.dynamic.unique_values(R.Tensor((n,), "int64"), ((n + 9) // 10,)) -> R.Tensor(((n + 9) // 10,), "int64")
+        """
+
 class grad:
     """Operators `R.grad.*`."""
 
