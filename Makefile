@@ -66,7 +66,7 @@ test-operators: .frontends/.ready
 TIME ?= 600
 
 fuzz: $(VENV)/.test-ready
-	$(BIN)/python tests/fuzz_hostile.py --seconds $(TIME) --start $$(date +%s)
+	$(BIN)/python tests/fuzz/hostile.py --seconds $(TIME) --start $$(date +%s)
 
 mutation: $(VENV)/.test-ready
 	$(BIN)/python -m tests.mutation.run

@@ -1,7 +1,7 @@
 """What every test shares: checks after every pass, the `golden` fixture for expected text, and the examples' profile.
 
 Hypothesis derives its examples from the test's own code, so that a run says the same of the same commit everywhere;
-`pytest --hypothesis-profile=random` draws new ones, and `python tests/fuzz.py --passes` many more.
+`pytest --hypothesis-profile=random` draws new ones, and `python tests/fuzz/modules.py --passes` many more.
 
 Golden files live in tests/golden/, at a path made from the test's own id. `pytest --update-golden` writes them
 and then fails the run, so that a person looks at what changed before it is kept.

@@ -115,6 +115,33 @@ def test_no_modules_of_a_room_import_each_other(room: str) -> None:
     assert not left
 
 
+MAP = {"docs", "embedded", "fuzz", "golden", "mutation", "plugins", "requirements", "systems"}
+"""Folders of tests beside those that mirror the sources: what is proved there belongs to no one folder of them."""
+MOST_ENTRIES, MORE_ENTRIES = 16, 25
+
+
+def folders_of_tests() -> list[Path]:
+    """The folders below tests/ with Python files of their own, as paths from there."""
+    tests = ROOT / "tests"
+    return sorted({path.parent.relative_to(tests) for path in tests.rglob("*.py")})
+
+
+def test_folders_of_tests_mirror_the_sources() -> None:
+    """The tests of ir/dim/ are in tests/ir/dim/: what has moved away leaves no folder of tests behind."""
+    mirrors = [folder for folder in folders_of_tests() if folder.parts and folder.parts[0] not in MAP]
+    assert [str(folder) for folder in mirrors if not (ROOT / "src" / "weft" / folder).is_dir()] == []
+
+
+def test_folders_of_tests_have_few_entries() -> None:
+    """Those that grow beyond are split as the sources are."""
+    entries = {
+        str(folder): [item for item in (ROOT / "tests" / folder).iterdir() if item.name != "__pycache__"]
+        for folder in folders_of_tests()
+    }
+    most = {name: MORE_ENTRIES if name in (".", "ir/op") else MOST_ENTRIES for name in entries}
+    assert {name: len(found) for name, found in entries.items() if len(found) > most[name]} == {}
+
+
 def test_weft_runs_from_a_checkout_that_was_never_installed(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "weft", "--help"],

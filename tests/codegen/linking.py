@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.codegen.test_every_operator import COMPUTED, module_of
+from tests.codegen.executors.test_every_operator import COMPUTED, module_of
 
 import weft
 from weft import dtypes

@@ -19,7 +19,7 @@ __all__ = ["FAULTS", "Fault", "fault", "returning", "then"]
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault; `statement` is its identifier in docs/requirements.md, `tests` what has to fail under it."""
+    """One fault; `statement` is its identifier in tests/requirements/proofs.md, `tests` what has to fail under it."""
 
     name: str
     statement: str

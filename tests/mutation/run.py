@@ -4,7 +4,7 @@
 
 The tests run once as weft is: those that fail then prove nothing. Each fault is planted in a child of this process, so
 that weft is imported once, and the tests that it names run there: one of them has to fail. Prints what became of each
-fault, keeps that in `tests/mutation/outcomes.tsv` for docs/requirements.md, and exits with 1 when one survived.
+fault, keeps that in `tests/mutation/outcomes.tsv` for tests/requirements/proofs.md, and exits with 1 when one survived.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from tests.mutation.catalogue import CATALOGUE
 from tests.mutation.faults import Fault
 from tests.mutation.run import ROOT, outcomes, survives
 
-FILE = "tests/transform/test_pipeline.py"
+FILE = "tests/transform/infra/test_pipeline.py"
 NOTICES = f"{FILE}::test_a_phase_is_a_name_and_a_later_one_brings_the_mandatory_ones_between"
 CHEAP = f"{FILE}::test_an_empty_pipeline_returns_the_module_itself"
 
@@ -25,7 +25,7 @@ def test_a_fault_replaces_a_function_and_names_tests_that_exist(fault: Fault) ->
 
 def test_every_statement_has_a_fault() -> None:
     """H12: none is there without one, and none stands for a statement that is not there."""
-    lines = (ROOT / "docs" / "requirements.tsv").read_text("utf-8").splitlines()
+    lines = (ROOT / "tests" / "requirements" / "statements.tsv").read_text("utf-8").splitlines()
     assert [line.split("\t")[0] for line in lines] == list(dict.fromkeys(fault.statement for fault in CATALOGUE))
 
 

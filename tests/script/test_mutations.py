@@ -8,8 +8,8 @@ import random
 from typing import Any
 
 import pytest
+from tests.script.reader.tvm.test_spellings import PAIRS, PEER
 from tests.script.test_round_trip import GRAPH, MODULE, PRIM, graph, prim
-from tests.script.test_spellings import PAIRS, PEER
 
 import weft
 from weft.script import parse

@@ -1,1 +1,1 @@
-"""The faults, a module for each group of statements of docs/requirements.md."""
+"""The faults, a module for each group of statements of tests/requirements/proofs.md."""

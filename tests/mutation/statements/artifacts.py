@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.mutation.faults import fault, returning, then
 
-C = "tests/systems/test_c.py"
+C = "tests/runtime/test_artifacts_in_modules.py"
 
 
 @fault(
@@ -109,7 +109,7 @@ def every_call_is_pure(right: Any) -> Any:
     return returning(True)(right)
 
 
-@fault("C13", "weft.ir.structure.malformed:malformed", "tests/test_raw_exceptions.py")
+@fault("C13", "weft.ir.structure.malformed:malformed", "tests/systems/test_raw_exceptions.py")
 def odd_nodes_pass(right: Any) -> Any:
     return returning(None)(right)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.mutation.faults import fault, returning, then
 
-A = "tests/systems/test_a.py"
-FLOW = "tests/systems/test_flow.py"
+A = "tests/transform/target/test_phase_hooks.py"
+FLOW = "tests/systems/test_target_flow.py"
 
 
 @fault(
@@ -27,7 +27,7 @@ def a_hook_joins_every_kind(right: Any) -> Any:
 @fault(
     "A2",
     "weft.ir.te.functions:create_prim_func",
-    "tests/ir/test_te.py::test_equal_formulas_give_equal_functions_with_equal_hashes",
+    "tests/ir/te/test_te.py::test_equal_formulas_give_equal_functions_with_equal_hashes",
 )
 def a_formula_gives_another_function_each_time(right: Any) -> Any:
     numbers = itertools.count()
@@ -51,7 +51,7 @@ def hooks_run_before_their_phase(right: Any) -> Any:
     return wrong
 
 
-@fault("A4", "weft.target.kinds:target_kind", "tests/ir/target/test_target.py::test_a_kind_is_added_from_outside")
+@fault("A4", "weft.target.kinds:target_kind", "tests/target/test_target.py::test_a_kind_is_added_from_outside")
 def a_kind_from_outside_is_forgotten(right: Any) -> Any:
     def wrong(name: str, *args: Any, **options: Any) -> Any:
         from weft.target.kinds import remove_target_kind
@@ -63,7 +63,7 @@ def a_kind_from_outside_is_forgotten(right: Any) -> Any:
     return wrong
 
 
-@fault("A5", "weft.transform.infra.pipeline:_between", "tests/transform/test_pipeline.py")
+@fault("A5", "weft.transform.infra.pipeline:_between", "tests/transform/infra/test_pipeline.py")
 def a_later_phase_brings_nothing(right: Any) -> Any:
     return returning([])(right)
 

@@ -7,27 +7,36 @@ from typing import Any
 
 from tests.mutation.faults import fault, returning, then
 
-A, B, C, D, FLOW, H = (f"tests/systems/test_{name}.py" for name in ("a", "b", "c", "d", "flow", "h"))
+A = "tests/transform/target/test_phase_hooks.py"
+B = "tests/transform/target/test_lowering_hooks.py"
+C = "tests/runtime/test_artifacts_in_modules.py"
+D = "tests/systems/test_one_module_for_all_levels.py"
+FLOW = "tests/systems/test_target_flow.py"
+H = "tests/transform/target/test_part_costs.py"
 COMPILED = "tests/codegen/test_compiled_modules.py"
-FIELDS = "tests/codegen/test_every_field.py::test_a_field_has_its_effect_or_is_refused"
+FIELDS = "tests/target/test_every_field.py::test_a_field_has_its_effect_or_is_refused"
 
 
 @fault(
     "H10",
     "weft.transform.analysis.accesses:_lies_between",
     "tests/transform/analysis/test_independence.py",
-    "tests/transform/test_parallelize_outer_loops.py",
+    "tests/transform/autoschedule/test_parallelize_outer_loops.py",
 )
 def the_interval_of_an_iteration_is_one_longer(right: Any) -> Any:
     return lambda space, loops, low, dim, high: right(space, loops, low, dim, high + 1)
 
 
-@fault("H10", "weft.transform.analysis.accesses:_has_other_views", "tests/transform/test_parallelize_outer_loops.py")
+@fault(
+    "H10",
+    "weft.transform.analysis.accesses:_has_other_views",
+    "tests/transform/autoschedule/test_parallelize_outer_loops.py",
+)
 def another_view_of_written_memory_is_not_seen(right: Any) -> Any:
     return returning(False)(right)
 
 
-@fault("D5", "weft.transform.memory.share_memory:_Choice._may_view", "tests/transform/test_plan_memory.py")
+@fault("D5", "weft.transform.memory.share_memory:_Choice._may_view", "tests/transform/memory/test_plan_memory.py")
 def a_later_write_is_overlooked(right: Any) -> Any:
     def wrong(self: Any, step: int, given: Any, output: Any) -> bool:
         lifetimes = self.lifetimes
@@ -40,12 +49,12 @@ def a_later_write_is_overlooked(right: Any) -> Any:
     return wrong
 
 
-@fault("D20", "weft.transform.memory.share_memory:_Choice._is_new", "tests/transform/test_plan_memory.py")
+@fault("D20", "weft.transform.memory.share_memory:_Choice._is_new", "tests/transform/memory/test_plan_memory.py")
 def memory_that_holds_something_counts_as_new(right: Any) -> Any:
     return returning(True)(right)
 
 
-@fault("D5", "weft.transform.memory.share_memory:_have_equal_sizes", "tests/transform/test_plan_memory.py")
+@fault("D5", "weft.transform.memory.share_memory:_have_equal_sizes", "tests/transform/memory/test_plan_memory.py")
 def an_output_may_be_larger_than_the_input_that_it_overwrites(right: Any) -> Any:
     return returning(True)(right)
 
@@ -197,8 +206,8 @@ def repeated_operands_share_a_parameter(right: Any) -> Any:
 @fault(
     "B16",
     "weft.transform.fusion.fuse_ops:_Outlined.add",
-    "tests/transform/test_fuse_ops.py",
-    "tests/systems/test_flow.py",
+    "tests/transform/fusion/test_fuse_ops.py",
+    "tests/systems/test_target_flow.py",
 )
 def parts_share_the_kernels_of_their_groups(right: Any) -> Any:
     return lambda self, function, base, label: right(self, function, base, None)
@@ -222,7 +231,7 @@ def places_are_part_of_bytecode(right: Any) -> Any:
 @fault(
     "G3",
     "weft.codegen.backends.c.memory:_fitting",
-    "tests/codegen/test_c_library.py::test_tensors_live_in_pools_and_overflow_is_an_error_with_numbers",
+    "tests/codegen/backends/c/test_c_library.py::test_tensors_live_in_pools_and_overflow_is_an_error_with_numbers",
 )
 def a_pool_takes_more_than_it_has(right: Any) -> Any:
     return lambda requests, waiting, pool, planner: right(requests, waiting, replace(pool, size=None), planner)
@@ -231,7 +240,7 @@ def a_pool_takes_more_than_it_has(right: Any) -> Any:
 @fault(
     "G5",
     "weft.codegen.backends.c.files:_bracket",
-    "tests/codegen/test_c_library.py::test_several_devices_are_switched_off_in_the_reverse_order",
+    "tests/codegen/backends/c/test_c_library.py::test_several_devices_are_switched_off_in_the_reverse_order",
 )
 def devices_are_switched_off_in_the_order_they_were_switched_on(right: Any) -> Any:
     def wrong(program: Any) -> Any:
@@ -245,13 +254,13 @@ def devices_are_switched_off_in_the_order_they_were_switched_on(right: Any) -> A
 @fault(
     "C12",
     "weft.transform.graph.common_subexpressions:_Merge._forget",
-    "tests/transform/test_common_subexpressions.py",
+    "tests/transform/graph/test_common_subexpressions.py",
 )
 def what_a_branch_computed_is_there_after_it(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("D4", "weft.ir.dim.expression:_truncated", "tests/ir/test_prover.py", "tests/ir/test_dim.py")
+@fault("D4", "weft.ir.dim.expression:_truncated", "tests/ir/dim/test_prover.py", "tests/ir/dim/test_dim.py")
 def sizes_are_divided_towards_the_lower_number(right: Any) -> Any:
     return lambda coefficient, divisor: coefficient // divisor
 
@@ -259,7 +268,7 @@ def sizes_are_divided_towards_the_lower_number(right: Any) -> Any:
 @fault(
     "E13",
     "weft.target.value:_from_tag",
-    "tests/ir/target/test_target.py::test_a_tag_is_recorded_with_the_expanded_fields",
+    "tests/target/test_target.py::test_a_tag_is_recorded_with_the_expanded_fields",
 )
 def another_processor_keeps_the_unit_of_the_tag(right: Any) -> Any:
     def wrong(name: str, overrides: Any, *args: Any) -> Any:
@@ -272,7 +281,7 @@ def another_processor_keeps_the_unit_of_the_tag(right: Any) -> Any:
 @fault(
     "A7",
     "weft.transform.infra.context:check_level",
-    "tests/transform/test_checks.py::test_the_level_of_a_context_switches_the_checks_on",
+    "tests/transform/infra/test_checks.py::test_the_level_of_a_context_switches_the_checks_on",
 )
 def the_level_of_a_context_is_overlooked(right: Any) -> Any:
     return returning(0)(right)

@@ -7,11 +7,11 @@ from typing import Any
 
 from tests.mutation.faults import fault, returning, then
 
-B = "tests/systems/test_b.py"
-FLOW = "tests/systems/test_flow.py"
-MERGE = "tests/ir/test_merge.py"
+B = "tests/transform/target/test_lowering_hooks.py"
+FLOW = "tests/systems/test_target_flow.py"
+MERGE = "tests/ir/structure/test_merge.py"
 EXAMPLES = "tests/plugins/test_examples.py"
-LIBRARY = "tests/codegen/test_c_library.py"
+LIBRARY = "tests/codegen/backends/c/test_c_library.py"
 
 
 @fault(
@@ -93,7 +93,7 @@ def a_fresh_name_gets_a_number_of_its_own(right: Any) -> Any:
 @fault(
     "B9",
     "weft.runtime.programs.vm:VirtualMachine._packed",
-    "tests/codegen/test_executors.py::test_one_plug_in_works_under_every_executor",
+    "tests/codegen/executors/test_executors.py::test_one_plug_in_works_under_every_executor",
 )
 def bytecode_leaves_out_what_others_provide(right: Any) -> Any:
     def wrong(self: Any, frame: Any, name: str, args: Any, operands: Any) -> Any:
@@ -117,7 +117,7 @@ def a_code_generator_may_leave_symbols_out(right: Any) -> Any:
 @fault(
     "B12",
     "weft.target.processors:find_cpu",
-    "tests/ir/target/test_target.py::test_two_labelled_processors_read_exactly_as_written",
+    "tests/target/test_target.py::test_two_labelled_processors_read_exactly_as_written",
 )
 def the_suffix_f_says_nothing(right: Any) -> Any:
     def wrong(name: str) -> Any:
@@ -158,12 +158,17 @@ def what_has_no_label_belongs_to_any_part(right: Any) -> Any:
     return wrong
 
 
-@fault("B16", "weft.transform.fusion.fuse_ops:_check_groups", "tests/transform/test_fuse_ops.py")
+@fault("B16", "weft.transform.fusion.fuse_ops:_check_groups", "tests/transform/fusion/test_fuse_ops.py")
 def a_group_may_cross_labels(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("B17", "weft.target.derived:gcc_flags_of", "tests/codegen/test_c_library.py", "tests/ir/target/test_target.py")
+@fault(
+    "B17",
+    "weft.target.derived:gcc_flags_of",
+    "tests/codegen/backends/c/test_c_library.py",
+    "tests/target/test_target.py",
+)
 def every_processor_is_compiled_for_alike(right: Any) -> Any:
     return lambda cpu, options: [] if cpu is None else ["-mthumb", "-mcpu=cortex-m0", "-mfloat-abi=soft"]
 
@@ -186,7 +191,7 @@ def scratch_stays_after_its_kernel(right: Any) -> Any:
 @fault(
     "B19",
     "weft.codegen.backends.c.steps:_Reader.extern",
-    "tests/codegen/test_c.py::test_a_library_call_is_carried_by_the_host_code",
+    "tests/codegen/backends/c/test_c.py::test_a_library_call_is_carried_by_the_host_code",
 )
 def calls_of_libraries_are_left_out(right: Any) -> Any:
     return returning(None)(right)
@@ -197,8 +202,6 @@ def a_code_generator_may_leave_statements_out(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault(
-    "B21", "weft.target.derived:features_of", "tests/ir/target/test_target.py::test_features_follow_from_the_processor"
-)
+@fault("B21", "weft.target.derived:features_of", "tests/target/test_target.py::test_features_follow_from_the_processor")
 def a_processor_has_no_vectors_of_bytes(right: Any) -> Any:
     return then(lambda features: replace(features, has_dsp=False))(right)

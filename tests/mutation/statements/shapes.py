@@ -7,10 +7,10 @@ from typing import Any
 
 from tests.mutation.faults import fault, returning
 
-D = "tests/systems/test_d.py"
-FLOW = "tests/systems/test_flow.py"
-INFER = "tests/ir/test_infer.py"
-PATTERN = "tests/transform/test_fuse_ops_by_pattern.py"
+D = "tests/systems/test_one_module_for_all_levels.py"
+FLOW = "tests/systems/test_target_flow.py"
+INFER = "tests/ir/deduction/test_infer.py"
+PATTERN = "tests/transform/fusion/test_fuse_ops_by_pattern.py"
 
 
 @fault("D1", "weft.ir.dim.expression:DimExpr.__sub__", f"{D}::test_a_size_is_an_integer_or_an_expression_of_symbols")
@@ -38,13 +38,13 @@ def a_product_of_sizes_is_the_last(right: Any) -> Any:
     "D4",
     "weft.ir.dim.expression:_multiply_monomials",
     f"{INFER}::test_shapes_are_deduced_as_numpy_has_them",
-    "tests/ir/test_prover.py::test_an_identity_is_proved",
+    "tests/ir/dim/test_prover.py::test_an_identity_is_proved",
 )
 def powers_are_forgotten(right: Any) -> Any:
     return lambda left, other: left or other
 
 
-@fault("D4", "weft.codegen.host.relations:relations", "tests/codegen/test_relations.py")
+@fault("D4", "weft.codegen.host.relations:relations", "tests/codegen/host/test_relations.py")
 def sizes_that_do_not_fit_are_told_without_names(right: Any) -> Any:
     def wrong(kernel: Any, arguments: Any, signature: Any = None) -> Any:
         return right(kernel, (), signature)
@@ -52,12 +52,12 @@ def sizes_that_do_not_fit_are_told_without_names(right: Any) -> Any:
     return wrong
 
 
-@fault("D5", "weft.transform.memory.pack_memory:_neighbours", "tests/transform/test_plan_memory.py")
+@fault("D5", "weft.transform.memory.pack_memory:_neighbours", "tests/transform/memory/test_plan_memory.py")
 def ranges_of_living_that_touch_are_apart(right: Any) -> Any:
     return lambda requests: right([replace(item, last=max(item.first, item.last - 1)) for item in requests])
 
 
-@fault("D5", "weft.ir.dim.proofs:prove_equal", "tests/ir/test_prover.py::test_an_identity_is_proved")
+@fault("D5", "weft.ir.dim.proofs:prove_equal", "tests/ir/dim/test_prover.py::test_an_identity_is_proved")
 def equal_sizes_are_not_proved(right: Any) -> Any:
     return returning(None)(right)
 
@@ -113,7 +113,7 @@ def relations_of_arguments_are_not_checked(right: Any) -> Any:
 @fault(
     "D10",
     "weft.transform.memory.lower_to_memory:LowerToMemory.run",
-    "tests/systems/test_d.py::test_an_operator_of_a_shared_library_takes_two_steps",
+    "tests/systems/test_one_module_for_all_levels.py::test_an_operator_of_a_shared_library_takes_two_steps",
 )
 def calls_of_libraries_are_not_lowered(right: Any) -> Any:
     def wrong(self: Any, module: Any) -> Any:
@@ -160,7 +160,7 @@ def a_module_with_kernels_is_not_lowered_further(right: Any) -> Any:
 @fault(
     "D13",
     "weft.transform.fusion.annotate_pattern:op_pattern",
-    "tests/transform/test_fuse_ops.py::test_a_relu_written_by_hand_is_fused_after_a_product",
+    "tests/transform/fusion/test_fuse_ops.py::test_a_relu_written_by_hand_is_fused_after_a_product",
 )
 def loops_are_not_looked_at(right: Any) -> Any:
     return returning("opaque")(right)
@@ -186,7 +186,7 @@ def a_pattern_takes_nothing(right: Any) -> Any:
 @fault(
     "D16",
     "weft.codegen.host.entry_kernel:lower_to_entry",
-    "tests/codegen/test_executors.py::test_ahead_of_time_compilation_is_a_lowering_to_one_kernel",
+    "tests/codegen/executors/test_executors.py::test_ahead_of_time_compilation_is_a_lowering_to_one_kernel",
 )
 def the_entry_kernel_keeps_the_functions(right: Any) -> Any:
     return lambda module, *args, **options: module
@@ -241,7 +241,7 @@ def a_size_is_computed_for_each_operator(right: Any) -> Any:
 @fault(
     "D21",
     "weft.codegen.executors.vm:_Emitter.branch",
-    "tests/codegen/test_executors.py::test_a_size_that_one_way_computes_is_not_used_on_another",
+    "tests/codegen/executors/test_executors.py::test_a_size_that_one_way_computes_is_not_used_on_another",
 )
 def sizes_of_a_branch_are_used_after_it(right: Any) -> Any:
     def wrong(self: Any, branch: Any, into: int) -> None:

@@ -6,16 +6,16 @@ from typing import Any
 
 from tests.mutation.faults import fault, returning, then
 
-FLOW = "tests/systems/test_flow.py"
-CONFIG = "tests/ir/target/test_config.py"
-TARGET = "tests/ir/target/test_target.py"
+FLOW = "tests/systems/test_target_flow.py"
+CONFIG = "tests/target/test_config.py"
+TARGET = "tests/target/test_target.py"
 
 
 @fault(
     "E1",
     "weft.codegen.backends.c.library:SourceTree.write",
     f"{FLOW}::test_one_call_makes_c_for_a_board",
-    "tests/codegen/test_c_library.py::test_each_label_has_a_file_of_its_own",
+    "tests/codegen/backends/c/test_c_library.py::test_each_label_has_a_file_of_its_own",
 )
 def a_tree_is_not_written(right: Any) -> Any:
     return returning(None)(right)
@@ -24,7 +24,7 @@ def a_tree_is_not_written(right: Any) -> Any:
 @fault(
     "E1",
     "weft.codegen.backends.llvm.machine.cross:cross_machine",
-    "tests/codegen/test_cross.py::test_an_object_is_for_the_machine_of_the_target",
+    "tests/codegen/backends/llvm/machine/test_cross.py::test_an_object_is_for_the_machine_of_the_target",
 )
 def every_object_is_for_one_machine(right: Any) -> Any:
     def wrong(target: Any, *args: Any, **options: Any) -> Any:
@@ -169,7 +169,7 @@ def a_separate_host_is_overlooked(right: Any) -> Any:
 @fault(
     "E18",
     "weft.command.targets:_with_fields",
-    "tests/test_command_line_targets.py::test_the_command_line_wins_over_the_file_and_the_file_over_defaults",
+    "tests/command/test_command_line_targets.py::test_the_command_line_wins_over_the_file_and_the_file_over_defaults",
 )
 def the_file_wins_over_the_command_line(right: Any) -> Any:
     return lambda target, fields, *, wins: right(target, fields, wins=not wins)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.mutation.faults import fault, returning
 
-FLOW = "tests/systems/test_flow.py"
+FLOW = "tests/systems/test_target_flow.py"
 
 
 @fault(
@@ -44,7 +44,7 @@ def what_an_object_provides_is_believed(right: Any) -> Any:
 @fault(
     "H3",
     "weft.target.builtin:C.canonicalise",
-    "tests/codegen/test_honoured_targets.py::test_what_nothing_obeys_is_refused",
+    "tests/target/test_honoured_targets.py::test_what_nothing_obeys_is_refused",
 )
 def flags_of_c_are_taken_unread(right: Any) -> Any:
     return lambda options, *args, **more: options
@@ -72,7 +72,7 @@ def a_policy_wins_over_the_label(right: Any) -> Any:
     return wrong
 
 
-@fault("H5", "weft.transform.fusion.fuse_ops:_check_groups", "tests/transform/test_fuse_ops.py")
+@fault("H5", "weft.transform.fusion.fuse_ops:_check_groups", "tests/transform/fusion/test_fuse_ops.py")
 def a_custom_decision_crosses_labels(right: Any) -> Any:
     return returning(None)(right)
 
@@ -80,7 +80,7 @@ def a_custom_decision_crosses_labels(right: Any) -> Any:
 @fault(
     "H6",
     "weft.target.kinds:check_phase",
-    "tests/systems/test_a.py::test_phases_are_listed_and_a_hook_names_one_of_them",
+    "tests/transform/target/test_phase_hooks.py::test_phases_are_listed_and_a_hook_names_one_of_them",
 )
 def a_hook_may_name_any_phase(right: Any) -> Any:
     return returning(None)(right)
@@ -89,7 +89,7 @@ def a_hook_may_name_any_phase(right: Any) -> Any:
 @fault(
     "H7",
     "weft.transform.infra.decisions:Decision.of_attribute",
-    "tests/transform/test_decisions.py::test_a_decision_that_was_edited_changes_the_loops_and_not_the_results",
+    "tests/transform/autoschedule/test_decisions.py::test_a_decision_that_was_edited_changes_the_loops_and_not_the_results",
 )
 def what_was_edited_in_a_decision_is_overlooked(right: Any) -> Any:
     def wrong(cls: Any, data: Any) -> Any:
@@ -99,7 +99,7 @@ def what_was_edited_in_a_decision_is_overlooked(right: Any) -> Any:
     return classmethod(wrong)
 
 
-@fault("H8", "weft.ir.structure.merge:rename_functions", "tests/ir/test_merge.py")
+@fault("H8", "weft.ir.structure.merge:rename_functions", "tests/ir/structure/test_merge.py")
 def a_symbol_is_renamed_with_the_function_that_declares_it(right: Any) -> Any:
     def wrong(module: Any, mapping: dict[str, str]) -> Any:
         from weft.ir import ExternFunc  # after the fault is looked up: weft is not loaded by listing them
@@ -115,7 +115,12 @@ def a_symbol_is_renamed_with_the_function_that_declares_it(right: Any) -> Any:
     return wrong
 
 
-@fault("H8", "weft.runtime.artifact:ArtifactSet.providers", "tests/ir/test_merge.py", "tests/runtime/test_artifact.py")
+@fault(
+    "H8",
+    "weft.runtime.artifact:ArtifactSet.providers",
+    "tests/ir/structure/test_merge.py",
+    "tests/runtime/test_artifact.py",
+)
 def two_artifacts_may_provide_one_symbol(right: Any) -> Any:
     def wrong(self: Any) -> Any:
         return {symbol.name: item.name for item in self.values() for symbol in item.provides}
@@ -123,7 +128,7 @@ def two_artifacts_may_provide_one_symbol(right: Any) -> Any:
     return wrong
 
 
-@fault("H9", "weft.codegen.backends.llvm.asm.overflow:Exact.holds", "tests/codegen/test_sizes.py")
+@fault("H9", "weft.codegen.backends.llvm.asm.overflow:Exact.holds", "tests/codegen/executors/test_sizes.py")
 def a_size_may_wrap(right: Any) -> Any:
     return returning("true")(right)
 
@@ -136,7 +141,7 @@ def any_symbol_of_c_may_be_called(right: Any) -> Any:
 @fault(
     "H11",
     "weft.transform.infra.decisions:with_decisions",
-    "tests/transform/test_decisions.py::test_what_was_decided_is_in_the_text_and_gives_the_same_loops_again",
+    "tests/transform/autoschedule/test_decisions.py::test_what_was_decided_is_in_the_text_and_gives_the_same_loops_again",
 )
 def a_decision_is_not_kept(right: Any) -> Any:
     return lambda function, *args, **options: function

@@ -6,9 +6,10 @@ from typing import Any
 
 from tests.mutation.faults import fault, returning, then
 
-C = "tests/codegen/test_c.py"
-G = "tests/systems/test_g.py"
-LIBRARY = "tests/codegen/test_c_library.py"
+C = "tests/codegen/backends/c/test_c.py"
+G = "tests/transform/target/test_assign_by_cost.py"
+KERNELS = "tests/script/reader/test_kernels_in_functions.py"
+LIBRARY = "tests/codegen/backends/c/test_c_library.py"
 
 
 @fault("G1", "weft.codegen.backends.c.files:together", f"{C}::test_there_is_no_heap")
@@ -81,7 +82,9 @@ def copies_cost_nothing(right: Any) -> Any:
 
 
 @fault(
-    "G9", "weft.script.decorators:_Cells.__getitem__", f"{G}::test_a_kernel_inside_a_function_uses_the_values_around_it"
+    "G9",
+    "weft.script.decorators:_Cells.__getitem__",
+    f"{KERNELS}::test_a_kernel_inside_a_function_uses_the_values_around_it",
 )
 def values_around_a_kernel_are_one_greater(right: Any) -> Any:
     return then(lambda value: value + 1 if isinstance(value, int) else value)(right)
@@ -90,7 +93,7 @@ def values_around_a_kernel_are_one_greater(right: Any) -> Any:
 @fault(
     "G10",
     "weft.ir.node:Node.script",
-    "tests/test_properties.py::test_modules_are_well_formed_and_their_text_reads_back_as_them[0]",
+    "tests/systems/test_properties.py::test_modules_are_well_formed_and_their_text_reads_back_as_them[0]",
 )
 def the_text_says_another_number(right: Any) -> Any:
     return lambda self, **options: right(self, **options).replace("float32(1", "float32(2").replace("(2,", "(3,")

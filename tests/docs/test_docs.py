@@ -1,0 +1,82 @@
+"""The Python in the documentation runs as it stands, and the commands it names exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def python_snippets(page: Path) -> str:
+    """The Python blocks of a page as one program, each at its own lines so that an error points into the page."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    program, inside = [], False
+    for line in lines:
+        if line.startswith("```"):
+            inside = line.strip() == "```python"
+            program.append("")
+        else:
+            program.append(line if inside else "")
+    return "\n".join(program)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
+    program = python_snippets(page)
+    if not program.strip():
+        pytest.skip("no Python on this page")
+    script = tmp_path / f"{page.stem}.py"
+    script.write_text(program, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    run = subprocess.run([sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("name", ["operators.md", "errors.md", "passes.md", "attributes.md", "dtypes.md"])
+def test_a_written_page_is_what_the_code_says_today(name: str) -> None:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    written = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert written == generate.PAGES[name](), f"docs/{name} is out of date: run `python docs/generate.py`"
+
+
+_FOLDERS = "ir|target|script|transform|codegen|runtime|testing|src|docs|tests|examples|benchmarks"
+_PLACE = re.compile(rf"`((?:{_FOLDERS})/[\w./-]*)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_place_that_a_page_names_is_there(page: Path) -> None:
+    missing = [place for place in _PLACE.findall(page.read_text(encoding="utf-8")) if not (ROOT / place).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", prose):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_make_command_of_the_readme_is_in_the_makefile() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"^(?:.*`)?make ([a-z]+)\b", readme, re.MULTILINE))
+    assert {"demo", "test"} <= named <= targets
+
+
+def test_every_path_of_the_readme_layout_exists() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    layout = readme.split("## Layout", 1)[1].split("##", 1)[0]
+    for path in re.findall(r"^([a-z]+(?:/[a-z]+)*)/ ", layout, re.MULTILINE):
+        assert (ROOT / path).is_dir(), path

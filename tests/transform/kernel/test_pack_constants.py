@@ -1,0 +1,176 @@
+"""PackConstants: copies that kernels made of constants are made when the module is compiled."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.transform.autoschedule.test_tile_contractions import N, legalized, random
+
+import weft
+from weft.ir import AllocBuffer, Call, Constant, Function, IRModule, PrimFunc, walk
+from weft.ir.dim import Dim
+from weft.transform import BindParams, LegalizeOps, PackConstants, TileContractions
+from weft.transform.infra.decisions import decisions_of
+
+
+def with_constant(name: str, *shapes: tuple[Dim, ...], at: int = 1, **options: Any) -> tuple[IRModule, np.ndarray]:
+    """A module of one operator on a constant operand."""
+    module = legalized(name, *shapes, **options)
+    array = random(*(d for d in shapes[at] if isinstance(d, int)))
+    return BindParams("main", {f"x{at}": array})(module), array
+
+
+def packed(module: IRModule, *arrays: np.ndarray, **options: int) -> IRModule:
+    """Tiled with packed constants, compared with the module before, bit by bit: sums keep their order."""
+    tiled = TileContractions.with_options({"vector_bits": 128, "registers": 16, "pack_from": 1, **options})(module)
+    new = PackConstants()(tiled)
+    assert weft.verify(new) == []
+    weft.assert_structural_equal(weft.parse(new.script()), new)
+    want = weft.interpret(module)["main"](*arrays)
+    np.testing.assert_array_equal(weft.interpret(tiled)["main"](*arrays), want)
+    np.testing.assert_array_equal(weft.interpret(new)["main"](*arrays), want)
+    return new
+
+
+def parsed(text: str) -> IRModule:
+    module = weft.parse(text)
+    assert isinstance(module, IRModule)
+    return module
+
+
+def constants(module: IRModule) -> list[np.ndarray]:
+    return [
+        node.data
+        for f in module.functions.values()
+        if isinstance(f, Function)
+        for node in walk(f)
+        if isinstance(node, Constant)
+    ]
+
+
+def kernel(module: IRModule) -> PrimFunc:
+    (found,) = (f for f in module.functions.values() if isinstance(f, PrimFunc))
+    return found
+
+
+def packings(module: IRModule) -> dict[str, tuple[str, ...]]:
+    """What each constant of the kernel is packed as, from the records of decisions."""
+    return {item.about: item.values["packed_as"] for item in decisions_of(kernel(module)) if item.kind == "packing"}
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(8, 31), st.integers(1, 9), st.integers(17, 70), st.booleans(), st.sampled_from([128, 256]))
+def test_a_constant_matrix_of_any_size_is_packed_once(
+    rows: int, inner: int, columns: int, symbolic: bool, bits: int
+) -> None:
+    module, array = with_constant("matmul", (N if symbolic else rows, inner), (inner, columns))
+    new = packed(module, random(rows, inner), block_sums=4, block_rows=12, parts=3, vector_bits=bits)
+    if "b_packed" in new.script():
+        assert [p.name for p in kernel(new).params][1] == "b_packed"
+        assert packings(new) == {"x2": ("b_packed",)}
+        (only,) = constants(new)
+        assert sorted(only[only != 0]) == sorted(array.ravel())
+        assert only.nbytes <= 2 * array.nbytes + 4096
+    else:  # a tile is as wide as all columns
+        assert columns < 4 * bits // 32
+
+
+def test_every_number_of_rows_reads_the_same_packed_constant() -> None:
+    module, _ = with_constant("matmul", (N, 24), (24, 64))
+    new = packed(module, random(3, 24), pack_from=1)
+    assert not any(isinstance(node, AllocBuffer) and node.buffer.name == "b_packed" for node in walk(kernel(new)))
+    for rows in (0, 1, 2, 13, 40):
+        x = random(rows, 24)
+        np.testing.assert_array_equal(weft.interpret(new)["main"](x), weft.interpret(module)["main"](x))
+
+
+def test_a_weight_with_its_rows_along_the_sum_is_packed() -> None:
+    module, _ = with_constant("linear", (19, 10), (40, 10))
+    new = packed(module, random(19, 10), vector_bits=256)
+    assert ("b_packed",) in packings(new).values()
+
+
+@pytest.mark.parametrize("channels", [6, 21])
+def test_weights_of_convolutions_are_packed(channels: int) -> None:
+    module, array = with_constant("nn.conv2d", (2, 3, 9, 9), (channels, 3, 3, 3), padding=1)
+    new = packed(module, random(2, 3, 9, 9))
+    assert ("a_packed",) in packings(new).values()
+    assert any(array.size <= c.size < 2 * array.size and c.ndim == 2 for c in constants(new))
+
+
+def test_calls_that_use_one_constant_share_its_packed_form() -> None:
+    text = """
+from weft.script import ir as I, relax as R
+
+@I.ir_module
+class Twice:
+    @R.function
+    def main(x: R.Tensor((12, 48), "float32"), w: R.Tensor((48, 48), "float32")):
+        return R.matmul(R.nn.relu(R.matmul(x, w)), w)
+"""
+    w = random(48, 48)
+    module = LegalizeOps()(BindParams("main", {"w": w})(parsed(text)))
+    new = PackConstants()(TileContractions.with_options({"pack_from": 1})(module))
+    found = constants(new)
+    assert len(found) == 2
+    assert found[0] is found[1]
+    x = random(12, 48)
+    np.testing.assert_array_equal(weft.interpret(new)["main"](x), weft.interpret(module)["main"](x))
+    compiled = weft.compile(parsed(text), params={"w": w})["main"]
+    np.testing.assert_allclose(compiled(x), np.maximum(x @ w, 0) @ w, rtol=1e-4, atol=1e-4)
+
+
+def test_a_matrix_that_one_call_computes_is_no_constant() -> None:
+    text = """
+from weft.script import ir as I, relax as R
+
+@I.ir_module
+class Mixed:
+    @R.function
+    def main(x: R.Tensor((12, 48), "float32"), y: R.Tensor((48, 48), "float32"), w: R.Tensor((48, 48), "float32")):
+        return R.matmul(R.matmul(x, y), w)
+"""
+    module = LegalizeOps()(BindParams("main", {"w": random(48, 48)})(parsed(text)))
+    tiled = TileContractions.with_options({"pack_from": 1})(module)
+    kernels = [f for f in tiled.functions.values() if isinstance(f, PrimFunc)]
+    new = PackConstants()(tiled)
+    if len(kernels) == 1:  # both calls run one kernel
+        assert new is tiled
+    x, y = random(12, 48), random(48, 48)
+    np.testing.assert_array_equal(weft.interpret(new)["main"](x, y), weft.interpret(module)["main"](x, y))
+
+
+def test_a_kernel_that_copies_more_than_twice_the_constant_keeps_its_copy() -> None:
+    text = """
+from weft.script import ir as I, relax as R, tir as T
+
+@I.ir_module
+class Spread:
+    @T.prim_func(private=True)
+    def k(w: T.Buffer((64, 64), "float32"), y: T.Buffer((64, 64), "float32")):
+        p = T.alloc_buffer((64, {wide}), "float32")
+        for i, j in T.grid(64, {wide}):
+            p[i, j] = 0.0
+        for i, j in T.grid(64, 64):
+            p[j, i] = w[i, j]
+        for i, j in T.grid(64, 64):
+            y[i, j] = p[i, j] * 2.0
+
+    @R.function
+    def main():
+        cls = Spread
+        return R.call_tir(cls.k, (R.const("{data}", "float32", shape=[64, 64]),), out_ty=R.Tensor((64, 64), "float32"))
+"""
+    data = "base64:" + base64.b64encode(random(64, 64).tobytes()).decode()
+    narrow, wide = (parsed(text.format(wide=size, data=data)) for size in (64, 400))
+    assert PackConstants()(wide) is wide
+    new = PackConstants()(narrow)
+    (found,) = constants(new)
+    np.testing.assert_array_equal(found, random(64, 64).T)
+    np.testing.assert_array_equal(weft.interpret(new)["main"](), weft.interpret(narrow)["main"]())
+    assert any(isinstance(node, Call) for node in walk(new["main"]))
