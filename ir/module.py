@@ -1,6 +1,8 @@
 """IRModule: an immutable, ordered mapping of names to functions of all levels, with attributes and global infos.
 
 module ::= IRModule(functions: {name: Function | PrimFunc | ExternFunc}, attrs, global_infos, name)
+
+Source: Lai et al., Relax: composable abstractions for end-to-end dynamic machine learning, 2023.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Bounds of dimensions by interval arithmetic: cheap, sound, not tight."""
+"""Bounds of dimensions by interval arithmetic: cheap, sound, not tight.
+
+Source: Moore, Interval analysis, 1966.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Linear reasoning about dimensions: Fourier-Motzkin elimination, each monomial a variable."""
+"""Linear reasoning about dimensions: Fourier-Motzkin elimination, each monomial a variable.
+
+Source: Fourier, 1827, and Motzkin, 1936, as in Schrijver, Theory of linear and integer programming, 1986.
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ Every computed tensor becomes one loop nest around one Block, in the order of fi
 arguments become local buffers. Index variables are int64. The symbols of the dimensions become int64 PrimVars, one per
 name and function; those that no parameter's shape binds are appended as scalar parameters. Equal formulas give equal
 functions.
+
+Source: Ragan-Kelley et al., Halide, 2013; Chen et al., TVM, 2018 (tensor expressions).
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ step that makes it to the last step that uses it or anything that may share its 
 never run both, so what one of them makes is not in the way of the other. Tensors in one storage count as apart: whether
 they are is what plans, and their checks, are about. What the result of the function may share
 lives to the end (`END`).
+
+Source: Galler and Fischer, An improved equivalence algorithm, 1964 (disjoint sets); Tarjan, 1975.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ the kinds that `AnnotateTIROpPattern` found, how each call reads the others, wha
 as a private function with the attribute `primitive` that says which kernels it holds and why; `FuseTIR` makes one
 kernel of it. Only calls whose shapes are proved to fit take part, so no run-time check is lost, and never calls with
 different labels (attribute `target`) or on both sides of a call that has effects or overwrites its arguments.
+
+Source: Chen et al., TVM, 2018 (operators by the kind of their loops, and which kinds may be fused).
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@
 
 A symbol of the enclosing function that no captured variable carries is captured as a shape. Local functions may be
 recursive and nested.
+
+Source: Johnsson, Lambda lifting: transforming programs to recursive equations, 1985.
 """
 
 from __future__ import annotations

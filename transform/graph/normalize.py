@@ -1,4 +1,7 @@
-"""Normalize: A-normal form, with a type on every variable."""
+"""Normalize: A-normal form, with a type on every variable.
+
+Source: Flanagan et al., The essence of compiling with continuations, 1993.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@
 No two requests that are needed at one step overlap, for all values of the symbols. A request is placed at the lowest
 offset (at representative values) that is proved to be free: the start, or the end of another one; where nothing is
 proved, after the greatest end of those that are in the way. Several orders are tried, and the smallest plan is taken.
+
+Source: Pisarchyk and Lee, Efficient memory management for deep neural net inference, 2020 (greedy, by size or time).
 """
 
 from __future__ import annotations

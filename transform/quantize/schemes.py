@@ -9,6 +9,9 @@
 
 Codes have no sign: `code - zero_point` times the scale is the weight. Without `-affine` the value of the greatest size
 in a group becomes the end of the range that is one step longer, as in the formats Q4_0 of llama.cpp.
+
+Source: Jacob et al., Quantization and training of neural networks for efficient integer-arithmetic-only inference,
+2018.
 """
 
 from __future__ import annotations

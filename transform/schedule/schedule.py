@@ -1,4 +1,8 @@
-"""The class that users see: all families of primitives in one."""
+"""The class that users see: all families of primitives in one.
+
+Sources: Ragan-Kelley et al., Halide, 2013 (the algorithm apart from its schedule); Feng et al., TensorIR, 2023
+(blocks).
+"""
 
 from __future__ import annotations
 

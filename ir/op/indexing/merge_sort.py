@@ -5,6 +5,8 @@
 
 `element(position)` is the element at a position; nan counts as greater than every number. Positions of equal elements
 stay in their order, also where the order is descending.
+
+Source: Knuth, The Art of Computer Programming 3, 5.2.4.
 """
 
 from __future__ import annotations

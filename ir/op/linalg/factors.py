@@ -2,6 +2,8 @@
 
 Matrices are the last two axes; batches are the axes before. A matrix without an answer (not positive definite, or
 singular where a solution is asked for) is an ArgumentError at the call.
+
+Source: Golub and Van Loan, Matrix computations (LU with partial pivoting, Cholesky, substitution).
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Shapes: query (b, s, n, h), key (b, t, m, h), value (b, t, m, v), bias broadcast to (b, n, s, t) -> (b, s, n, v).
 Heads may be grouped: n is a multiple of m, and n / m neighbouring heads of the query share one of key and value.
+
+Sources: Vaswani et al., Attention is all you need, 2017; Ainslie et al., GQA, 2023 (heads in groups).
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The boxes of an image (of a class) are taken by descending score, those of equal score in their order. One that is taken
 suppresses those after it whose overlap with it, intersection over union of the areas, is at least the threshold. A box
 is two opposite corners in any order. Half floats are computed in float32.
+
+Source: Neubeck and Van Gool, Efficient non-maximum suppression, 2006.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ Masked scores (-inf) have probability 0. While a row has seen nothing else, its 
 exp(x - m) as it is, such a row is nan in the end, as it would be at once. Chains of keys that a condition on the
 positions masks for all rows of a block (causal masks, windows) are left out, unless they have a value that is not
 finite: 0 * nan and 0 * inf are nan, and belong to the sum.
+
+Source: Dao et al., FlashAttention, 2022.
 """
 
 from __future__ import annotations

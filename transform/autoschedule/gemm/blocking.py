@@ -5,6 +5,9 @@
     chunks         of the panels (or of the rows), which threads may share
 
 `blocking_of` decides; what it gives is data: the record of a decision (`values`), checked against pins (`check`).
+
+Sources: Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008; Van Zee and van de Geijn, BLIS,
+2015 (the names of the blocks); Low et al., Analytical modeling is enough for high-performance BLIS, 2016 (their sizes).
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ all windows. That matrix is never stored: its blocks are gathered while they are
 number of axes do not matter. A window of one element that moves by one is a product of matrices as it is.
 
 Groups o // 4 in X split the variable of rows into a group and a row.
+
+Source: Chetlur et al., cuDNN: efficient primitives for deep learning, 2014.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ for blocks of columns:  for blocks of rows:  for blocks of k:
   for panels of B:  B's panel packed;  for tiles of rows:  the block's tile += A's tile * panel   (the last: C's tile)
 
 Columns that no whole panel covers are a panel under a mask.
+
+Source: Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008.
 """
 
 from __future__ import annotations

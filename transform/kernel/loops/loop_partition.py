@@ -6,6 +6,8 @@
 Conditions that are linear in the loop count: those of statements, of lazy choices, and the predicates of blocks. The
 cut is where the condition holds for all loops further inside. A loop of constant extent is cut where
 `partition_const_loop` says so, or its annotation `pragma_loop_partition_hint`; the outermost loops are cut first.
+
+Source: Ragan-Kelley et al., Halide, 2013 (prologue, steady state and epilogue of a loop).
 """
 
 from __future__ import annotations

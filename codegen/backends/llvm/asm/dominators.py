@@ -2,6 +2,8 @@
 
 A block is entered after all forward jumps to it were written; later ones come from blocks that it dominates (loops). So
 its dominator is the nearest common one of the blocks that jumped to it, and the tree never changes afterwards.
+
+Source: Cooper, Harvey and Kennedy, A simple, fast dominance algorithm, 2001 (the nearest common dominator).
 """
 
 from __future__ import annotations

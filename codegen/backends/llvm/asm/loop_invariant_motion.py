@@ -7,6 +7,8 @@
 An instruction goes out to the innermost loop that defines one of its operands. What moves is cheap, without effects and
 defined for all operands (no division, no memory), so a loop with no iterations may compute it in vain. Vectors of
 numbers stay where they are used, since there are only so many registers.
+
+Source: Allen and Cocke, A catalogue of optimizing transformations, 1971.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@
 P is an interpolation at Chebyshev nodes or better (relative error of exp before rounding below 4e-9 in float32, 2e-17
 in float64); the bounds in units in the last place are in docs/performance.md. exp overflows to infinity, underflows
 through the denormals to 0; nan is handed on. Branch-free.
+
+Sources: Cody and Waite, Software manual for the elementary functions, 1980 (the reduction of x by ln 2 in two parts);
+Muller, Elementary functions, 2016.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Operations named `add`, `sub` and `mul` may be joined to fused ones; `do` rounds after each one, which sums without
 errors depend on.
+
+Source: Estrin, Organization of computer systems: the fixed plus variable structure computer, 1960.
 """
 
 from __future__ import annotations

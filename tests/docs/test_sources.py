@@ -1,0 +1,39 @@
+"""docs/sources.md names files that are there, and each of them names the source in its own text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = [
+    line.strip("|").split(" | ")
+    for line in (ROOT / "docs" / "sources.md").read_text("utf-8").splitlines()
+    if line.startswith("| ") and "](" in line
+]
+
+
+@pytest.mark.parametrize(("source", "files"), [(row[1], row[2]) for row in ROWS], ids=[row[0].strip() for row in ROWS])
+def test_a_source_is_named_where_its_idea_is(source: str, files: str) -> None:
+    """By the name of the first author."""
+    author = re.match(r"\w+(?: Zee)?", source)
+    paths = re.findall(r"\]\(([^)]*)\)", files)
+    assert author is not None
+    assert paths
+    for path in paths:
+        text = (ROOT / "docs" / path).read_text("utf-8")
+        assert author[0] in text, f"{path} does not name {author[0]}"
+
+
+def test_every_source_that_a_module_names_is_on_the_page() -> None:
+    """A docstring that says `Source:` belongs to a row, or names a document of another project."""
+    listed = {(ROOT / "docs" / path).resolve() for row in ROWS for path in re.findall(r"\]\(([^)]*)\)", row[2])}
+    naming = {
+        path
+        for folder in ("ir", "transform", "codegen", "runtime")
+        for path in (ROOT / folder).rglob("*.py")
+        if re.search(r"\bSources?: [A-Z]\w+.*\b(19|20)\d\d\b", path.read_text("utf-8").split('"""')[1])
+    }
+    assert sorted(str(path.relative_to(ROOT)) for path in naming - listed) == []
