@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from weft import dtypes, errors
-from weft.command.listing import describe_operator, families
+from weft.command.listing import describe_operator, facts_of, families
 from weft.command.passes import described_passes
 from weft.error_codes import ERROR_CODES
 from weft.ir import IRModule
 from weft.ir.attrs import KEYS, Carrier
+from weft.ir.op import OpDef
 from weft.script import ir as script_ir
 from weft.script import parse, relax, tir
 from weft.script.forms import syntax
@@ -29,21 +31,50 @@ _NOTE = "<!-- written by docs/generate.py; do not edit -->"
 
 
 def operators_page() -> str:
-    """Every operator, by family."""
+    """The families of operators, with the names in each."""
     parts = [
         _NOTE,
         "# Operators",
-        "Written `R.<name>` in scripts and in Python. In the examples a type stands for a value of that type, and the\n"
-        "type after the arrow is the one that weft deduces. `weft ops NAME` prints one of these entries.",
+        "Written `R.<name>` in scripts and in Python; each family has a page. `weft ops NAME` prints one entry.\n"
+        "An operator of your own is one declaration: [extending.md](extending.md).",
     ]
+    rows = []
     for family, definitions in families().items():
-        parts.append(f"## {family.replace('_', ' ').capitalize()}")
-        for definition in definitions:
-            facts = describe_operator(definition)
-            effects = "" if facts["pure"] else "\n\nMay have effects."
-            parts.append(f"### {facts['name']}\n\n`{facts['signature']}`\n\n{facts['doc']}{effects}")
-            if facts["examples"]:
-                parts.append("```\n" + "\n".join(facts["examples"]) + "\n```")
+        names = ", ".join(f"[{item.name}](operators/{family}.md#{_anchor(item.name)})" for item in definitions)
+        rows.append(f"| [{_title(family)}](operators/{family}.md) | {names} |")
+    parts.append("| family | operators |\n|---|---|\n" + "\n".join(rows))
+    return "\n\n".join(parts) + "\n"
+
+
+def _title(family: str) -> str:
+    return family.replace("_", " ").capitalize()
+
+
+def _anchor(name: str) -> str:
+    """The anchor that a heading has on a page."""
+    return name.replace(".", "")
+
+
+def family_page(family: str, definitions: Sequence[OpDef]) -> str:
+    """The operators of a family: what is declared, and what follows from the declarations."""
+    parts = [
+        _NOTE,
+        f"# {_title(family)}",
+        "In the examples a type stands for a value of that type, and the type after the arrow is the one that weft\n"
+        "deduces. `shapes` are those of the operands and of the result in symbols; `dtypes` is what the dtype of the\n"
+        "first operand, and of those like it, gives; `becomes` is what a call is lowered to, before fusion; `cost` is\n"
+        "the bytes that it reads and writes, at the first of the shapes, and the operations of sums of products.\n"
+        "All families: [operators](../operators.md).",
+    ]
+    for definition in definitions:
+        facts = describe_operator(definition)
+        effects = "" if facts["pure"] else "\n\nMay have effects."
+        parts.append(f"## {facts['name']}\n\n`{facts['signature']}`\n\n{facts['doc']}{effects}")
+        rows = [f"| {name} | {_escape(text)} |" for name, text in facts_of(facts)]
+        parts.append("\n".join(["| | |", "|---|---|", *rows]))
+        lines = [*facts["examples"], *([facts["result"]] if facts["result"] else [])]
+        if lines:
+            parts.append("```\n" + "\n".join(lines) + "\n```")
     return "\n\n".join(parts) + "\n"
 
 
@@ -227,7 +258,7 @@ def dtypes_page() -> str:
     )
 
 
-PAGES = {
+PAGES: dict[str, Callable[[], str]] = {
     "operators.md": operators_page,
     "forms.md": forms_page,
     "errors.md": errors_page,
@@ -237,11 +268,19 @@ PAGES = {
 }
 
 
+PAGES |= {f"operators/{family}.md": partial(family_page, family, members) for family, members in families().items()}
+
+
 def main() -> int:
-    """Write every page."""
+    """Write every page, and take away those of families that are no more."""
     for name, page in PAGES.items():
-        (ROOT / "docs" / name).write_text(page(), encoding="utf-8")
-        print(f"wrote docs/{name}")
+        path = ROOT / "docs" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(page(), encoding="utf-8")
+    for path in (ROOT / "docs" / "operators").glob("*.md"):
+        if f"operators/{path.name}" not in PAGES:
+            path.unlink()
+    print(f"wrote {len(PAGES)} pages to docs/")
     return 0
 
 

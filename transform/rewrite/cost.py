@@ -19,7 +19,7 @@ from weft.ir.dim import Dim, floordiv, maximum, product, prove_equal, prove_le
 from weft.ir.op import OPS
 from weft.transform.pattern.rule import Site
 
-__all__ = ["call_cost", "cheaper", "flops", "memory_traffic", "replacement_costs"]
+__all__ = ["call_cost", "cheaper", "flops", "memory_traffic", "replacement_costs", "terms_of_sums"]
 
 BYTES_AS_FLOPS = 1
 """What four bytes of memory traffic are worth, in operations: little enough that large products decide."""
@@ -37,14 +37,14 @@ def flops(call: Call, context: TypeContext) -> Dim | None:
     result, operands = _sizes(infer_type(call, context)), [_sizes(infer_type(arg, context)) for arg in call.args]
     if result is None or any(size is None for size in operands) or not isinstance(call.op, Op):
         return None
-    terms = _terms(call, context)
+    terms = terms_of_sums(call, context)
     if terms is not None:
         return 2 * terms * result
     return maximum(result, *(size for size in operands if size is not None))
 
 
-def _terms(call: Call, context: TypeContext) -> Dim | None:
-    """The terms of each sum of a product or a convolution."""
+def terms_of_sums(call: Call, context: TypeContext) -> Dim | None:
+    """The terms of each sum of a product or a convolution; None for other operators."""
     name = call.op.name if isinstance(call.op, Op) else ""
     dims = [dims_of(infer_type(arg, context)) or () for arg in call.args]
     if name == "matmul":
