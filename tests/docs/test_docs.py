@@ -94,3 +94,29 @@ def test_every_path_of_the_readme_layout_exists() -> None:
     layout = readme.split("## Layout", 1)[1].split("##", 1)[0]
     for path in re.findall(r"^([a-z]+(?:/[a-z]+)*)/ ", layout, re.MULTILINE):
         assert (ROOT / path).is_dir(), path
+
+
+def test_the_first_program_of_the_readme_prints_what_stands_below_it(tmp_path: Path) -> None:
+    program, printed, *_ = re.findall(r"```(?:python)?\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    run = _run(tmp_path / "layer.py", program)
+    assert run.stdout == printed, run.stderr
+
+
+def test_the_error_of_the_readme_is_what_its_change_to_the_program_gives(tmp_path: Path) -> None:
+    program, _, error, *_ = re.findall(r"```(?:python)?\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    run = _run(tmp_path / "layer.py", program.replace("w: R.Tensor((4, 3)", "w: R.Tensor((5, 3)"))
+    assert run.stderr.replace(f"{tmp_path}/", "").endswith(error)
+
+
+def _run(script: Path, program: str) -> subprocess.CompletedProcess[str]:
+    script.write_text(program, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True)
+
+
+def test_the_readme_names_every_command() -> None:
+    shown = subprocess.run([sys.executable, "-m", "weft", "--help"], cwd=ROOT / "src", capture_output=True, text=True)
+    commands = re.findall(r"^    ([a-z]+) ", shown.stdout, re.MULTILINE)
+    named = re.search(r"`weft (show[a-z|]*)`", (ROOT / "README.md").read_text("utf-8"))
+    assert named is not None
+    assert sorted(named[1].split("|")) == sorted(commands)
