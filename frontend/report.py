@@ -59,7 +59,7 @@ class ImportReport:
         total = sum(node.cost for node in self.nodes) or 1.0
         counts = Counter(node.how for node in self.nodes)
         told = ", ".join(f"{counts[how]} {how}" for how in ("native", "composed", "known", "python") if counts[how])
-        lines = [f"{len(self.nodes)} nodes: {told or 'none'}"]
+        lines = [f"{len(self.nodes)} node{'s' * (len(self.nodes) != 1)}: {told or 'none'}"]
         for node in self.fallbacks:
             lines.append(f"  python    {node.operator:<24} {_percent(node.cost, total)}  {node.name}: {node.why}")
         for (how, operator), nodes in _grouped(node for node in self.nodes if node.how != "python"):
@@ -94,7 +94,7 @@ def import_report(module: IRModule) -> ImportReport:
 
     >>> module = attach_report(IRModule(), ImportReport((ImportedNode("act", "Relu", "native", ("nn.relu",)),)))
     >>> print(import_report(module))
-    1 nodes: 1 native
+    1 node: 1 native
       native    Relu                       0.0 %  x1     nn.relu
     """
     found = _reports.get(module)
