@@ -13,7 +13,6 @@ An exception is kept with the call and raised again by the caller; compiled code
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import itertools
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import offered_items, stored
-from weft.errors import RecursionDepthError, ShapeError, WeftError
+from weft.errors import RecursionDepthError, ShapeError, WeftError, note_call
 from weft.isolation import Typed, hand_over, isolated, plain, shown
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.failures import span_of
@@ -122,9 +121,7 @@ def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) 
     except WeftError as error:
         raise error.at(span_of(site.get("span"))) from None
     except Exception as error:  # of the user's function: it stays what it is
-        place = span_of(site.get("span"))
-        with contextlib.suppress(Exception):  # a class of the user's may refuse notes
-            error.add_note(f"in {site['name']!r}" + ("" if place is None else f", called at\n{place.render()}"))
+        note_call(error, site["name"], span_of(site.get("span")))
         raise
     if packed:
         (ctypes.c_int64 * len(packed)).from_address(results)[:] = packed

@@ -12,7 +12,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from weft.errors import ArgumentError, BoundsError, OutOfMemoryError, ShapeError, Span, VerifyError, WeftError
+from weft.errors import (
+    ArgumentError,
+    BoundsError,
+    OutOfMemoryError,
+    ShapeError,
+    Span,
+    VerifyError,
+    WeftError,
+    note_call,
+)
 from weft.ir.attrs import DPS
 from weft.ir.deduction.infer import ShapeCheck, TypeContext, infer_type, quick_type
 from weft.ir.dim import Dim, DimExpr
@@ -49,7 +58,7 @@ from weft.ir.kernel.extents import tensor_bytes
 from weft.ir.module import IRModule
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType, Type
-from weft.isolation import hand_over
+from weft.isolation import Isolated, hand_over
 
 __all__ = ["Closure", "Evaluator", "Scope", "Session", "Storage"]
 
@@ -160,6 +169,21 @@ def poisoned(shape: Sequence[int], dtype: str) -> np.ndarray:
         raise OutOfMemoryError(f"no memory for a tensor of {tensor_bytes(shape, dtype)} bytes", code="W950") from None
     array.reshape(-1).view(np.uint8)[:] = 0xA5
     return array
+
+
+def _noted(function: Callable[..., Any], name: str, span: Span | None) -> Callable[..., Any]:
+    """A user's function whose exceptions say where it was called."""
+
+    def called(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except WeftError:
+            raise
+        except Exception as error:  # it stays what it is
+            note_call(error, name, span)
+            raise
+
+    return called
 
 
 class Scope:
@@ -306,7 +330,10 @@ class Evaluator:
         function = self.home.lookup(name)
         if function is None:
             raise missing_function(name, span)
-        return function
+
+        if isinstance(function, Isolated):
+            return Isolated(_noted(function.function, name, span), function.fixed)
+        return _noted(function, name, span)
 
     # Calls
 

@@ -216,7 +216,6 @@ class Builtin(StrEnum):
     EXECUTORS = "the interpreter and the executors"
     MEMORY = "the interpreter and the lowering to explicit memory"
     WRITTEN_OUT = "the operators, numbers or dimensions that it is written out as"
-    COLLECTIVES = "a library of collectives, by R.call_dps_packed"
     ATTENTION = "a library of attention, by R.call_dps_packed"
     CALLER = "the passes of the caller: no executor runs tensors that are spread over a mesh"
 

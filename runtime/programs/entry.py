@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import presented
-from weft.errors import ArgumentError, ArtifactError, BoundsError, ShapeError, WeftError
+from weft.errors import ArgumentError, ArtifactError, BoundsError, ShapeError, WeftError, note_call
 from weft.isolation import Typed
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim
@@ -196,6 +196,10 @@ class GraphFunction(EntryFunction):
                     outside(self.linked, node.name)(*map(_typed, node.arguments, values))
             except WeftError as error:
                 raise error.at(span_of(node.span)) from None
+            except Exception as error:
+                if node.op not in ("copy", "check", "kernel"):  # it is the user's function's
+                    note_call(error, node.name, span_of(node.span))
+                raise
 
 
 def _typed(argument: Place | Size | float | bool, value: Any) -> Any:

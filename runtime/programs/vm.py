@@ -17,7 +17,16 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import offered_items, presented, shares_bits, stored
-from weft.errors import ArgumentError, BoundsError, OutOfMemoryError, RecursionDepthError, ShapeError, Span, WeftError
+from weft.errors import (
+    ArgumentError,
+    BoundsError,
+    OutOfMemoryError,
+    RecursionDepthError,
+    ShapeError,
+    Span,
+    WeftError,
+    note_call,
+)
 from weft.isolation import Typed, isolated
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import shape_text
@@ -220,6 +229,10 @@ class VirtualMachine:
                 frame.registers[into] = result
         except WeftError as error:
             raise error.at(self._place(span)) from None
+        except Exception as error:
+            if kind == "packed":  # it is the user's function's
+                note_call(error, name, self._place(span))
+            raise
 
     @staticmethod
     def _push(stack: list[_Frame], frame: _Frame) -> None:

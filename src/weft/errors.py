@@ -15,6 +15,7 @@ long the names in it are, what is left out is counted; characters that a termina
 from __future__ import annotations
 
 import bisect
+import contextlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -271,6 +272,18 @@ class WeftError(Exception):
             "notes": self._shown_notes(),
             "hint": shortened(self.hint, _LONGEST // 2) if self.hint else self.hint,
         }
+
+
+def note_call(error: BaseException, name: str, place: Span | None) -> None:
+    """Say on an exception of a user's function which function raised it, and where it was called.
+
+    >>> error = ValueError("no good")
+    >>> note_call(error, "shop.price", None)
+    >>> error.__notes__
+    ["in 'shop.price'"]
+    """
+    with contextlib.suppress(Exception):  # a class of the user's may refuse notes
+        error.add_note(f"in {name!r}" + ("" if place is None else f", called at\n{place.render()}"))
 
 
 class ScriptError(WeftError):

@@ -190,6 +190,40 @@ def test_what_a_function_raises_comes_out_whatever_its_notes_do(kind: type[BaseE
     assert caught.value.args == ("mine",)
 
 
+@pytest.mark.parametrize("executor", ["interpreter", "native", "vm", "graph"])
+def test_what_a_function_raises_says_where_it_was_called(executor: str) -> None:
+    def fail(a: np.ndarray, out: np.ndarray) -> None:
+        raise LookupError("mine")
+
+    register_func("tests.keep", fail)
+    made = module(KEEPS)
+    main = (weft.interpret(made) if executor == "interpreter" else weft.compile(made, executor=executor))["main"]
+    with pytest.raises(LookupError) as caught:
+        main(LONG)
+    (note,) = caught.value.__notes__
+    assert note.startswith("in 'tests.keep', called at\n")
+    assert "^" in note
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "native", "vm"])
+@pytest.mark.parametrize("size", ['"n",', "3,"])
+def test_functions_of_python_run_in_loops_and_branches(executor: str, size: str) -> None:
+    register_func("tests.keep", lambda x: x * 2)
+    made = weft.parse(f"""@R.function
+def main(x: R.Tensor(({size}), "float32"), k: R.Tensor((), "int64")):
+    for i in range(k):
+        if R.max(x) < 10.0:
+            x = R.call_py("tests.keep", (x,), out_ty=R.Tensor(x.shape, "float32"))
+        else:
+            x = x - 1.0
+    return x
+""")
+    main = (weft.interpret(made) if executor == "interpreter" else weft.compile(made, executor=executor))["main"]
+    x = np.array([1, 2, 3], "float32")
+    for steps, wanted in ((0, x), (1, x * 2), (2, x * 4), (5, x * 4 - 3)):
+        np.testing.assert_array_equal(main(x, np.int64(steps)), wanted)
+
+
 @pytest.mark.parametrize("executor", ["native", "vm", "graph", "aot"])
 @pytest.mark.parametrize(
     "name", ["weft.null", "weft.assert", "weft.cast", "weft.print", "weft.print_format", "weft.tensor_to_shape"]

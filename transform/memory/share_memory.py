@@ -34,7 +34,7 @@ from weft.ir import (
 )
 from weft.ir.attrs import SHARES_MEMORY
 from weft.ir.deduction.subtyping import dims_of
-from weft.ir.dim import product, prove_equal
+from weft.ir.dim import product, prove_equal, prove_le
 from weft.ir.op import get_op
 from weft.transform.analysis.accesses import is_reshape, sharing_pairs
 from weft.transform.analysis.lifetimes import Lifetimes
@@ -159,11 +159,19 @@ class _Choice:
 
     def _may_view(self, step: int, given: Var, output: Var) -> bool:
         lifetimes = self.lifetimes
-        if not isinstance(given.ty, TensorType) or given.ty.dims is None:
+        if not self._has_room(given, output):  # the call is to find it, not the view in its place
             return False
         if max(lifetimes.last_write(given), lifetimes.last_write(output)) > step:
             return False
         return not lifetimes.leaves(output) or (lifetimes.is_own(given) and not lifetimes.leaves(given))
+
+    def _has_room(self, given: Var, output: Var) -> bool:
+        """Whether an input is proved to have as many elements as an output that is allocated, or more."""
+        dims, allocation = dims_of(given.ty), self.lifetimes.steps[self.lifetimes.made[output]].value
+        assert isinstance(allocation, Call)
+        shape = allocation.args[0]
+        assert isinstance(shape, ShapeExpr)  # `is_allocation` was asked before
+        return dims is not None and prove_le(product(shape.dims), product(dims)) is True
 
     def _may_overwrite(self, step: int, given: Var, output: Var, call: Call) -> bool:
         lifetimes = self.lifetimes

@@ -1,7 +1,8 @@
 """Operators of several workers: each worker runs the same program on its own part of the data.
 
-The types of `ccl` are those of the tensors of one worker; those of `dist` are spread tensors
-(`weft.ir.deduction.device_mesh`), which programs speak of and no executor runs. Errors: ScriptError W135 a callee that
+The types of `ccl` are those of the tensors of one worker; with one worker they are the tensors themselves, and more
+than one are refused: ScriptError W143. Those of `dist` are spread tensors (`weft.ir.deduction.device_mesh`), which
+programs speak of and no executor runs. Errors: ScriptError W135 a callee that
 is no kernel; ShapeError W203 the axis, W205 fewer than one worker, W201 an axis that the workers do not divide, W206 no
 spread tensor.
 """
@@ -9,20 +10,21 @@ spread tensor.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from weft.errors import ScriptError, Span
 from weft.ir.deduction.device_mesh import DTensorType, local_tensor, whole_tensors
 from weft.ir.deduction.infer import TypeContext, type_text
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import floormod
-from weft.ir.op.common import axis_of, shape_error, tensor
-from weft.ir.op.declare import Arguments, Builtin, Param
+from weft.ir.graph import Expr
+from weft.ir.op.common import axis_of, example, f32, shape_error, tensor
+from weft.ir.op.declare import Arguments, Builtin, Example, Param
 from weft.ir.op.program.call import check_kernel, outputs_of
 from weft.ir.op.registry import register_op
 from weft.ir.types import TensorType, TupleType, Type
 
 __all__: list[str] = []
-
-_LIBRARY = Builtin.COLLECTIVES
 
 _REDUCTIONS = ("sum", "prod", "min", "max", "avg")
 _GROUP = Param("in_group", "attr", True, "bool")
@@ -32,6 +34,33 @@ def _workers(args: Arguments) -> int:
     if args.num_workers < 1:
         raise shape_error(args, f"num_workers must be at least 1, got {args.num_workers}", "W205")
     return args.num_workers
+
+
+def _only_one(name: str, workers: int, span: Span | None = None) -> ScriptError:
+    hint = "customize_legalize of LegalizeOps can make calls of a library of collectives of it"
+    return ScriptError(f"{name} of {workers} workers: programs run on one", code="W143", span=span, hint=hint)
+
+
+def _on_one_worker(name: str, *params: Param, example_: Example, operand: str = "x") -> Any:
+    """Declares a collective operation by its type rule: with one worker it is the tensor itself.
+
+    More than one are refused where there is no library of collectives: ScriptError W143.
+    """
+
+    def decompose(args: Arguments, builder: Any) -> Expr:
+        workers = args.num_workers if counted else 1
+        if workers != 1:
+            raise _only_one(args.name, workers, args.span)
+        return args[operand]
+
+    def reference(x: Any, *, num_workers: int = 1, **attrs: Any) -> Any:
+        if num_workers != 1:
+            raise _only_one(f"R.{name}", num_workers)
+        return x
+
+    counted = any(param.name == "num_workers" for param in params)
+    facts = {"decompose": decompose, "numpy": reference, "pure": True, "examples": (example_,)}
+    return register_op(name, [Param(operand), *params], **facts)
 
 
 def _shard(args: Arguments, x: TensorType, axis: int, context: TypeContext) -> TensorType:
@@ -47,7 +76,7 @@ def _shard(args: Arguments, x: TensorType, axis: int, context: TypeContext) -> T
     return TensorType((*dims[:axis], dims[axis] // workers, *dims[axis + 1 :]), x.dtype, vdevice=x.vdevice)
 
 
-@register_op("ccl.allreduce", [Param("x"), Param("op_type", "attr", "sum", "str"), _GROUP], pure=True, builtin=_LIBRARY)
+@_on_one_worker("ccl.allreduce", Param("op_type", "attr", "sum", "str"), _GROUP, example_=example(f32("n", 3), "max"))
 def allreduce(args: Arguments, context: TypeContext) -> TensorType:
     """The tensors of all workers (of the worker's group) joined elementwise: sum, prod, min, max or avg."""
     if args.op_type not in _REDUCTIONS:
@@ -55,7 +84,7 @@ def allreduce(args: Arguments, context: TypeContext) -> TensorType:
     return tensor(args, "x", context)
 
 
-@register_op("ccl.allgather", [Param("x"), Param("num_workers", "attr", of="int"), _GROUP], pure=True, builtin=_LIBRARY)
+@_on_one_worker("ccl.allgather", Param("num_workers", "attr", of="int"), _GROUP, example_=example(f32("n", 3), 1))
 def allgather(args: Arguments, context: TypeContext) -> TensorType:
     """The tensors of all workers (of the worker's group) one after the other along the first axis."""
     x, workers = tensor(args, "x", context), _workers(args)
@@ -67,28 +96,29 @@ def allgather(args: Arguments, context: TypeContext) -> TensorType:
     return TensorType((dims[0] * workers, *dims[1:]), x.dtype, vdevice=x.vdevice)
 
 
-@register_op("ccl.broadcast_from_worker0", [Param("x")], pure=True, builtin=_LIBRARY)
+@_on_one_worker("ccl.broadcast_from_worker0", example_=example(f32("n", 3)))
 def broadcast_from_worker0(args: Arguments, context: TypeContext) -> TensorType:
     """The tensor of the first worker, on every worker."""
     return tensor(args, "x", context)
 
 
-@register_op(
+@_on_one_worker(
     "ccl.scatter_from_worker0",
-    [Param("x"), Param("num_workers", "attr", of="int"), Param("axis", "attr", 0, "int")],
-    pure=True,
-    builtin=_LIBRARY,
+    Param("num_workers", "attr", of="int"),
+    Param("axis", "attr", 0, "int"),
+    example_=example(f32("n", 3), 1),
 )
 def scatter_from_worker0(args: Arguments, context: TypeContext) -> TensorType:
     """The worker's part of the first worker's tensor, which is cut into equal parts along an axis."""
     return _shard(args, tensor(args, "x", context), args.axis, context)
 
 
-@register_op(
+@_on_one_worker(
     "dist.redistribute_replica_to_shard",
-    [Param("input"), Param("num_workers", "attr", of="int"), Param("axis", "attr", of="int")],
-    pure=True,
-    builtin=_LIBRARY,
+    Param("num_workers", "attr", of="int"),
+    Param("axis", "attr", of="int"),
+    example_=example(f32("n", 3), 1, axis=1),
+    operand="input",
 )
 def redistribute_replica_to_shard(args: Arguments, context: TypeContext) -> TensorType:
     """The worker's part of a tensor that every worker has, which is cut into equal parts along an axis."""
@@ -117,7 +147,14 @@ def _input(args: Arguments, context: TypeContext) -> tuple[TensorType, Type]:
     return whole, ty
 
 
-@register_op("dist.annotate_sharding", [Param("input"), *_PLACE], pure=True, builtin=Builtin.CALLER)
+@register_op(
+    "dist.annotate_sharding",
+    [Param("input"), *_PLACE],
+    pure=True,
+    builtin=Builtin.CALLER,
+    decompose=lambda args, builder: args.input,
+    numpy=lambda x, **place: x,
+)
 def annotate_sharding(args: Arguments, context: TypeContext) -> Type:
     """The input, and a wish for where passes place it: the type stays. Errors: W203, W205 the placement."""
     whole, ty = _input(args, context)

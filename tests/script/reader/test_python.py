@@ -437,6 +437,14 @@ GRAPH_ERRORS: dict[str, tuple[str, str, int, int, int, str]] = {
         16,
         "'y' is not visible here",
     ),
+    "the index after its loop": (
+        "for i in range(n):\n    x = x + 1.0\ny = R.full((), R.prim_value(i), 'int64')",
+        "W119",
+        3,
+        33,
+        34,
+        "'i' is not visible here",
+    ),
     "a lambda over a variable of a block": (
         "with R.dataflow():\n    f = lambda: a\n    a = R.exp(x)\n    z = f()\n    R.output(z)\ny = f()",
         "W119",

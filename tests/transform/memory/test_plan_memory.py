@@ -194,6 +194,22 @@ def test_an_output_of_another_size_is_no_view_of_an_input() -> None:
     )
 
 
+@pytest.mark.parametrize("executor", ["native", "graph", "aot"])
+def test_the_first_of_elements_that_may_not_be_there_is_no_view(executor: str) -> None:
+    made = module("""
+    @R.function
+    def main(x: R.Tensor(("n",), "float32"), y: R.Tensor((3,), "float32")):
+        a, b = x[0], y[1]
+        for i in range(200):
+            a, b = b, a * 0.5 + b * 0.25
+        return a
+    """)
+    main = weft.compile(made, executor=executor)["main"]
+    np.testing.assert_array_equal(main(np.ones(1, "float32"), np.zeros(3, "float32")) >= 0, True)
+    with pytest.raises(BoundsError):
+        main(np.ones(0, "float32"), np.zeros(3, "float32"))
+
+
 def test_a_view_has_the_shape_of_its_allocation_where_the_type_says_less() -> None:
     lowered = module("""
     @R.function

@@ -54,7 +54,7 @@ from weft.script.reader.graph.loops.body import (
 from weft.script.reader.graph.loops.trial import restore_names
 from weft.script.reader.graph.session import GraphSession, inner_session
 from weft.script.reader.graph.statements import read_statement
-from weft.script.reader.scope import describe
+from weft.script.reader.scope import Hidden, describe
 
 __all__ = ["LoopReader", "handed_on"]
 
@@ -120,6 +120,7 @@ class LoopReader:
         It is read again where an iteration gives a number of Python another dtype: from integers to floats, and to
         that of the tensors which it meets.
         """
+        self.index_symbol = index_symbol
         before = set(self.session.symbols), dict(self.session.hidden)
         while True:
             made, inner, given = self._read_body(statements, index_symbol)
@@ -251,6 +252,8 @@ class LoopReader:
         for name in self.local:
             why = "it is bound in a loop, which may have no iteration: bind it before the loop"
             session.hidden.setdefault(name, why)
+        if self.index is not None and self.index_symbol == self.index.id and self.index.id in self.local:
+            session.scope.names[self.index.id] = Hidden(session.hidden[self.index.id])  # the symbol has ended, too
 
     def _take(self, name: str, field: Expr) -> Var:
         """The name after the loop."""
