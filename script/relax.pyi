@@ -2002,19 +2002,31 @@ class ccl:
 
     @staticmethod
     def allgather(x: _t.Any, num_workers: _t.Any, in_group: _t.Any = True) -> _t.Any:
-        """The tensors of all workers (of the worker's group) one after the other along the first axis."""
+        """The tensors of all workers (of the worker's group) one after the other along the first axis.
+
+        R.ccl.allgather(R.Tensor((n, 3), "float32"), 1) -> R.Tensor((n, 3), "float32")
+        """
 
     @staticmethod
     def allreduce(x: _t.Any, op_type: _t.Any = 'sum', in_group: _t.Any = True) -> _t.Any:
-        """The tensors of all workers (of the worker's group) joined elementwise: sum, prod, min, max or avg."""
+        """The tensors of all workers (of the worker's group) joined elementwise: sum, prod, min, max or avg.
+
+        R.ccl.allreduce(R.Tensor((n, 3), "float32"), 'max') -> R.Tensor((n, 3), "float32")
+        """
 
     @staticmethod
     def broadcast_from_worker0(x: _t.Any) -> _t.Any:
-        """The tensor of the first worker, on every worker."""
+        """The tensor of the first worker, on every worker.
+
+        R.ccl.broadcast_from_worker0(R.Tensor((n, 3), "float32")) -> R.Tensor((n, 3), "float32")
+        """
 
     @staticmethod
     def scatter_from_worker0(x: _t.Any, num_workers: _t.Any, axis: _t.Any = 0) -> _t.Any:
-        """The worker's part of the first worker's tensor, which is cut into equal parts along an axis."""
+        """The worker's part of the first worker's tensor, which is cut into equal parts along an axis.
+
+        R.ccl.scatter_from_worker0(R.Tensor((n, 3), "float32"), 1) -> R.Tensor((n, 3), "float32")
+        """
 
 class dist:
     """Operators `R.dist.*`."""
@@ -2037,7 +2049,10 @@ class dist:
 
     @staticmethod
     def redistribute_replica_to_shard(input: _t.Any, num_workers: _t.Any, axis: _t.Any) -> _t.Any:
-        """The worker's part of a tensor that every worker has, which is cut into equal parts along an axis."""
+        """The worker's part of a tensor that every worker has, which is cut into equal parts along an axis.
+
+        R.dist.redistribute_replica_to_shard(R.Tensor((n, 3), "float32"), 1, axis=1) -> R.Tensor((n, 3), "float32")
+        """
 
     @staticmethod
     def DTensor(shape: _t.Any = None, dtype: _t.Any = None, device_mesh: _t.Any = None, placement: _t.Any = None, *, ndim: _t.Any = -1) -> _t.Any:
