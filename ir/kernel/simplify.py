@@ -7,12 +7,16 @@ their dtype (nothing is folded that would wrap), floats are folded in their own 
 identities that hold for nan, infinities and -0.0 are used. Ranges of loop and block variables decide comparisons and
 divisions. Expressions without effects may be dropped; calls that are not declared pure stay. The reader never calls
 this.
+
+The condition of a check of bounds (an assertion of kind BoundsError) means the exact numbers, and does not hold where
+its arithmetic leaves 64 bits: there `a * b <= 2**63 - 1` is no tautology.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from copy import copy
 from typing import Any, TypeVar
 
 import numpy as np
@@ -62,7 +66,7 @@ def simplify(root: N) -> N:
     >>> simplify(i * 1 + 0) is i
     True
     """
-    return _Simplifier(root).run(root)
+    return _Simplifier(_Ranges(root)).run(root)
 
 
 def _imm(value: int | bool, dtype: str) -> IntImm:
@@ -109,6 +113,9 @@ _FOLDED_FLOATS = ("float32", "float64")
 
 class _Ranges:
     """The intervals of variables, and those of the expressions already simplified."""
+
+    exact = False
+    """Whether signed arithmetic means exact numbers: it has values that its dtype does not hold."""
 
     def __init__(self, root: Node) -> None:
         self.ranges: dict[PrimVar, Interval] = {}
@@ -161,8 +168,15 @@ class _Ranges:
         if isinstance(value, (Binary, Cast, Select)) and id(value) not in self.known:
             if dtypes.is_integer(value.dtype) and dtypes.lanes(value.dtype) == 1:
                 new = self._computed(value)
-                self.known[id(value)] = (value, new if self.fits(new, value.dtype) else self.whole(value.dtype))
+                wraps = not self.fits(new, value.dtype) and not (self.exact and _is_exact(value))
+                self.known[id(value)] = (value, self.whole(value.dtype) if wraps else new)
         return value
+
+    def exactly(self) -> _Ranges:
+        """The same ranges of variables, for conditions of checks of bounds."""
+        other = copy(self)
+        other.known, other.exact = {}, True
+        return other
 
     def _computed(self, value: Binary | Cast | Select) -> Interval:
         if isinstance(value, Cast):
@@ -179,11 +193,18 @@ class _Ranges:
 class _Simplifier:
     """One run over a tree."""
 
-    def __init__(self, root: Node) -> None:
-        self.ranges = _Ranges(root)
+    def __init__(self, ranges: _Ranges) -> None:
+        self.ranges = ranges
 
     def run(self, root: N) -> N:
-        return rewrite(root, self.post)
+        return rewrite(root, self.post, pre=self.bounds_check)
+
+    def bounds_check(self, current: Node) -> Stmt | None:
+        """An assertion of bounds, whose condition has a meaning of its own."""
+        if not isinstance(current, AssertStmt) or current.kind != "BoundsError":
+            return None
+        new = replace(current, condition=_Simplifier(self.ranges.exactly()).run(current.condition))
+        return self.check(new) or new
 
     def post(self, current: Node) -> Node | None:
         if isinstance(current, PrimExpr):
@@ -411,6 +432,10 @@ _STATEMENTS: dict[type, Callable[[_Simplifier, Any], Stmt | None]] = {
     Evaluate: _Simplifier.evaluate,
     While: _Simplifier.repeat,
 }
+
+
+def _is_exact(value: PrimExpr) -> bool:
+    return isinstance(value, Binary) and dtypes.is_signed(value.dtype)
 
 
 def is_pure(root: Node) -> bool:

@@ -199,7 +199,7 @@ class _Checker:
         return found[1]
 
     def _for(self, stmt: For, facts: Facts) -> tuple[Stmt, list[Check]]:
-        chain = self.chain
+        chain, before = self.chain, facts
         count = may_be_negative(stmt.extent)
         header, facts = self.accesses.expressions(facts, stmt.start, count, stmt.step)
         start, extent = self.known.dim(stmt.start, facts), self.known.dim(count, facts)
@@ -219,7 +219,7 @@ class _Checker:
                 header.append(moved)
         size = self._at_least_none(stmt.extent, facts)
         new = replace(stmt, extent=size, body=self.placement.placed(stay, body, inside))
-        return self.placement.outside(header, new, facts)
+        return self.placement.outside(header, new, before)
 
     def _at_least_none(self, extent: Extent, facts: Facts) -> Extent:
         """A number of iterations that is never negative, whatever loops stand around it."""
@@ -230,13 +230,13 @@ class _Checker:
 
     def _range_fits(self, loop: For, start: Dim, extent: Dim, facts: Facts) -> Facts:
         """The start and the end of a loop are the numbers that they say."""
+        message = f"the range of the loop of {loop.loop_var.name!r} does not fit 64 bits"
+        facts = self.accesses.operands_are_exact(message, (loop.start, loop.extent), (), loop.span, facts)
         ends = dict.fromkeys((start, extent, start + extent))
-        left = tuple(dim for dim in ends if not self.known.is_exact(dim, facts))
+        left = tuple(dim for dim in ends if self.known.is_computed(dim) or not self.known.is_exact(dim, facts))
         if not left:
             return facts
-        self.accesses.found.append(
-            Check(f"the range of the loop of {loop.loop_var.name!r} does not fit 64 bits", (), (), left, loop.span)
-        )
+        self.accesses.found.append(Check(message, (), (), left, loop.span))
         return facts.with_facts(*map(self.placement.fact, below_largest(left)))
 
     def _while(self, stmt: While, facts: Facts) -> tuple[Stmt, list[Check]]:
@@ -254,6 +254,7 @@ class _Checker:
         return loop, [check for check in checks if not self.placement.is_volatile(check)]
 
     def _if(self, stmt: IfThenElse, facts: Facts) -> tuple[Stmt, list[Check]]:
+        before = facts
         header, facts = self.accesses.expressions(facts, stmt.condition)
         branches: list[Stmt | None] = []
         for branch, test in ((stmt.then_body, stmt.condition), (stmt.else_body, negated(stmt.condition))):
@@ -263,10 +264,10 @@ class _Checker:
             inside = self.known.assume(test, facts)
             new, checks = self.statement(branch, inside)
             branches.append(self.placement.placed(checks, new, inside))
-        return self.placement.outside(header, replace(stmt, then_body=branches[0], else_body=branches[1]), facts)
+        return self.placement.outside(header, replace(stmt, then_body=branches[0], else_body=branches[1]), before)
 
     def _attribute(self, stmt: AttrStmt, facts: Facts) -> tuple[Stmt, list[Check]]:
-        header: list[Check] = []
+        before, header = facts, list[Check]()
         if stmt.key != PREFETCH:  # which may name a place that is not there
             header, facts = self.accesses.expressions(facts, stmt.value)
         inside = facts
@@ -277,7 +278,7 @@ class _Checker:
         body, checks = self.statement(stmt.body, inside)
         stay = checks if new_var else []
         new = replace(stmt, body=self.placement.placed(stay, body, inside))
-        return self.placement.outside([*header, *(check for check in checks if check not in stay)], new, facts)
+        return self.placement.outside([*header, *(check for check in checks if check not in stay)], new, before)
 
     # Blocks -----------------------------------------------------------------------------------------------------------
 
@@ -286,7 +287,7 @@ class _Checker:
 
         The loops are those of a perfect nest whose variables only the reduction uses.
         """
-        always = reduction_loops(stmt, self.chain)
+        always, outer = reduction_loops(stmt, self.chain), facts
         self.chain = ()
         parts = [part for item in stmt.iter_vars for part in (item.value, item.start, item.extent)]
         header, facts = self.accesses.expressions(facts, *parts)
@@ -331,7 +332,7 @@ class _Checker:
             front, body, before if stmt.predicate is None else self.known.assume(stmt.predicate, before)
         )
         new = _counted(replace(stmt, body=body, init=init), sizes)
-        return self.placement.outside([*header, *up], new, facts)
+        return self.placement.outside([*header, *up], new, outer)
 
     def _stays(self, check: Check, block: Block, defined: set[PrimVar]) -> bool:
         return block.predicate is not None or bool(self.placement.uses(check) & defined)

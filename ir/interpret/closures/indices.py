@@ -1,9 +1,10 @@
 """Indices, sizes and bindings of block variables: integers that may not overflow.
 
-An index means the exact number: compiled code computes it in 64 bits and holds that against the buffer. Where it, or a
-part of it, is not a number of its dtype, arithmetic in that dtype would mean another element, so the interpreter
-reports it: BoundsError W905. Values wrap, as everywhere; a variable is doubtful when the value that it was
-bound to has wrapped, and an index that uses it is an error too.
+An index means the exact number: compiled code computes it in 64 bits and holds that against the buffer. Where it is not
+a number of its dtype, arithmetic in that dtype would mean another element, so the interpreter reports it: BoundsError
+W905. So it does for operands of quotients, remainders, minima and maxima, and in less than 64 bits for every part; sums
+and products in 64 bits may leave them on the way to a number that fits (`(a + b) - b`). Values wrap, as everywhere; a
+variable is doubtful when the value that it was bound to has wrapped, and an index that uses it is an error too.
 """
 
 from __future__ import annotations
@@ -35,7 +36,38 @@ def _is_integer(node: Any) -> bool:
 
 def index_closure(compiler: Compiler, node: Expr) -> Compiled:
     """The closure of an index expression."""
-    return _closure(compiler, node) or compiler.expression(node)
+    return _within(compiler, node) or compiler.expression(node)
+
+
+def _within(compiler: Compiler, node: Any) -> Compiled | None:
+    """The closure of a number that its dtype has to hold, None where nothing can overflow."""
+    exact = _closure(compiler, node)
+    while isinstance(node, Cast):  # one that keeps the number
+        node = node.value
+    if exact is None or not _is_ring(node):
+        return exact
+
+    def within(frame: Frame) -> Any:
+        value = exact(frame)
+        if not -_LIMIT <= value < _LIMIT:
+            raise _overflow(compiler, node, value, frame)
+        return value
+
+    return within
+
+
+_LIMIT = 1 << 63
+
+
+def _is_ring(node: Any) -> bool:
+    """Whether a number may be on the way to one that fits: of a sum or product in 64 bits."""
+    return isinstance(node, Binary) and node.kind in _EXACTLY and dtypes.bits(node.dtype) == 64
+
+
+def _overflow(compiler: Compiler, node: Binary, value: int, frame: Frame) -> BoundsError:
+    message = f"the index {node.script()} is {value}, which {node.dtype} does not hold"
+    hint = "compute it in int64" if dtypes.bits(node.dtype) < 64 else None
+    return BoundsError(message, code="W905", span=node.span, notes=compiler.values_in(frame), hint=hint)
 
 
 def _closure(compiler: Compiler, node: Any) -> Compiled | None:
@@ -64,18 +96,18 @@ def _variable(compiler: Compiler, node: PrimVar) -> Compiled | None:
 
 
 def _binary(compiler: Compiler, node: Binary) -> Compiled:
-    parts = [_closure(compiler, part) for part in (node.a, node.b)]
-    bits = dtypes.bits(node.dtype)
+    closure = _closure if _is_ring(node) else _within
+    parts = [closure(compiler, part) for part in (node.a, node.b)]
     a, b = (part or compiler.expression(side) for part, side in zip(parts, (node.a, node.b), strict=True))
     function = _EXACTLY.get(node.kind) or binary_function(node.kind, "int64")
-    limit = 1 << (bits - 1)
+    if _is_ring(node):
+        return lambda frame: function(a(frame), b(frame))
+    limit = 1 << (dtypes.bits(node.dtype) - 1)
 
     def binary(frame: Frame) -> Any:
         value = function(a(frame), b(frame))
         if not -limit <= value < limit:
-            message = f"the index {node.script()} is {value}, which {node.dtype} does not hold"
-            hint = "compute it in int64" if bits < 64 else None
-            raise BoundsError(message, code="W905", span=node.span, notes=compiler.values_in(frame), hint=hint)
+            raise _overflow(compiler, node, value, frame)
         return value
 
     return binary
@@ -106,7 +138,7 @@ def exact_condition(compiler: Compiler, node: Expr) -> Compiled:
 
 def doubt_of(compiler: Compiler, node: PrimVar, value: Expr) -> Compiled | None:
     """What notes, when a variable is bound, that its value has wrapped; None where it cannot."""
-    exact = _closure(compiler, value) if _is_integer(node) else None
+    exact = _within(compiler, value) if _is_integer(node) else None
     if exact is None:
         compiler.doubts.pop(id(node), None)
         return None

@@ -26,10 +26,10 @@ def for_loop(compiler: KernelCompiler, node: For) -> Compiled:
     nothing = _init_without_steps(compiler, node)
 
     def loop(frame: Frame) -> Any:
-        first, increment = start(frame), step(frame)
+        increment = step(frame)
         if increment <= 0:
             raise BoundsError(f"the step of a loop is {increment}", code="W907", span=node.span)
-        count = extent(frame)
+        first, count = _range(node, start, extent, frame)
         if count <= 0 and nothing is not None:
             nothing(frame)
         for value in range(first, first + count, increment):
@@ -44,6 +44,21 @@ def for_loop(compiler: KernelCompiler, node: For) -> Compiled:
         return None
 
     return loop
+
+
+def _range(node: For, start: Compiled, extent: Compiled, frame: Frame) -> tuple[int, int]:
+    """The start and the extent; BoundsError W900 where they, or the end, leave 64 bits."""
+    try:
+        first, count = start(frame), extent(frame)
+        fits = -(1 << 63) <= first + count < 1 << 63
+    except BoundsError as error:
+        if error.code != "W905" or error.hint is not None:  # in less than 64 bits
+            raise
+        fits = False
+    if not fits:
+        message = f"the range of the loop of {node.loop_var.name!r} does not fit 64 bits"
+        raise BoundsError(message, code="W900", span=node.span)
+    return first, count
 
 
 def _init_without_steps(compiler: KernelCompiler, node: For) -> Compiled | None:

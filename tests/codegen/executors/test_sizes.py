@@ -58,6 +58,9 @@ def _module(body: str, params: str = "n: T.int64") -> weft.IRModule:
         ("A[(8 * n) % 8] = T.float32(7)", 2**61),
         ("A[(8 * n) // 8 - 1] = T.float32(7)", 2**61),
         ("for i in range(8 * n + 1):\n    A[i] = T.float32(7)", 2**61),
+        ("for i in range(n, n + 3):\n    A[i - n] = T.float32(7)", 2**63 - 3),
+        ("for i in range((16 * n) // 2**60):\n    A[i] = T.float32(7)", 2**60),
+        ("for i in range(T.min(16 * n, 4)):\n    A[i] = T.float32(7)", 2**60),
     ],
 )
 @pytest.mark.parametrize("executor", ["interpret", "native"])
@@ -67,6 +70,35 @@ def test_an_index_whose_arithmetic_leaves_64_bits_is_an_error(body: str, n: int,
     with pytest.raises(weft.BoundsError):
         run["k"](array, n)
     assert array.tolist() == [1.0] * 8
+
+
+@pytest.mark.parametrize(
+    ("body", "n"),
+    [
+        ("A[n * 8 - n * 8 + 3] += T.float32(7)", 2**61),
+        ("A[(n + n) - n - n + 3] += T.float32(7)", 2**62),
+        ("for i in range(4 * n + 3, 4 * n + 4):\n    A[i - n * 4] += T.float32(7)", 3),
+    ],
+)
+@pytest.mark.parametrize("executor", ["interpret", "native"])
+def test_an_index_that_fits_is_one_though_its_parts_leave_64_bits(body: str, n: int, executor: str) -> None:
+    array = np.zeros(8, "float32")
+    run = weft.interpret(_module(body)) if executor == "interpret" else weft.compile(_module(body))
+    run["k"](array, n)
+    assert array.tolist() == [0.0] * 3 + [7.0] + [0.0] * 4
+
+
+@pytest.mark.parametrize("executor", ["interpret", "native"])
+def test_a_loop_whose_range_leaves_64_bits_is_the_same_error(executor: str) -> None:
+    for body in (
+        "for i in range(n - 2, n * 2):\n    A[0] = 1.0",
+        "for i in range(n * 2 - 2, n * 2 - 1):\n    A[0] = 1.0",
+    ):
+        run = weft.interpret(_module(body)) if executor == "interpret" else weft.compile(_module(body))
+        with pytest.raises(weft.BoundsError) as caught:
+            run["k"](np.zeros(8, "float32"), 2**62 + 2)
+        assert caught.value.code == "W900"
+        assert "the range of the loop of 'i' does not fit 64 bits" in str(caught.value)
 
 
 def test_a_condition_in_32_bits_proves_nothing_of_an_index_in_64() -> None:
@@ -111,3 +143,24 @@ def main(s: R.Shape(["n", "m"]), x: R.Tensor((1,), "float32")):
             with pytest.raises(weft.WeftError) as caught:
                 main(size, np.ones(1, "float32"))
             assert caught.value.code == "W950"
+
+
+_INDIRECT = {
+    "extent": "for i in range(X[X[0]]):\n    A[i % 8] = 1.0",
+    "start": "for i in range(X[X[0]], X[X[0]] + 2):\n    A[i % 8] = 1.0",
+    "condition": "if X[X[0]] > 0:\n    A[0] = 1.0",
+    "inner loop": "for i in range(2):\n    for j in range(X[X[i]]):\n        A[j % 8] = 1.0",
+    "predicate": "for i in range(8):\n    with T.sblock('b'):\n        v = T.axis.spatial(8, i)\n"
+    "        T.where(X[X[0]] > 0)\n        A[v] = 1.0",
+    "block variable": "for i in range(1):\n    with T.sblock('b'):\n        v = T.axis.opaque(8, X[X[0]] % 8)\n"
+    "        A[v] = 1.0",
+}
+
+
+@pytest.mark.parametrize("kind", _INDIRECT)
+def test_what_a_statement_reads_before_it_begins_is_checked(kind: str) -> None:
+    module = _module(_INDIRECT[kind], 'X: T.Buffer((8,), "int64")')
+    for run in (weft.interpret(module), weft.compile(module)):
+        for place in (2**40, -(2**40), 8, -1):
+            with pytest.raises(weft.BoundsError):
+                run["k"](np.ones(8, "float32"), np.full(8, place))

@@ -18,7 +18,7 @@ from weft.ir.dim import Dim, free_symbols, fresh_name, operation, symbol
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.kernel.prim import as_expr, binary, cast
 from weft.ir.kernel.prim_dim import dim_to_prim
-from weft.ir.tensor import IntImm, PrimExpr, PrimVar
+from weft.ir.tensor import Binary, Cast, IntImm, PrimExpr, PrimVar
 from weft.transform.analysis.indices.exactness import LARGEST, LEAST, Exactness, limits_of
 
 __all__ = ["INDEX", "Symbols", "terms"]
@@ -106,6 +106,19 @@ class Symbols:
         if isinstance(left, int) and isinstance(right, int):
             return IntImm(int(left <= right if kind == "le" else left < right), "bool")
         return binary(kind, as_expr(dim_to_prim(left, env), INDEX), as_expr(dim_to_prim(right, env), INDEX))
+
+    def is_computed(self, dim: Dim) -> bool:
+        """Whether a symbol of a dimension stands for a sum or product in 64 bits, which may have wrapped."""
+        open_: list[Any] = [self.spelling[name] for name in free_symbols(self.spelled(dim))]
+        while open_:
+            expr = open_.pop()
+            if isinstance(expr, Cast):
+                open_.append(expr.value)
+            elif isinstance(expr, Binary) and dtypes.bits(expr.dtype) == 64:
+                if expr.kind in ("add", "sub", "mul"):
+                    return True
+                open_ += (expr.a, expr.b)
+        return False
 
     def exact_condition(self, dim: Dim) -> PrimExpr:
         """That a dimension is a number of 64 bits, as a check of bounds says it: its arithmetic does not overflow."""

@@ -21,6 +21,7 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     Cast,
+    Extent,
     IntImm,
     Let,
     MatchBufferRegion,
@@ -209,7 +210,8 @@ class AccessChecks:
         guards: tuple[PrimExpr, ...],
         facts: Facts,
     ) -> Facts:
-        facts = self._operands_are_exact(buffer, indices, guards, span, facts)
+        message = f"the arithmetic of an index of {buffer.name!r} does not fit 64 bits"
+        facts = self.operands_are_exact(message, indices, guards, span, facts)
         for axis, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
             limit = self.known.dim(extent, facts)
             places = [self.known.dim(lane_of(index, lane), facts) for lane in picked]
@@ -224,17 +226,17 @@ class AccessChecks:
             facts = self._need(message, needs, guards, span, facts)
         return facts
 
-    def _operands_are_exact(
-        self, buffer: Buffer, indices: Sequence[PrimExpr], guards: tuple[PrimExpr, ...], span: Span | None, facts: Facts
+    def operands_are_exact(
+        self, message: str, sizes: Sequence[Extent], guards: tuple[PrimExpr, ...], span: Span | None, facts: Facts
     ) -> Facts:
-        """What an index divides, or takes the remainder of, is the number that it says."""
-        parts = (part for index in indices for part in walk(index) if isinstance(part, Binary))
+        """What an index or a size divides, takes the remainder of or compares is the number that it says."""
+        whole = (size for size in sizes if isinstance(size, PrimExpr))
+        parts = (part for size in whole for part in walk(size) if isinstance(part, Binary))
         operands = (side for part in parts if part.kind in _QUOTIENTS for side in (part.a, part.b))
         dims = dict.fromkeys(self.known.dim(side, facts) for side in operands if _is_word(side))
         left = tuple(dim for dim in dims if not self.known.is_exact(dim, facts))
         if not left:
             return facts
-        message = f"the arithmetic of an index of {buffer.name!r} does not fit 64 bits"
         self.found.append(Check(message, (), guards, left, span))
         return facts.with_facts(*map(self.placement.fact, below_largest(left)))
 

@@ -114,7 +114,10 @@ class Placement:
         return SeqStmt((*asserts, stmt), span=stmt.span) if asserts else stmt
 
     def outside(self, checks: Sequence[Check], stmt: Stmt, facts: Facts) -> tuple[Stmt, list[Check]]:
-        """A statement with the checks that read memory right before it, and the others for further out."""
+        """A statement with the checks that read memory right before it, and the others for further out.
+
+        The facts are those before the statement: what its own checks say is known behind them alone.
+        """
         up = [check for check in checks if not self.is_volatile(check)]
         if len(up) == len(checks):
             return stmt, up
