@@ -20,14 +20,15 @@ from weft.codegen.backends.generators import ARTIFACTS, Generator, provenance
 from weft.codegen.backends.llvm.machine.host_target import HostTarget
 from weft.codegen.plan import CARRIED, make_plan
 from weft.errors import TargetError
-from weft.ir.graph import Function
+from weft.ir.graph import ExternFunc, Function, GlobalVar, StringImm
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.node import EMPTY, replace
 from weft.ir.structure.references import referenced_functions
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import PrimFunc
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.executable import Executable
-from weft.runtime.program import EXECUTABLE
+from weft.runtime.program import EXECUTABLE, Program, programs_of, public_signatures
 from weft.target import Target
 from weft.transform.infra.context import PassContext
 from weft.transform.infra.decisions import numbers, without_decisions
@@ -40,8 +41,10 @@ __all__ = ["build", "job_of", "library"]
 def build(module: IRModule, plan: Plan, members: Mapping[str, Callable[..., Any]] = EMPTY) -> Executable | ArtifactSet:
     """The executable of a lowered module, or its artifacts where they do not run here; `members` are its Python.
 
-    Every artifact says what it was made from and by.
+    Every artifact says what it was made from and by. Programs that the module carries stand beside the new one, which
+    may call their functions.
     """
+    module, programs = _without_programs(module, plan)
     made = back_end_of(plan.parts[plan.driver]).build(job_of(module, plan, members))
     facts = _facts(module, plan)
     if not isinstance(made, Executable):
@@ -50,7 +53,42 @@ def build(module: IRModule, plan: Plan, members: Mapping[str, Callable[..., Any]
     program.provenance |= {**facts, **_parts(module, plan)}
     others = program.artifacts.values()
     program.artifacts = ArtifactSet(item if item.name in carried else _completed(item, facts) for item in others)
-    return made
+    if not programs:
+        return made
+    program.beside = programs
+    public = {name: (item, own) for item in programs for name, own in _public_names(item).items()}
+    program.uses = {name: public[name] for name in sorted(public.keys() & _called_symbols(module))}
+    return Executable(program, members)
+
+
+def _public_names(program: Program) -> dict[str, str]:
+    """The name in the program of each function that callers see."""
+    public = {item.name: item.name for item in public_signatures(with_fields(program, names=None))}
+    return program.seen(public)
+
+
+def _called_symbols(module: IRModule) -> set[str]:
+    """The names of outside functions in the functions of a module."""
+    bodies = [function for function in module.functions.values() if not isinstance(function, ExternFunc)]
+    nodes = [node for function in bodies for node in walk(function)]
+    declared = (module.functions.get(node.name) for node in nodes if isinstance(node, GlobalVar))
+    symbols = (node.name for node in (*nodes, *declared) if isinstance(node, ExternFunc))
+    return {*symbols, *(str(node.value) for node in nodes if isinstance(node, StringImm))}
+
+
+def _without_programs(module: IRModule, plan: Plan) -> tuple[IRModule, list[Program]]:
+    """The module without the programs among its artifacts, and these; W736 for a target that cannot call them."""
+    if ARTIFACTS not in module.attrs:
+        return module, []
+    programs, alone = programs_of(module.attrs[ARTIFACTS])
+    if programs and not plan.runs_here:
+        names = ", ".join(item.name for program in programs.values() for item in public_signatures(program))
+        raise TargetError(
+            f"the module carries code of this process ({names}), which {plan.where(plan.driver)} cannot call",
+            code="W736",
+            hint="compile what it was made of for that target",
+        )
+    return (module.with_attr(ARTIFACTS, alone), list(programs.values())) if programs else (module, [])
 
 
 def library(jobs: Sequence[Job]) -> ArtifactSet:

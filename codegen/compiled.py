@@ -29,6 +29,7 @@ from weft.runtime.abi.dims import Dim as AbiDim
 from weft.runtime.artifact import ArtifactSet
 from weft.runtime.device.object_symbols import HOST_SYMBOLS, PROCESS_SYMBOLS
 from weft.runtime.executable import Executable
+from weft.runtime.merging import kept_artifacts
 from weft.runtime.program import PROGRAM, Program, artifact_program, program_artifacts, public_signatures
 from weft.runtime.registry import find_func
 
@@ -48,7 +49,8 @@ SOURCES = ("c", "header", "build", "llvm")
 
 def compiled_module(program: Program, *, link: bool = True) -> IRModule:
     """The module of a program: declarations of its public functions, and its artifacts."""
-    functions = {item.name: ExternFunc(item.name, _function_type(item)) for item in public_signatures(program)}
+    public = [item for one in (*program.beside, program) for item in public_signatures(one)]
+    functions = {item.name: ExternFunc(item.name, _function_type(item)) for item in public}
     module = IRModule(functions).with_attr(ARTIFACTS, program_artifacts(program))
     return linked(module) if link else module
 
@@ -68,7 +70,7 @@ def linked(module: IRModule) -> IRModule:
     if not holds_program(module):  # sources, and objects for others to link
         return module
     artifacts = module.attrs.get(ARTIFACTS, ArtifactSet())
-    kept = ArtifactSet(item for item in artifacts.values() if item.kind not in SOURCES and item.loader != "cc")
+    kept = kept_artifacts(artifacts, lambda item: item.kind not in SOURCES and item.loader != "cc")
     needed = {symbol.name for item in kept.values() for symbol in item.needs}
     kept.link_check({*HOST_SYMBOLS, *PROCESS_SYMBOLS, *(name for name in needed if find_func(name) is not None)})
     return module.with_attr(ARTIFACTS, kept)

@@ -5,6 +5,7 @@ from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import *
 from weft.ir.module import BaseFunc, DummyGlobalInfo, IRModule
 from weft.ir.node import EMPTY, FrozenMap, Node, fields_of, replace
+from weft.ir.structure.merge import MergeResult, extract, merge
 from weft.ir.structure.structural import assert_structural_equal, first_mismatch, structural_equal, structural_hash
 from weft.ir.structure.visit import children, post_order, rewrite, substitute, substitute_symbols, walk
 from weft.ir.tensor import *

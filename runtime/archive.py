@@ -29,6 +29,7 @@ from weft.runtime.abi.json_form import signature_from_json, signature_to_json, s
 from weft.runtime.artifact import ArtifactSet
 from weft.runtime.device.linker import host
 from weft.runtime.manifest import check_manifest
+from weft.runtime.program import carried_artifacts
 from weft.runtime.safe_archive import DAMAGE, Limits, open_file, packing, read_archive
 
 __all__ = ["damaged", "read", "write"]
@@ -50,8 +51,9 @@ def write(path: str | PathLike[str], program: Any) -> None:
         parts[name] = data
         constants.append({"dtype": dtype, "shape": list(array.shape), "file": name})
     parts.update({f"source/{i}.ll": text.encode() for i, text in enumerate(program.sources)})
-    if len(program.artifacts):
-        parts[ARTIFACTS] = program.artifacts.to_bytes()
+    carried, uses = carried_artifacts(program)
+    if len(carried):
+        parts[ARTIFACTS] = carried.to_bytes()
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -67,6 +69,8 @@ def write(path: str | PathLike[str], program: Any) -> None:
         "decisions": program.decisions,
         "kind": program.kind,
         "provenance": program.provenance,
+        **({} if program.names is None else {"names": program.names}),
+        **({"uses": uses} if uses else {}),
         "bound": any(BINDING in code for code in program.objects),
         "hashes": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
     }
@@ -153,6 +157,8 @@ def _built(
         decisions=manifest.get("decisions", []),
         kind=manifest.get("kind", "llvm"),
         provenance=manifest.get("provenance", {}),
+        names=manifest.get("names"),
+        uses=manifest.get("uses", {}),
         artifacts=ArtifactSet.from_bytes(parts[ARTIFACTS], limits) if ARTIFACTS in parts else ArtifactSet(),
     )
 

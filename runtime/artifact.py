@@ -37,6 +37,8 @@ from weft.runtime.safe_archive import DAMAGE, Limits, open_file, read_archive, w
 
 __all__ = ["Artifact", "ArtifactSet", "NotSerializable", "Symbol", "artifacts_of"]
 
+PROGRAM = "weft-program"
+"""The kind of the artifact that says which others are one program."""
 VERSION = 1
 MANIFEST, SOURCE, METADATA = "manifest.json", "src/module.txt", "metadata.json"
 
@@ -202,6 +204,15 @@ class Artifact:
 _HEADER = {"kind", "name", "target", "provides", "needs", "codegen", "loader", "provenance", "serialisable"}
 
 
+def members_of(program: Artifact) -> tuple[str, ...] | None:
+    """The names of the artifacts that are a program's own; None for one that is alone in its set and says nothing."""
+    try:
+        named = json.loads(program.data).get("artifacts")
+    except (ValueError, AttributeError, RecursionError):  # what it is wrong with is said when it is loaded
+        return None
+    return tuple(map(str, named)) if isinstance(named, list) else None
+
+
 def _canonical(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
@@ -265,15 +276,30 @@ class ArtifactSet(Mapping[str, Artifact]):
     def providers(self) -> dict[str, str]:
         """Each provided symbol with the name of its artifact.
 
-        A symbol may be there in forms for several loaders; ArtifactError W814 when two for one loader have it.
+        A symbol may be there in forms for several loaders, and in several programs, which see their own alone;
+        ArtifactError W814 when two for one loader have it.
         """
-        found: dict[tuple[str, str], str] = {}
-        for artifact in self.values():
-            for symbol in artifact.provides:
-                first = found.setdefault((symbol.name, artifact.loader), artifact.name)
-                if first != artifact.name:
-                    raise ArtifactError(f"{first!r} and {artifact.name!r} both provide {symbol.name!r}", code="W814")
-        return {name: found[name, loader] for name, loader in reversed(found)}
+        found: dict[tuple[str, str, int], str] = {}
+        for number, group in enumerate(self._together()):
+            for artifact in group:
+                scope = -1 if artifact.loader in ("cc", PROGRAM) else number  # what callers see is one for all
+                for symbol in artifact.provides:
+                    first = found.setdefault((symbol.name, artifact.loader, scope), artifact.name)
+                    if first != artifact.name:
+                        message = f"{first!r} and {artifact.name!r} both provide {symbol.name!r}"
+                        raise ArtifactError(message, code="W814")
+        return {key[0]: found[key] for key in reversed(found)}
+
+    def _together(self) -> list[list[Artifact]]:
+        """The artifacts that are loaded together: those of each program that names its own, and the others."""
+        named = {
+            item.name: members
+            for item in self.values()
+            if item.kind == PROGRAM and (members := members_of(item)) is not None
+        }
+        owned = {*named, *(name for members in named.values() for name in members)}
+        groups = [[self[name], *(self[m] for m in members if m in self)] for name, members in named.items()]
+        return [[item for item in self.values() if item.name not in owned], *groups]
 
     def source(self, form: str | None = None) -> str:
         """The artifacts of a kind that is text ("c", "header", ...), by default the first; W806 for other kinds."""
@@ -290,13 +316,14 @@ class ArtifactSet(Mapping[str, Artifact]):
 
     def link_check(self, host: Iterable[str] = ()) -> None:
         """Check that the set or the host provides every needed symbol; ArtifactError W815 names the others."""
-        known = {*self.providers(), *host}
-        missing = [
-            f"{symbol.name} (for {artifact.name})"
-            for artifact in self.values()
-            for symbol in artifact.needs
-            if symbol.name not in known
-        ]
+        self.providers()
+        rest, *programs = self._together()
+        always = {*host, *(symbol.name for item in rest for symbol in item.provides)}
+        missing: dict[str, None] = {}
+        for group in (rest, *programs):
+            known = always.union(symbol.name for item in group for symbol in item.provides)
+            lacking = ((symbol.name, item.name) for item in group for symbol in item.needs if symbol.name not in known)
+            missing.update({f"{symbol} (for {name})": None for symbol, name in lacking})
         if missing:
             raise ArtifactError(f"nothing provides {', '.join(missing)}", code="W815")
 

@@ -53,7 +53,7 @@ from weft.runtime.device.guards import guards, is_guarded
 from weft.runtime.device.interrupts import poller, raised
 from weft.runtime.device.linker import Library
 from weft.runtime.explanation import report
-from weft.runtime.program import Program, program_artifacts
+from weft.runtime.program import Program, program_artifacts, program_of_file
 from weft.runtime.programs import RUNNERS
 from weft.runtime.programs.fastcall import fast_call, result_tensors
 
@@ -292,12 +292,15 @@ class Executable(Mapping[str, CompiledFunction]):
         self._program = program
         self._linkable: Callable[[], ArtifactSet] | None = None
         """What makes the program for C to link, where the executor did not; it needs the module, so no file has it."""
-        self._loaded = _Loaded(program, members or {}, device or CPU)
-        compiled = {f.name: CompiledFunction(self._loaded, f) for f in program.functions}
-        driven = _driven(program.driver, self._loaded, compiled)
-        self.functions: dict[str, Any] = {
-            name: function for name, function in {**compiled, **driven}.items() if not function.signature.private
-        }
+        self.functions: dict[str, Any] = {}
+        found: dict[int, dict[str, Any]] = {}
+        self._all_loaded: list[_Loaded] = []
+        for item in (*program.beside, program):
+            used = {name: found[id(other)][own] for name, (other, own) in item.uses.items()}
+            self._loaded = _Loaded(item, {**(members or {}), **used}, device or CPU)
+            self._all_loaded.append(self._loaded)
+            found[id(item)] = _functions(self._loaded)
+            self.functions.update(item.seen(found[id(item)]))
 
     def __getitem__(self, name: str) -> CompiledFunction:
         found = self.functions.get(name)
@@ -338,11 +341,13 @@ class Executable(Mapping[str, CompiledFunction]):
 
     def explain(self, name: str | None = None) -> str:
         """What the compiler decided about each kernel (or the one of a name), why, and what of it can be pinned."""
-        return report(item for item in self._program.decisions if name in (None, item["function"]))
+        together = (*self._program.beside, self._program)
+        return report(item for one in together for item in one.decisions if name in (None, item["function"]))
 
     def release_memory(self) -> None:
         """Give the memory back that the functions keep between calls."""
-        self._loaded.trim()
+        for loaded in self._all_loaded:
+            loaded.trim()
 
     @property
     def executor(self) -> str:
@@ -398,6 +403,13 @@ class Executable(Mapping[str, CompiledFunction]):
         archive.write(path, self._program)
 
 
+def _functions(loaded: _Loaded) -> dict[str, Any]:
+    """The public functions of a program in memory."""
+    compiled = {f.name: CompiledFunction(loaded, f) for f in loaded.program.functions}
+    driven = _driven(loaded.program.driver, loaded, compiled)
+    return {name: function for name, function in {**compiled, **driven}.items() if not function.signature.private}
+
+
 def _driven(driver: dict[str, Any] | None, loaded: _Loaded, kernels: Mapping[str, CompiledFunction]) -> dict[str, Any]:
     """The functions that an executor other than machine code runs."""
     if driver is None:
@@ -424,7 +436,7 @@ def load(path: str | PathLike[str]) -> Executable:
     Raises: ArtifactError W800 not there or not such a file, W801 damaged, W802 another version, W803 for another
     machine.
     """
-    program = archive.read(path, Program, storage)
+    program = archive.read(path, program_of_file, storage)
     try:
         return Executable(program)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:

@@ -1,7 +1,7 @@
 """What the manifest of an executable may say; anything else is refused before something is made of it.
 
     manifest  ::= format, version, functions, sites, constants, objects, sources, target, python, threads, driver,
-                  decisions, kind, provenance, bound, hashes
+                  decisions, kind, provenance, names, uses, bound, hashes
     function  ::= {name, kind, symbol, params, result, span, private}     signatures: `weft.runtime.abi.json_form`
     site      ::= {kind, ...}                  a place that may fail: message and note are texts and indices of values
     constant  ::= {dtype, shape, file}         bytes in row order, as many as the shape needs
@@ -126,7 +126,9 @@ _FIELDS: Mapping[str, _Check] = {
     "decisions": _list_of(_is(dict)),
     "kind": _text,
     "provenance": _is(dict),
+    "names": _or_none(lambda value: isinstance(value, dict) and all(map(_text, value.values()))),
+    "uses": lambda value: isinstance(value, dict) and all(_list_of(_text)(v) and len(v) == 2 for v in value.values()),
     "bound": _is(bool),
     "hashes": lambda value: isinstance(value, dict) and all(map(_text, value.values())),
 }
-_OPTIONAL = ("python", "threads", "driver", "decisions", "kind", "provenance")
+_OPTIONAL = ("python", "threads", "driver", "decisions", "kind", "provenance", "names", "uses")

@@ -15,8 +15,9 @@ Errors: ArtifactError W823 for artifacts that are no program, or lack a part of 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -32,16 +33,25 @@ from weft.runtime.abi.json_form import (
 )
 from weft.runtime.abi.scalars import storage
 from weft.runtime.abi.types import Signature
-from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
+from weft.runtime.artifact import PROGRAM, Artifact, ArtifactSet, Symbol
 from weft.runtime.device.object_symbols import true_symbols
+from weft.runtime.merging import merged_programs, split_programs
 from weft.runtime.programs.bytecode import program_bytes, read_functions
 
-__all__ = ["EXECUTABLE", "PROGRAM", "Program", "artifact_program", "program_artifacts", "public_signatures"]
+__all__ = [
+    "EXECUTABLE",
+    "PROGRAM",
+    "Program",
+    "artifact_program",
+    "carried_artifacts",
+    "program_artifacts",
+    "program_of_file",
+    "programs_of",
+    "public_signatures",
+]
 
 EXECUTABLE = "weft-executable"
 """The kind of an artifact that is an executable of its own."""
-PROGRAM = "weft-program"
-"""The kind of the artifact that says which others are one program."""
 _OWN = (PROGRAM, "signatures", "object", "constants")
 
 
@@ -54,7 +64,9 @@ class Program:
     each object. `python` names the functions that have a form for calls from Python, `threads` says whether
     there are parallel loops. `driver` is the program of an executor that is no machine code, `decisions` what was
     decided about the functions, `artifacts` what other code generators made, `kind` the kind of target that drives,
-    `provenance` what it was made from and by.
+    `provenance` what it was made from and by. `names` are the public functions by the names that callers see, where
+    those are others or fewer; `beside` are programs that are loaded with it, and `uses` what it calls of them: by the
+    name that it calls, the program and the function's name there.
     """
 
     functions: list[Signature]
@@ -70,10 +82,52 @@ class Program:
     artifacts: ArtifactSet = field(default_factory=ArtifactSet)
     kind: str = "llvm"
     provenance: dict[str, Any] = field(default_factory=dict)
+    names: dict[str, str] | None = None
+    beside: list[Program] = field(default_factory=list)
+    uses: dict[str, tuple[Program, str]] = field(default_factory=dict)
+
+    def seen(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """What callers see of something that the program has by the names of its public functions."""
+        if self.names is None:
+            return dict(own)
+        return {name: own[inner] for name, inner in self.names.items() if inner in own}
 
 
 def program_artifacts(program: Program) -> ArtifactSet:
-    """The artifacts that a program consists of."""
+    """The artifacts that a program and those beside it consist of."""
+    if not program.beside:
+        return _artifacts_alone(program)
+    return _together([*program.beside, program])[0]
+
+
+def _together(programs: list[Program], aside: ArtifactSet | None = None) -> tuple[ArtifactSet, list[str]]:
+    numbers = {id(item): number for number, item in enumerate(programs)}
+    used = ({name: (numbers[id(p)], own) for name, (p, own) in item.uses.items()} for item in programs)
+    return merged_programs(zip(map(_artifacts_alone, programs), used, strict=True), aside)
+
+
+def carried_artifacts(program: Program) -> tuple[ArtifactSet, dict[str, list[str]]]:
+    """What the file of a program holds besides: artifacts of others, programs beside it, and what it uses of them."""
+    if not program.beside:
+        return program.artifacts, {}
+    artifacts, names = _together(program.beside, program.artifacts)
+    places = {id(item): name for item, name in zip(program.beside, names, strict=True)}
+    return artifacts, {name: [places[id(item)], own] for name, (item, own) in program.uses.items()}
+
+
+def program_of_file(
+    artifacts: ArtifactSet, uses: Mapping[str, Sequence[str]] = MappingProxyType({}), **fields: Any
+) -> Program:
+    """The program of the fields that its file holds; errors as `artifact_program`."""
+    programs, alone = programs_of(artifacts)
+    return Program(**fields, artifacts=alone, beside=list(programs.values()), uses=_uses(uses, programs))
+
+
+def _uses(uses: Mapping[str, Sequence[str]], programs: Mapping[str, Program]) -> dict[str, tuple[Program, str]]:
+    return {str(name): (programs[place], str(own)) for name, (place, own) in uses.items()}
+
+
+def _artifacts_alone(program: Program) -> ArtifactSet:
     target = _target_of(program.provenance, ())
     signatures = program_bytes({"functions": [signature_to_json(function) for function in program.functions]})
     public = tuple(Symbol(function.name) for function in public_signatures(program))
@@ -99,6 +153,7 @@ def program_artifacts(program: Program) -> ArtifactSet:
             "threads": program.threads,
             "kind": program.kind,
             "driver": None if program.driver is None else "driver.json",
+            **({} if program.names is None else {"names": program.names}),
         }
     )
     made.append(
@@ -156,7 +211,7 @@ def _object_facts(program: Program, names: Collection[str]) -> dict[str, Any]:
 
 
 def public_signatures(program: Program) -> list[Signature]:
-    """The functions that a program has for callers, those of its executor among them."""
+    """The functions that a program has for callers, under the names that they see; those of its executor too."""
     found = {item.name: item for item in program.functions}
     driver = program.driver or {}
     if "functions" in driver:
@@ -165,24 +220,44 @@ def public_signatures(program: Program) -> list[Signature]:
         params = tuple(map(parameter_from_json, driver["params"]))
         name = str(driver["name"])
         found[name] = Signature(name, "graph", "", params, type_from_json(driver["result"]))
-    return [item for item in found.values() if not item.private]
+    public = {item.name: item for item in found.values() if not item.private}
+    return [item if item.name == name else replace(item, name=name) for name, item in program.seen(public).items()]
 
 
 def artifact_program(artifacts: ArtifactSet) -> Program:
-    """The program that artifacts are."""
-    found = [item for item in artifacts.values() if item.kind == PROGRAM]
-    if len(found) != 1:
+    """The program that artifacts are, the last of several with the others beside it.
+
+    Raises: ArtifactError W823 for artifacts that are no program, or lack a part of it, W814 for a function that two
+    programs provide.
+    """
+    programs, _ = programs_of(artifacts)
+    if not programs:
         hint = "a module that was compiled for this machine has one; C sources and other objects are exported"
-        raise ArtifactError(f"the artifacts hold {len(found)} programs to load, not one", code="W823", hint=hint)
-    try:
-        return _program(json.loads(found[0].data), artifacts, dict(found[0].provenance))
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
-        raise ArtifactError(f"{found[0].name!r} is no program: {error}", code="W823") from None
+        raise ArtifactError("the artifacts hold no program to load", code="W823", hint=hint)
+    *beside, last = programs.values()
+    last.beside = beside
+    return last
+
+
+def programs_of(artifacts: ArtifactSet) -> tuple[dict[str, Program], ArtifactSet]:
+    """The programs among artifacts by name, each after those that it uses, and the artifacts of none."""
+    programs: dict[str, Program] = {}
+    mine: set[str] = set()
+    for item, own in split_programs(artifacts):
+        try:
+            whole = json.loads(item.data)
+            program = _program(whole, own, dict(item.provenance))
+            program.uses = _uses(whole.get("uses", {}), programs)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+            raise ArtifactError(f"{item.name!r} is no program: {error}", code="W823") from None
+        programs[item.name] = program
+        mine.update(own)
+    return programs, ArtifactSet(item for name, item in artifacts.items() if name not in mine.union(programs))
 
 
 def _program(whole: Mapping[str, Any], artifacts: ArtifactSet, provenance: dict[str, Any]) -> Program:
-    signatures = json.loads(artifacts["signatures.json"].data)["functions"]
-    names = {*whole["objects"], *whole["constants"], "driver.json" if whole["driver"] else ""}
+    signatures = json.loads(artifacts[str(whole.get("signatures", "signatures.json"))].data)["functions"]
+    names = {*whole["objects"], *whole["constants"], whole["driver"] or ""}
     others = [item for item in artifacts.values() if item.kind not in _OWN or item.loader == "cc"]
     return Program(
         functions=[signature_from_json(item) for item in signatures],
@@ -193,9 +268,10 @@ def _program(whole: Mapping[str, Any], artifacts: ArtifactSet, provenance: dict[
         python=list(map(str, whole["python"])),
         threads=bool(whole["threads"]),
         kind=str(whole["kind"]),
-        driver=_driver(json.loads(artifacts["driver.json"].data)) if whole["driver"] else None,
+        driver=_driver(json.loads(artifacts[str(whole["driver"])].data)) if whole["driver"] else None,
         provenance=provenance,
         artifacts=ArtifactSet(item for item in others if item.name not in names),
+        names={str(name): str(own) for name, own in whole["names"].items()} if "names" in whole else None,
     )
 
 

@@ -58,11 +58,12 @@ from weft.ir.attrs import DPS
 from weft.ir.dim import DimExpr
 from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.module import BaseFunc, IRModule
+from weft.ir.node import replace as with_fields
 from weft.ir.op import get_op
 from weft.ir.op.program.loop import carried_types, stacked_types
 from weft.ir.structure.recursion import deeply
 from weft.ir.tensor import PrimExpr, PrimFunc
-from weft.ir.types import AnyType, TupleType, Type
+from weft.ir.types import AnyType, FuncType, TupleType, Type
 
 __all__ = ["read_function", "read_program"]
 
@@ -194,6 +195,8 @@ class _Reader:
         if isinstance(function, graph.Function):
             return Call(var, name, arguments, span)
         if isinstance(function, graph.ExternFunc):
+            if isinstance(function.ty, FuncType) and not call.ty_args:  # it says what the call gives
+                call = with_fields(call, ty_args=() if var.ty is None else (var.ty,))
             return self.extern(function.name, arguments, call, var, span)
         raise TargetError(f"the module has no function {name!r}", code="W743", span=span)
 

@@ -1,25 +1,33 @@
-"""Merging modules: the functions of one join another, conflicting private names are renamed, references follow.
+"""Merging modules, and taking them apart: conflicting private names are renamed, references follow.
 
     merge(into, other) -> MergeResult(module, mapping)      mapping: old name in `other` -> name in the result
+    extract(module, *names) -> module                       the functions and what they refer to
 
 A function of both modules under one name is shared when it is structurally equal (and what it refers to is shared too);
 a private one of `other` gets a fresh name otherwise; a public one is an error, unless the policy says to rename it.
-Attributes and global infos of both must agree or be joinable (`union`).
+Attributes and global infos of both must agree.
+
+Compiled modules are modules: a declaration stands for the code that the artifacts provide for it, so two of one name
+are equal when their code is. Programs of both stay whole beside each other (`weft.runtime.merging`); a declaration that
+nothing provides yet meets the code that the other module has for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import PassError, WeftError
+from weft.ir.attrs import ARTIFACTS
 from weft.ir.graph import ExternFunc, GlobalVar
 from weft.ir.module import BaseFunc, IRModule, fresh_name
-from weft.ir.node import FrozenMap, Node, replace
+from weft.ir.node import EMPTY, FrozenMap, Node, replace
 from weft.ir.structure.structural import first_mismatch
 from weft.ir.structure.visit import rewrite, walk
+from weft.providers import provider
 
-__all__ = ["MergeResult", "merge", "rename_functions"]
+__all__ = ["MergeResult", "extract", "merge", "rename_functions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +39,10 @@ class MergeResult:
 
 
 def merge(into: IRModule, other: IRModule, *, public: str = "error") -> MergeResult:
-    """Add the functions of `other` to `into`.
+    """Add the functions of `other` to `into`, and the artifacts of both where they are compiled.
 
     `public` says what happens to a public function whose name is taken by a different one: "error" (PassError W530) or
-    "rename". PassError W531 for attributes that disagree.
+    "rename". PassError W531 for attributes that disagree, ArtifactError W814 for symbols that C programs link.
 
     >>> merge(IRModule({}), IRModule({})).mapping
     {}
@@ -54,27 +62,67 @@ def merge(into: IRModule, other: IRModule, *, public: str = "error") -> MergeRes
                 f"both modules have a different public function {name!r}",
                 code="W530",
                 span=function.span,
-                notes=[f"first mismatch: {mismatch}"],
-                hint="make one private, or rename it",
+                notes=["they are compiled to different code" if mismatch is None else f"first mismatch: {mismatch}"],
+                hint='make one private, or rename it: merge(into, other, public="rename")',
             )
         mapping[name] = fresh_name(name, used)
         used.add(mapping[name])
-    incoming = rename_functions(other, mapping)
+    symbols = _renamed_symbols(other, mapping)
+    incoming = rename_functions(other, mapping, symbols)
     functions = {**into.functions, **{k: f for k, f in incoming.items() if k not in into}}
     return MergeResult(
         replace(
             into,
             functions=FrozenMap(functions),
-            attrs=_joined("attribute", into.attrs, other.attrs),
+            attrs=_joined("attribute", into.attrs, other.attrs, symbols),
             global_infos=_joined("global info", into.global_infos, other.global_infos),
         ),
         mapping,
     )
 
 
+def extract(module: IRModule, *names: str) -> IRModule:
+    """The functions of some names, what they refer to, and the artifacts of the programs that do them.
+
+    PassError W510 for a name that the module does not have.
+
+    >>> module = IRModule({"f": ExternFunc("f"), "g": ExternFunc("g")})
+    >>> list(extract(module, "g"))
+    ['g']
+    """
+    kept: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop()
+        if name not in kept:
+            kept.add(name)
+            left += [reference for reference in _references(module[name]) if reference in module]
+    functions = {name: function for name, function in module.items() if name in kept}
+    if ARTIFACTS not in module.attrs:
+        return module.with_functions(functions)
+    symbols = {item.name for function in functions.values() for item in walk(function) if isinstance(item, ExternFunc)}
+    artifacts = provider("extract_artifacts")(module.attrs[ARTIFACTS], symbols)
+    alone = module.with_functions(functions)
+    return alone.with_attr(ARTIFACTS, artifacts) if len(artifacts) else alone.without_attr(ARTIFACTS)
+
+
+def _code(module: IRModule) -> Mapping[str, str]:
+    """What stands for the code of each symbol that the programs of a module provide."""
+    return provider("implementations")(module.attrs[ARTIFACTS]) if ARTIFACTS in module.attrs else {}
+
+
 def _shared(into: IRModule, other: IRModule) -> set[str]:
-    """Names whose functions are equal in both, down to everything they refer to."""
-    shared = {name for name in other if name in into and first_mismatch(into[name], other[name]) is None}
+    """Names whose functions are equal in both, down to everything they refer to, and to the code they stand for."""
+    ours, theirs = _code(into), _code(other)
+
+    def same(name: str) -> bool:
+        left, right = into[name], other[name]
+        if first_mismatch(left, right) is not None:
+            return False
+        codes = {ours.get(left.name), theirs.get(right.name)} if isinstance(left, ExternFunc) else {None}
+        return len(codes - {None}) <= 1
+
+    shared = {name for name in other if name in into and same(name)}
     while True:
         broken = {name for name in shared if any(ref in into and ref not in shared for ref in _references(other[name]))}
         if not broken:
@@ -82,17 +130,32 @@ def _shared(into: IRModule, other: IRModule) -> set[str]:
         shared -= broken
 
 
+def _renamed_symbols(module: IRModule, mapping: Mapping[str, str]) -> dict[str, str]:
+    """The symbols whose code the module has, by whose declarations they get other names."""
+    code = _code(module)
+    return {
+        function.name: mapping[name]
+        for name, function in module.items()
+        if isinstance(function, ExternFunc) and function.name in code and mapping[name] != name
+    }
+
+
 def _references(function: BaseFunc) -> set[str]:
     return {item.name for item in walk(function) if isinstance(item, GlobalVar)}
 
 
-def rename_functions(module: IRModule, mapping: dict[str, str]) -> IRModule:
-    """The module with functions renamed; calls follow. A registered function of the same name is another one."""
+def rename_functions(module: IRModule, mapping: Mapping[str, str], symbols: Mapping[str, str] = EMPTY) -> IRModule:
+    """The module with functions renamed; calls follow. A registered function of the same name is another one.
+
+    `symbols` are new names of what stands outside of the module.
+    """
     changed = {old: new for old, new in mapping.items() if old != new}
     if not changed:
         return module
 
     def follow(item: Node) -> Node | None:
+        if isinstance(item, ExternFunc) and item.name in symbols:
+            return replace(item, name=symbols[item.name])
         if isinstance(item, GlobalVar) and item.name in changed:
             return replace(item, name=changed[item.name])
         return None
@@ -106,24 +169,25 @@ def rename_functions(module: IRModule, mapping: dict[str, str]) -> IRModule:
     return replace(module, functions=FrozenMap(functions))
 
 
-def _united(left: Any, right: Any) -> Any:
+def _united(left: Any, right: Any, names: Mapping[str, str]) -> Any:
     """The artifacts of both; W814 where two have one name, or provide one symbol."""
     try:
-        united = left.union(right.values())
-        united.providers()
+        return provider("merge_artifacts")(left, right, names)
     except WeftError as error:
-        error.hint = error.hint or 'merge the modules before their code is generated: weft.lower(module, stop="plan")'
+        error.hint = error.hint or (
+            "merge the modules before their code is generated, give each model for C its own name (the package's `name`),"
+            ' or leave its library out: weft.lower(module, start="link", stop="link")'
+        )
         raise
-    return united
 
 
-def _joined(what: str, left: FrozenMap, right: FrozenMap) -> FrozenMap:
+def _joined(what: str, left: FrozenMap, right: FrozenMap, names: Mapping[str, str] = EMPTY) -> FrozenMap:
     joined: dict[str, Any] = dict(left)
     for key, value in right.items():
-        if key not in joined:
+        if key == ARTIFACTS:
+            joined[key] = _united(joined.get(key, {}), value, names) if key in joined or names else value
+        elif key not in joined:
             joined[key] = value
-        elif hasattr(joined[key], "union") and isinstance(value, type(joined[key])):
-            joined[key] = _united(joined[key], value)
         elif first_mismatch(joined[key], value) is not None:
             raise PassError(f"the modules disagree on {what} {key!r}: {joined[key]!r} against {value!r}", code="W531")
     return FrozenMap(joined)

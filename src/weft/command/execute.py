@@ -17,7 +17,7 @@ from weft.command.targets import chosen_target
 from weft.ir import IRModule
 from weft.runtime import archive
 from weft.runtime.abi.scalars import storage
-from weft.runtime.program import Program
+from weft.runtime.program import program_of_file
 
 __all__ = ["compile_command", "export_command", "row_text", "run_command"]
 
@@ -195,7 +195,7 @@ def _archived(file: str) -> weft.ArtifactSet:
     except weft.ArtifactError as error:
         if error.code != "W810":
             raise
-        found = archive.read(file, Program, storage).artifacts
+        found = archive.read(file, program_of_file, storage).artifacts
         if any(item.loader == "cc" for item in found.values()):
             return weft.ArtifactSet(item for item in found.values() if item.loader == "cc")
         hint = "export the model itself, or save what --executor aot makes"

@@ -16,7 +16,7 @@ from weft.runtime import archive
 from weft.runtime.abi.scalars import storage
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.device.object_symbols import HOST_SYMBOLS, OF_TOOLCHAIN, PROCESS_SYMBOLS, check_symbols
-from weft.runtime.program import PROGRAM, Program, program_artifacts
+from weft.runtime.program import PROGRAM, program_artifacts, program_of_file
 from weft.target.kinds import KINDS
 
 __all__ = ["artifact_command", "target_command"]
@@ -102,7 +102,7 @@ def _artifacts(file: str) -> ArtifactSet:
         if error.code != "W810":
             raise
         try:
-            return program_artifacts(archive.read(file, Program, storage))
+            return program_artifacts(archive.read(file, program_of_file, storage))
         except ArtifactError:
             raise error from None
 
