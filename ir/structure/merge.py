@@ -175,7 +175,7 @@ def _united(left: Any, right: Any, names: Mapping[str, str]) -> Any:
         return provider("merge_artifacts")(left, right, names)
     except WeftError as error:
         error.hint = error.hint or (
-            "merge the modules before their code is generated, give each model for C its own name (the package's `name`),"
+            "merge the modules before their code is generated, give each model for C its own name (-package.name),"
             ' or leave its library out: weft.lower(module, start="link", stop="link")'
         )
         raise
