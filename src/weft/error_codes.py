@@ -448,7 +448,7 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
          "the code generator of npu (npu_plugin) leaves out a statement of main: R.exp"),
         ("W821", "an object needs what it may not need", "artifact 'main.o' needs 'malloc', which it does not say"),
         ("W822", "there is no artifact of a name", "there is no artifact main.o"),
-        ("W823", "there is not one program among the artifacts", "the artifacts hold 2 programs to load, not one"),
+        ("W823", "there is no whole program among the artifacts", "the artifacts hold no program to load"),
         ("W824", "sources cannot run on an emulated board", "there is no board 'mps9'"),
         ("W825", "a tool for an emulated board is missing or failed", "qemu-system-arm is not installed"),
         ("W826", "an emulated board did not give the results", "the image on mps2 did not end in 10 seconds"),
