@@ -57,6 +57,23 @@ class Triple:
         """Width of an address."""
         return 32 if _ARM.fullmatch(self.arch) else _ARCHITECTURES[self.arch][1]
 
+    @property
+    def object_formats(self) -> tuple[str, ...]:
+        """The formats of objects that LLVM writes for the architecture and the system, whatever the triple asks for.
+
+        >>> Triple.parse("x86_64-linux-gnu").object_formats
+        ('elf', 'macho')
+        """
+        if self.arch.startswith("wasm"):
+            return ("wasm",)
+        if self.arch.startswith("riscv"):
+            return ("elf",)
+        windows, arm = self.os in ("windows", "uefi"), bool(_ARM.fullmatch(self.arch)) or self.arch in ("arm", "thumb")
+        apple = self.vendor == "apple" or self.os in ("macosx", "darwin", "ios", "tvos", "watchos")
+        found = () if arm and (windows or apple) else ("elf",)
+        found += ("coff",) if windows else ()
+        return found if windows and (arm or self.arch == "aarch64") else (*found, "macho")
+
     @classmethod
     def parse(cls, text: str) -> Triple:
         """Read a triple; TargetError W720 under the component that is not known."""

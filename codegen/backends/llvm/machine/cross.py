@@ -42,6 +42,9 @@ def cross_machine(target: Target, opt: int = 2) -> CrossMachine:
         raise TargetError(f"{target} names no machine", code="W731", hint="give -mcpu=... or -mtriple=...")
     if triple.env.endswith("x32"):
         raise TargetError(f"{triple} has pointers of 32 bits in code of 64, which is not compiled for", code="W731")
+    if triple.format not in ("", *triple.object_formats):
+        hint = f"leave {triple.format} out, or say one of: {', '.join(triple.object_formats)}"
+        raise TargetError(f"llvm writes no {triple.format} objects for {triple}", code="W749", hint=hint)
     name = str(cpu) if cpu is not None else ""
     features = [str(item) for item in target.get("mattr")]
     abi, model = "", "default"
