@@ -7,6 +7,8 @@ each other, so that a contradiction is found when the target is built and not by
 from __future__ import annotations
 
 import platform
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from weft.errors import TargetError
@@ -98,11 +100,17 @@ def canonical_processor(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _check_x86_floats(options: dict[str, Any]) -> None:
-    """TargetError W727 for an x86 whose floats the x87 unit would compute: kernels that round would be wrong there."""
+def _architecture(options: Mapping[str, Any]) -> str:
+    """The architecture that options name, else that of this machine."""
     cpu, triple = find_cpu(options.get("mcpu", "host")), options.get("mtriple")
     arch = Triple.parse(triple).arch if triple else cpu.arch if cpu is not None else platform.machine().lower()
-    if arch.replace("amd64", "x86_64") not in X86:
+    return arch.replace("amd64", "x86_64")
+
+
+def _check_x86_floats(options: dict[str, Any]) -> None:
+    """TargetError W727 for an x86 whose floats the x87 unit would compute: kernels that round would be wrong there."""
+    arch = _architecture(options)
+    if arch not in X86:
         return
     flags = ",".join(map(str, options.get("mattr", ())))
     lost = set(FLOATS_OF_X86) - with_flags(FLOATS_OF_X86, flags)
@@ -115,10 +123,29 @@ def _check_x86_floats(options: dict[str, Any]) -> None:
         )
 
 
+_M_PROFILE = re.compile(r"thumbv(6m|7m|7em|8m\.base|8m\.main|8\.1m\.main)")
+_OF_A_PROFILE = ("+neon", "+aes", "+sha2", "+crypto", "+virtualization")
+
+
+def _check_profile(options: Mapping[str, Any]) -> None:
+    """TargetError W732 for what no microcontroller has, and LLVM would emit for it."""
+    arch = _architecture(options)
+    found = [flag for flag in map(str, options.get("mattr", ())) if flag in _OF_A_PROFILE]
+    if found and _M_PROFILE.fullmatch(arch):
+        raise TargetError(f"no processor of {arch} has the feature {found[0][1:]!r}", code="W732", hint="leave it out")
+
+
 def _canonical_llvm(options: dict[str, Any]) -> dict[str, Any]:
     """The options of LLVM; TargetError W726 for what is said of the vectors of a machine that has none, W727."""
     options = canonical_processor(options)
     _check_x86_floats(options)
+    _check_profile(options)
+    if options.get("streaming_bytes") and _architecture(options) not in X86:
+        raise TargetError(
+            f"-streaming-bytes: stores past the caches are not emitted for {_architecture(options)}",
+            code="W726",
+            hint="leave it out",
+        )
     said, machine = [name for name in OF_VECTORS if options.get(name) is not None], machine_of(options)
     if options.get("gather") and machine.vector_bits and not machine.has_masks:
         raise TargetError(

@@ -23,7 +23,7 @@ _ARCHITECTURES = {
     "nvptx": ("nvptx", 32), "nvptx64": ("nvptx64", 64),
 }
 _ARM = re.compile(r"(arm|thumb)v(4t|5te|6|6k|6m|7|7a|7r|7m|7em|7s|8a|8r|8m\.base|8m\.main|8\.1m\.main)")
-_VENDORS = ("unknown", "pc", "apple", "nvidia", "none")
+_VENDORS = ("unknown", "pc", "apple", "nvidia", "w64", "none")
 _SYSTEMS = (
     "none", "unknown", "linux", "macosx", "darwin", "windows", "wasi", "cuda", "freebsd", "netbsd", "openbsd", "ios",
     "tvos", "watchos", "emscripten", "fuchsia", "uefi",

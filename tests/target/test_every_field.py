@@ -95,6 +95,8 @@ llvm   mattr            | floats     | llvm -mcpu=x86-64-v3 | + -mattr=-avx2
 llvm   mattr            | floats     | llvm -mcpu=cortex-m7f | + -mattr=-dsp
 llvm   mattr            | W732       | llvm | + -mattr=+nonsense
 llvm   mattr            | W732       | llvm -mcpu=cortex-m7f | + -mattr=+nonsense
+llvm   mattr            | W732       | llvm -mcpu=cortex-m4f | + -mattr=+neon
+llvm   mattr            | floats     | llvm -mtriple=riscv64-linux-gnu | + -mattr=+v
 llvm   mfpu             | floats     | llvm -mcpu=cortex-m7f | + -mfpu=none
 llvm   mfpu             | floats     | llvm -mcpu=cortex-m7f | + -mfpu=fpv5-d16
 llvm   mfpu             | floats     | llvm -mcpu=cortex-a7 | + -mfpu=none
@@ -141,6 +143,9 @@ llvm   cores            | product    | llvm | + -cores=2
 llvm   cores            | W726       | llvm -mcpu=cortex-m7f | + -cores=2
 llvm   streaming_bytes  | strided    | llvm | + -streaming-bytes=1000
 llvm   streaming_bytes  | W726       | llvm -mcpu=cortex-m7f | + -streaming-bytes=9
+llvm   streaming_bytes  | W726       | llvm -mcpu=cortex-a72 | + -streaming-bytes=9
+llvm   streaming_bytes  | W726       | llvm -mtriple=arm64-apple-macosx | + -streaming-bytes=9
+llvm   streaming_bytes  | strided    | llvm -mtriple=x86_64-pc-windows-msvc | + -streaming-bytes=1000
 llvm   stack_bytes      | scratch    | llvm | + -stack-bytes=0
 llvm   stack_bytes      | scratch    | llvm -mcpu=cortex-m7f | + -stack-bytes=0
 c      mtriple    | floats     | c -mcpu=cortex-m4f | + -mtriple=thumbv7em-none-eabihf
