@@ -302,13 +302,16 @@ class ArtifactSet(Mapping[str, Artifact]):
         return [[item for item in self.values() if item.name not in owned], *groups]
 
     def source(self, form: str | None = None) -> str:
-        """The artifacts of a kind that is text ("c", "header", ...), by default the first; W806 for other kinds."""
+        """The artifacts of a kind that is text ("c", "header", ...), W806 for other kinds.
+
+        The default is "c", or the first where there is none.
+        """
         texts: dict[str, list[str]] = {}
         for artifact in self.values():
             with contextlib.suppress(UnicodeDecodeError):
                 if b"\0" not in artifact.data:
                     texts.setdefault(artifact.kind, []).append(artifact.data.decode())
-        form = next(iter(texts), None) if form is None else form
+        form = next(iter(sorted(texts, key="c".__ne__)), None) if form is None else form
         if form not in texts:
             hint = f"choose one of: {', '.join(texts) or 'none'}"
             raise ArtifactError(f"no {form!r} source", code="W806", hint=hint)

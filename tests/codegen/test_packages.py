@@ -154,6 +154,17 @@ def test_a_planner_of_the_users_is_asked(part: str, request: pytest.FixtureReque
         assert caught.value.code == code
 
 
+def test_a_planner_that_fails_or_changes_its_requests_is_refused() -> None:
+    """G2: the error names it, and the requests are not its own."""
+    with pytest.raises(weft.TargetError, match="failed: ZeroDivisionError") as caught:
+        checked_plan(lambda requests: 1 // 0, REQUESTS)
+    assert caught.value.code == "W754"
+    with pytest.raises(weft.TargetError, match="failed: AttributeError"):
+        checked_plan(lambda requests: (requests.clear(), 0), REQUESTS)  # type: ignore[attr-defined]
+    with pytest.raises(weft.TargetError, match="asks for a block of -5"):
+        checked_plan(lambda requests: ([], -5), [])
+
+
 REQUESTS = [Request(64, 0, 1, 64), Request(32, 1, 2, 64), Request(16, 2, 3, 64)]
 
 
@@ -168,6 +179,8 @@ REQUESTS = [Request(64, 0, 1, 64), Request(32, 1, 2, 64), Request(16, 2, 3, 64)]
         (([0, 64.0, 0], 96), "that are int"),
         (([-64, 64, 0], 96), "do not fit"),
         (([0, 64, 64], 96), "overlap"),
+        (([0, 64, 1 << 62], 1 << 70), "asks for a block of"),
+        (([0, 64, 0], 1 << 62), "asks for a block of"),
     ],
 )
 def test_a_wrong_answer_of_a_planner_is_refused(answer: Any, reason: str) -> None:

@@ -41,6 +41,7 @@ def test_each_executor_has_the_forms_of_its_back_end_and_its_own(executor: str, 
 def test_sources_for_other_machines_have_the_forms_of_their_artifacts() -> None:
     made = weft.compile(double, "c")
     assert "int32_t model_run(" in made.source("c")
+    assert made.source() == made.source("c")
     with pytest.raises(weft.ArtifactError) as caught:
         made.source("llvm")
     assert caught.value.code == "W806"

@@ -16,13 +16,14 @@ import difflib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.errors import TargetError, described
+from weft.errors import TargetError, WeftError, described
 from weft.transform.memory.pack_memory import Packing, Request, pack
 
 __all__ = ["Planner", "checked_plan", "find_planner", "memory_planner", "remove_memory_planner"]
 
 Planner = Callable[[Sequence[Request]], "tuple[Sequence[int], int]"]
 _DEFAULT = "greedy"
+_MOST_BYTES = 1 << 62  # what addresses and sizes in compiled code are exact for
 
 
 def _greedy(requests: Sequence[Request]) -> tuple[Sequence[int], int]:
@@ -80,7 +81,12 @@ def checked_plan(planner: Planner, requests: Sequence[Request]) -> tuple[list[in
                 code="W754",
                 hint="bind the sizes (weft.transform.BindSymbolicVars), or leave the planner out",
             )
-    answer: Any = planner(requests)
+    try:
+        answer: Any = planner(tuple(requests))
+    except Exception as error:
+        if isinstance(error, WeftError):
+            raise
+        raise _wrong(planner, f"failed: {type(error).__name__}: {error}") from error
     try:
         listed, total = answer
         offsets = [*listed]
@@ -90,6 +96,8 @@ def checked_plan(planner: Planner, requests: Sequence[Request]) -> tuple[list[in
         raise _wrong(planner, "must return numbers of bytes that are int")
     if len(offsets) != len(requests):
         raise _wrong(planner, f"gives {len(offsets)} offsets for {len(requests)} tensors")
+    if not 0 <= total < _MOST_BYTES:
+        raise _wrong(planner, f"asks for a block of {total} bytes")
     _check_places(planner, requests, offsets, total)
     return offsets, total
 
