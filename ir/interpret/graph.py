@@ -365,7 +365,7 @@ class Evaluator:
         return found
 
     def type_of(self, node: Call) -> Type:
-        """The deduced type of a call of an operator."""
+        """The deduced type of a call of an operator, or of a declared function."""
         return self._deduced(node)[1]
 
     def _open_checks(self, node: Call, scope: Scope) -> None:
@@ -393,7 +393,7 @@ class Evaluator:
         result = hand_over(function, *map(values.typed, args, map(quick_type, node.args)))
         for arg in args:
             self.session.written(arg)
-        ty = quick_type(node)
+        ty = self.type_of(node) if isinstance(node.op, GlobalVar) else quick_type(node)  # a declaration says it
         return () if in_place or (isinstance(ty, TupleType) and not ty.fields) else result
 
     def run_in_place(self, function: PrimFunc, args: Sequence[Any], span: Span | None) -> Any:
