@@ -50,6 +50,8 @@ def interval_of(d: int | Polynomial, known: Mapping[str, Interval] = NO_BOUNDS) 
 
 def monomial_interval(monomial: Monomial, known: Mapping[str, Interval]) -> Interval:
     """Bounds of a product of atoms."""
+    if len(monomial.powers) == 1 and monomial.powers[0][1] == 1:  # most are
+        return atom_interval(monomial.powers[0][0], known)
     result: Interval = (1, 1)
     for atom, power in monomial.powers:
         base = atom_interval(atom, known)

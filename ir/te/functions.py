@@ -105,8 +105,8 @@ class _Builder:
         self.args = args
         self.mapping: dict[Any, Any] = {}
         self.symbols: dict[str, PrimVar] = {}
-        self.buffer_names: set[str] = set()
-        self.block_names: set[str] = set()
+        self.buffer_names: dict[str, int] = {}
+        self.block_names: dict[str, int] = {}
 
     def build(self, name: str, checks: Sequence[Check]) -> Traced:
         params = [self._parameter(arg) for arg in self.args]
@@ -298,10 +298,12 @@ def _reads(stage: Stage) -> list[Tensor]:
     return list(found.values())
 
 
-def _unique(base: str, used: set[str]) -> str:
-    name, count = base, 0
+def _unique(base: str, used: dict[str, int]) -> str:
+    """A name that is not used: the base, with the next number; the numbers that are given already are remembered."""
+    name, count = base, used.get(base, 0)
     while name in used:
         count += 1
         name = f"{base}_{count}"
-    used.add(name)
+    used[base] = count
+    used.setdefault(name, 0)
     return name

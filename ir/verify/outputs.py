@@ -39,10 +39,25 @@ def stored_buffers(kernel: PrimFunc) -> frozenset[Buffer]:
     return found
 
 
+_accessed: WeakKeyDictionary[PrimFunc, dict[Buffer, list[Access] | None]] = WeakKeyDictionary()
+
+
+def _accesses_of(kernel: PrimFunc, output: Buffer) -> list[Access] | None:
+    """The accesses to a buffer, None where others view it; the kernel is read once for all of its outputs."""
+    known = _accessed.get(kernel)
+    if known is None:
+        found: dict[Buffer, list[Access]] = {}
+        for access in accesses(kernel.body, Bounds()):
+            found.setdefault(access.buffer, []).append(access)
+        viewed = [buffer for node in walk(kernel.body) for buffer in _viewed(node)]
+        known = _accessed[kernel] = {**found, **dict.fromkeys(viewed)}
+    return known.get(output, [])
+
+
 def _problem(kernel: PrimFunc, output: Buffer) -> str | None:
-    if any(output in _viewed(node) for node in walk(kernel.body)):
+    found = _accesses_of(kernel, output)
+    if found is None:
         return None
-    found = [access for access in accesses(kernel.body, Bounds()) if access.buffer is output]
     if any(access.kind == "opaque" for access in found):
         return None
     writes = [access for access in found if access.kind == "write"]

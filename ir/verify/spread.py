@@ -32,8 +32,12 @@ def refuse_spread(functions: Iterable[BaseFunc]) -> None:
 
 
 def _spread_parts(function: Function) -> Iterator[tuple[str, Span | None]]:
+    seen: set[Var] = set()
     for part in walk(function):
-        if isinstance(part, Var) and is_spread(part.ty):
+        if isinstance(part, Var) and part not in seen:
+            seen.add(part)
+            if not is_spread(part.ty):
+                continue
             yield f"{part.name}: {type_text(part.ty)}", part.span
         elif isinstance(part, Call) and isinstance(part.op, Op) and part.op.name in _OPERATORS:
             yield f"R.{part.op.name}", part.span

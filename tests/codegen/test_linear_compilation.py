@@ -32,6 +32,16 @@ def results(count: int) -> str:
     )
 
 
+def fields(count: int) -> str:
+    """The results of one operator, which are one kernel."""
+    taken = "".join(f"        y{i} = s[{i}]\n" for i in range(count))
+    names = ", ".join(f"y{i}" for i in range(count))
+    return (
+        f'@R.function\ndef main(x: R.Tensor(({count}, 4), "float32")):\n    with R.dataflow():\n'
+        f"        s = R.split(x, {count}, axis=0)\n{taken}        R.output({names})\n    return ({names},)\n"
+    )
+
+
 def parameters(count: int) -> str:
     given = ", ".join(f"x{i}: R.Tensor((4, 4), 'float32')" for i in range(count))
     products = "".join(f"    y = R.matmul(y, x{i})\n" for i in range(1, count))
@@ -91,7 +101,9 @@ def lines_of(text: str) -> Counter[CodeType]:
     return counts
 
 
-@pytest.mark.parametrize(("program", "size"), [(results, 12), (parameters, 12), (kernels, 20), (buffers, 12)])
+@pytest.mark.parametrize(
+    ("program", "size"), [(results, 12), (fields, 16), (parameters, 12), (kernels, 20), (buffers, 12)]
+)
 def test_twice_the_program_takes_twice_the_work(program: Any, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_CACHE_DIR", "off")
     weft.compile(weft.parse(program(3)))  # imports, and what is computed once

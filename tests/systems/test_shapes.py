@@ -295,6 +295,18 @@ CHECKED = {
         "y = R.strided_slice",
         ("axis 1 must have its one element", "n=0"),
     ),
+    "one element where a symbol says": Checked(
+        main(
+            'x: R.Tensor(("n", 4), "float32"), w: R.Tensor(("i",), "float32"))',
+            "y = x[i:i + 1]",
+            "z = x - y",
+            "return (z, R.squeeze(y))",
+        ),
+        (zeros(3, 4), zeros(2)),
+        (zeros(3, 4), zeros(3)),
+        "y = x[i:i + 1]",
+        ("axis 0 must have its one element", "i=3"),
+    ),
     "a boundary that small sizes make negative": Checked(
         main('x: R.Tensor(("n",), "float32"))', "y = x[n - 3:]", "return y"),
         (zeros(4),),

@@ -6,6 +6,9 @@ No two requests that are needed at one step overlap, for all values of the symbo
 offset (at representative values) that is proved to be free: the start, or the end of another one; where nothing is
 proved, after the greatest end of those that are in the way. Several orders are tried, and the smallest plan is taken.
 
+Where a tensor fits at representative values is found by integers, and only such places are proved; that starts and ends
+are in order is proved once for two neighbours, so proofs grow with the number of tensors, not with its square.
+
 Source: Pisarchyk and Lee, Efficient memory management for deep neural net inference, 2020 (greedy, by size or time).
 """
 
@@ -14,6 +17,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import itemgetter
+from typing import NamedTuple
 
 from weft.aligned import ALIGNMENT
 from weft.errors import ShapeError
@@ -126,15 +132,25 @@ def _neighbours(requests: Sequence[Request]) -> list[list[int]]:
     return near
 
 
+class _Placed(NamedTuple):
+    """Where a request is: as numbers at representative values, and as dimensions."""
+
+    low: int
+    high: int
+    start: Dim
+    end: Dim
+
+
 def _place(order: Sequence[int], sizes: Sequence[Dim], near: Sequence[Sequence[int]], judge: _Judge) -> Packing:
-    offsets: dict[int, Dim] = {}
-    ends: dict[int, Dim] = {}
+    placed: dict[int, _Placed] = {}
     for i in order:
-        others = list(dict.fromkeys((offsets[j], ends[j]) for j in near[i] if j in offsets))
-        offsets[i] = judge.lowest(sizes[i], others)
-        ends[i] = offsets[i] + sizes[i]
-    total = maximum(*judge.undominated(list(dict.fromkeys(ends.values())))) if ends else 0
-    return Packing(tuple(offsets[i] for i in range(len(sizes))), total)
+        others = {placed[j] for j in near[i] if j in placed}
+        start = judge.lowest(sizes[i], sorted(others, key=itemgetter(0, 1)))
+        end = start + sizes[i]
+        placed[i] = _Placed(judge.weight(start), judge.weight(end), start, end)
+    ends = list(dict.fromkeys(place.end for place in placed.values()))
+    total = maximum(*judge.undominated(ends)) if ends else 0
+    return Packing(tuple(placed[i].start for i in range(len(sizes))), total)
 
 
 @dataclass
@@ -147,13 +163,18 @@ class _Judge:
     usual: dict[str, int] = field(default_factory=dict)
     known: dict[tuple[Dim, Dim], bool] = field(default_factory=dict)
     weights: dict[Dim, int] = field(default_factory=dict)
+    is_usual: bool = True
 
     def __post_init__(self) -> None:
         limits = {name: bounds(symbol(name), self.facts)[1] for name in self.names}
         self.usual = {name: limits[name] or _TYPICAL for name in self.names}
         found = [dict.fromkeys(self.names, value) for value in _VALUES]
         found += [{**dict.fromkeys(self.names, low), name: 1000} for name in self.names for low in (1, 50)]
-        self.points = [point for point in found if self.facts.holds({**_free(self.facts), **point})]
+        self.points = [point for point in found if self._holds(point)]
+        self.is_usual = self._holds(self.usual)
+
+    def _holds(self, point: Mapping[str, int]) -> bool:
+        return self.facts.holds({**dict.fromkeys(self.facts.names, 1), **point})
 
     def weight(self, size: Dim) -> int:
         """A size at representative values."""
@@ -184,18 +205,40 @@ class _Judge:
         except ShapeError:  # beyond the limits of dimensions
             return False
 
-    def lowest(self, size: Dim, others: Sequence[tuple[Dim, Dim]]) -> Dim:
-        """The lowest offset that is free of the intervals."""
-        ends = sorted({end for _, end in others}, key=self.weight)
-        in_order = sorted(others, key=lambda interval: self.weight(interval[0]))
-        starts = [self.weight(start) for start, _ in in_order]
-        for offset in (0, *ends):
-            stop = offset + size
-            near = bisect_right(starts, self.weight(offset))  # what is in the way mostly begins here
-            probed = (*in_order[max(0, near - 1) : near + 1], *in_order)
-            if all(self.le(stop, start) or self.le(end, offset) for start, end in probed):
+    def lowest(self, size: Dim, others: Sequence[_Placed]) -> Dim:
+        """The lowest offset that is free of the others, which come in the order of their starts."""
+        for offset, before in self._candidates(self.weight(size), others):
+            if self._is_free(offset, offset + size, others[:before], others[before:]):
                 return offset
-        return maximum(*self.undominated(ends))
+        return maximum(*self.undominated([place.end for place in others]))
+
+    def _candidates(self, weight: int, others: Sequence[_Placed]) -> Iterable[tuple[Dim, int]]:
+        """The start and the ends where the size fits at the usual values, and how many of the others begin before."""
+        starts = [place.low for place in others]
+        highest = [0, *accumulate((place.high for place in others), max)]
+        ends = dict(sorted(((place.end, place.high) for place in others), key=lambda item: item[1]))
+        for offset, number in ((0, 0), *ends.items()):
+            before = bisect_right(starts, number)
+            fits = highest[before] <= number and (before == len(starts) or number + weight <= starts[before])
+            if fits or not self.is_usual:
+                yield offset, before
+
+    def _is_free(self, offset: Dim, stop: Dim, before: Sequence[_Placed], after: Sequence[_Placed]) -> bool:
+        """Whether nothing of the others is between: from neighbour to neighbour where those are in order, or each."""
+        above, below = stop, offset
+        for place in after:
+            if not self.le(above, place.start):
+                if not self.le(stop, place.start) and not self.le(place.end, offset):
+                    return False
+                continue
+            above = place.start
+        for place in reversed(before):
+            if not self.le(place.end, below):
+                if not self.le(place.end, offset) and not self.le(stop, place.start):
+                    return False
+                continue
+            below = place.end
+        return True
 
     def undominated(self, sizes: Sequence[Dim]) -> list[Dim]:
         """The sizes without those that another one is proved to reach."""
@@ -204,7 +247,3 @@ class _Judge:
             if not any(self.le(size, other) for other in kept):
                 kept.append(size)
         return kept
-
-
-def _free(facts: Facts) -> dict[str, int]:
-    return dict.fromkeys(facts.names, 1)

@@ -123,6 +123,7 @@ class _Walk(ValueRewriter):
         super().__init__(function, module)
         self.rules, self.note, self.allowed = rules, note, allowed
         self.matched: set[Var] = set()
+        self.constants: set[Var] = set()
         self.uses = _uses(function)
 
     def replacement(self, binding: VarBinding) -> Expr | None:
@@ -149,7 +150,7 @@ class _Walk(ValueRewriter):
             return None
         if any(is_marked(match.behind(part)) for part in found.values()):
             return None  # what a part of a target is to do stays as it is
-        site = Site(value, found, match, self.uses)
+        site = Site(value, found, match, self.uses, self.constants)
         other = rule.make(site)
         if other is None or other is value or not self.allowed(rule, site, other):
             return None

@@ -251,9 +251,7 @@ class _Maker:
         match = match_types([param.ty for param in params], types)
         if match.answer is not True or not all(prove_equal(a, b) for a, b in match.pairs):
             return None
-        if any(
-            param.name in sides.constant and not site.is_constant(arg) for param, arg in zip(params, args, strict=True)
-        ):
+        if sides.constant and not _has_its_constants(site, sides, args):
             return None
         if not all(relation_holds(text, match.symbols) for text in sides.where):
             return None
@@ -261,6 +259,13 @@ class _Maker:
             return None
         attributes = [(name, getattr(site[part], "attrs", EMPTY)) for name, part in self.calls]
         return instantiated(sides.replacement, args, match.symbols, attributes)
+
+
+def _has_its_constants(site: Site, sides: Sides, args: Sequence[Expr]) -> bool:
+    """Whether the parameters that have to be constant are; a value of constants alone is folded, not rewritten."""
+    constant = [site.is_constant(arg) for arg in args]
+    wanted = (param.name in sides.constant for param in sides.pattern.params)
+    return not all(constant) and all(known or not want for known, want in zip(constant, wanted, strict=True))
 
 
 def _same_shape(given: Expr, dims: Sequence[Dim], symbols: Mapping[str, Dim]) -> bool:

@@ -10,6 +10,7 @@ any more go away; nothing impure does.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -149,7 +150,9 @@ class ValueRewriter(FunctionRewriter):
 
     def match(self, binding: VarBinding) -> Match:
         """What is known where a value is bound."""
-        return Match(self.values, self.made.module.functions, {**self.made.owners, id(binding.value): binding.var})
+        return Match(
+            self.values, self.made.module.functions, ChainMap({id(binding.value): binding.var}, self.made.owners)
+        )
 
     def replacement(self, binding: VarBinding) -> Any:
         """What stands for the value of a binding; None where it stays."""

@@ -43,8 +43,16 @@ EXACTNESS = ("bit", "real", "approximate")
 class Site:
     """A place where the form of a rule was found."""
 
-    def __init__(self, call: Expr, found: Mapping[DFPattern, Expr], match: Match, uses: Mapping[Var, int]) -> None:
+    def __init__(
+        self,
+        call: Expr,
+        found: Mapping[DFPattern, Expr],
+        match: Match,
+        uses: Mapping[Var, int],
+        constants: set[Var] | None = None,
+    ) -> None:
         self.call, self.found, self._match, self._uses = call, found, match, uses
+        self._constants = set[Var]() if constants is None else constants  # known to be constant, at other sites too
 
     def __getitem__(self, part: DFPattern) -> Expr:
         """What a part of the form stands for."""
@@ -65,13 +73,21 @@ class Site:
 
     def is_constant(self, part: DFPattern | Expr) -> bool:
         """Whether a part is known at compile time: a constant, or operators of constants, which are folded."""
-        value = self.value(part)
-        if isinstance(value, Call) and isinstance(value.op, Op):
-            pure = value.op.name in OPS and OPS[value.op.name].pure
-            return pure and bool(value.args) and all(self.is_constant(arg) for arg in value.args)
-        return isinstance(value, (Constant, PrimValue)) or (
-            isinstance(value, ShapeExpr) and all(isinstance(dim, int) for dim in value.dims)
-        )
+        pending = [self.found[part] if isinstance(part, DFPattern) else part]
+        seen: set[Var] = set()
+        while pending:
+            expr = pending.pop()
+            if isinstance(expr, Var):
+                if expr in seen or expr in self._constants:
+                    continue
+                seen.add(expr)
+            value = self._match.behind(expr)
+            if isinstance(value, Call) and _is_folded(value):
+                pending += value.args
+            elif not _is_leaf_constant(value):
+                return False
+        self._constants |= seen
+        return True
 
     def is_used_once(self, part: DFPattern | Expr) -> bool:
         """Whether nothing but what is replaced uses a part."""
@@ -82,6 +98,16 @@ class Site:
         """How often a value is used in the function."""
         place = self._match.place(expr)
         return self._uses.get(place, 0) if isinstance(place, Var) else 1
+
+
+def _is_folded(call: Call) -> bool:
+    """Whether a call is computed when compiling once its arguments are known."""
+    return isinstance(call.op, Op) and call.op.name in OPS and OPS[call.op.name].pure and bool(call.args)
+
+
+def _is_leaf_constant(value: Expr) -> bool:
+    sizes = isinstance(value, ShapeExpr) and all(isinstance(dim, int) for dim in value.dims)
+    return sizes or isinstance(value, (Constant, PrimValue))
 
 
 Make = Callable[[Site], "Expr | None"]

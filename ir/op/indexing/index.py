@@ -2,8 +2,9 @@
 
 Slices are Python's: negative boundaries count from the end, and boundaries are clamped. Two things are assumed of
 symbolic sizes, and checked at run time (`_Slice.assumed`): a boundary such as `n - 3`, which only a few small sizes
-make negative, is not negative; and a slice of at most one element (`x[:1]`, `x[n - 1:n]`) has one. Indices that are
-data count from the end when negative and are checked: one out of range stops the kernel with a BoundsError.
+make negative, is not negative; and a slice of at most one element (`x[:1]`, `x[n - 1:n]`, `x[i:i + 1]`) has one.
+Indices that are data count from the end when negative and are checked: one out of range stops the kernel with a
+BoundsError.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from weft.ir.deduction.infer import TypeContext, type_text
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import (
     Dim,
+    DimExpr,
+    bounds,
     ceildiv,
     maximum,
     minimum,
@@ -27,6 +30,7 @@ from weft.ir.dim import (
     prove_le,
     prove_lt,
     prove_nonnegative,
+    same,
     symbol,
 )
 from weft.ir.graph import Constant, Expr, PrimValue
@@ -116,10 +120,17 @@ def _slice(args: Arguments, position: int, axis: int, size: Dim) -> _Slice:
         for name, index in named.items()
         if negative_boundary(index, size)
     ]
-    if is_one_element(length):
+    if is_one_element(length) or _is_one_apart(begin, end, size, length):
         assumed.append((1, length, f"the slice of axis {axis} must have its one element"))
         length = 1
     return _Slice(start, length, step, tuple(assumed))
+
+
+def _is_one_apart(begin: Dim, end: Dim, size: Dim, length: Dim) -> bool:
+    """Whether a slice is `x[i:i + 1]`, which has its element unless i is outside of the axis."""
+    if not isinstance(length, DimExpr) or bounds(length)[1] != 1 or not same(end - begin, 1):
+        return False
+    return prove_nonnegative(begin) is True or negative_boundary(begin, size)
 
 
 def _slice_as_written(begin: Dim, end: Dim, step: int, axis: int, size: Dim) -> _Slice:

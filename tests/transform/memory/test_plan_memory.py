@@ -15,7 +15,7 @@ from tests.transform.helpers import assert_same_meaning, check, left_alone, modu
 import weft
 from weft.errors import BoundsError, ShapeError, VerifyError
 from weft.ir import Function, IRModule, PrimFunc
-from weft.ir.dim import Dim, Facts, evaluate, symbol
+from weft.ir.dim import Dim, Facts, evaluate, prove_le, symbol
 from weft.transform import (
     CheckMemoryPlan,
     HoistScratch,
@@ -24,6 +24,7 @@ from weft.transform import (
     StaticPlanBlockMemory,
     default_pipeline,
 )
+from weft.transform.memory import pack_memory
 from weft.transform.memory.pack_memory import Request, live_bytes, pack
 from weft.transform.memory.storage_map import storages_of
 
@@ -756,3 +757,24 @@ def test_a_function_without_anything_to_plan_is_left_alone() -> None:
     before = LowerToMemory()(weft.transform.LegalizeOps()(module(BOUNDED)))
     assert isinstance(before["main"], Function)
     assert StaticPlanBlockMemory()(before) is before
+
+
+def test_places_of_tensors_that_are_needed_together_take_a_proof_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the tensors, twice the proofs: that starts are in order is known from neighbour to neighbour."""
+    proofs = 0
+
+    def counted(a: Dim, b: Dim, facts: Facts) -> bool | None:
+        nonlocal proofs
+        proofs += 1
+        return prove_le(a, b, facts)
+
+    monkeypatch.setattr(pack_memory, "prove_le", counted)
+    counts: list[int] = []
+    for size in (40, 80):
+        found = pack([Request(4 * symbol("n"), 0, step) for step in range(size)])
+        values = sorted(evaluate(offset, {"n": 3}) for offset in found.offsets)
+        assert values == [64 * step for step in range(size)]
+        counts.append(proofs)
+        proofs = 0
+    assert counts[0] >= 40
+    assert counts[1] <= 2.2 * counts[0]

@@ -202,3 +202,21 @@ def test_calls_for_a_part_of_a_target_stay_as_they_are() -> None:
         lambda node: weft.ir.replace(node, attrs=node.attrs.set("target", "npu")) if isinstance(node, Call) else None,
     )
     assert transform.CancelTransposes()(labelled) is labelled
+
+
+@pytest.mark.parametrize("count", [5, 150])
+def test_offsets_one_after_another_are_added_once(count: int) -> None:
+    """Sums of constants alone stay as they are: to change them again and again has no end."""
+    offsets = "\n".join(f'y{i + 1} = R.add(y{i}, R.const({i}.5, "float32"))' for i in range(1, count))
+    program = module(f'y1 = R.add(x, R.const(0.5, "float32"))\n{offsets}\nout = R.exp(y{count})', X)
+    folded = transform.FoldConstant()(transform.FoldScaleShift()(program))
+    assert operators(folded) == ["add", "exp"]
+    x = np.full((2, 3, 4), -float(count * count / 2), "float32")
+    np.testing.assert_allclose(weft.compile(program)["main"](x), np.ones_like(x), rtol=1e-5)
+
+
+def test_a_value_is_known_to_be_constant_however_deep_its_chain_is() -> None:
+    chain = "\n".join(f"c{i + 1} = R.negative(c{i})" for i in range(1500))
+    program = module(f'c0 = R.exp(R.const(0.0, "float32"))\n{chain}\ny = R.add(x, c1500)\nout = R.add(y, c0)', X)
+    x = np.zeros((1, 3, 4), "float32")
+    np.testing.assert_array_equal(weft.compile(program)["main"](x), x + 2)

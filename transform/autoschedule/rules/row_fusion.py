@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from weft.ir import Node, replace, rewrite, substitute, walk
 from weft.ir.kernel.prim import const
@@ -92,15 +93,16 @@ def shared_rows(stmts: Sequence[Stmt]) -> list[Stmt | Rows]:
 def _groups(stmts: Sequence[Stmt]) -> list[list[Stmt]]:
     """The statements, with neighbours that can share loops together."""
     groups: list[list[Stmt]] = []
+    shared: _SharedLoops | None = None
     for stmt in stmts:
         member = member_of(stmt)
-        last = groups[-1] if groups else []
-        before = _members(last)
-        if member is not None and before and len(before) == len(last):
-            if _count([*(other.nest for other in before), member.nest]):
-                last.append(stmt)
-                continue
+        if member is not None and shared is not None and shared.add(member.nest):
+            groups[-1].append(stmt)
+            continue
         groups.append([stmt])
+        shared = None
+        if member is not None:
+            shared = _SharedLoops(member.nest)
     return groups
 
 
@@ -132,17 +134,54 @@ def _is_plain(buffer: Buffer) -> bool:
     return buffer.strides is None and buffer.elem_offset is None and buffer.data is None and buffer.scope == "global"
 
 
+class _SharedLoops:
+    """How many leading loops nests can share, found nest by nest: `count`, 0 when they cannot."""
+
+    def __init__(self, first: Nest) -> None:
+        self.first = first
+        self.most = len(first.spatial)
+        self.deepest = 0
+        self.written: set[Buffer] = set()
+        self.own_row: dict[Buffer, int] = {}  # how many leading indices of all accesses are the shared variables
+        self.add(first)
+
+    @property
+    def count(self) -> int:
+        """The number of loops."""
+        return max(0, min(self.most, self.deepest - 1))
+
+    def add(self, nest: Nest) -> int:
+        """The number of loops with one more nest."""
+        if nest.block is None or set(nest.extents) - set(nest.spatial) - set(nest.reduction):
+            self.most = 0
+            return 0
+        self.deepest = max(self.deepest, len(nest.spatial) + len(nest.reduction))
+        self.most = min(self.most, len(nest.spatial) - _goes_down(nest))
+        while self.most > 0 and not _alike(self.first, nest, self.most):
+            self.most -= 1
+        self.written.add(nest.store.buffer)
+        touched = {nest.store.buffer}
+        for part in walk(nest.stmt):
+            if isinstance(part, (BufferLoad, BufferStore)):
+                known = self.own_row.get(part.buffer, len(nest.spatial))
+                self.own_row[part.buffer] = min(known, _own_indices(part, nest))
+                touched.add(part.buffer)
+        self.most = min(self.most, *(self.own_row[buffer] for buffer in touched & self.written))
+        return self.count
+
+
+def _own_indices(access: BufferLoad | BufferStore, nest: Nest) -> int:
+    """How many leading indices of an access are the leading variables of the nest."""
+    pairs = zip(access.indices, nest.spatial, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+
+
 def _count(nests: Sequence[Nest]) -> int:
     """How many leading loops the nests can share; 0 when they cannot."""
-    if any(nest.block is None or set(nest.extents) - set(nest.spatial) - set(nest.reduction) for nest in nests):
-        return 0
-    count = min(len(nest.spatial) for nest in nests)
-    count = min(count, max(len(nest.spatial) + len(nest.reduction) for nest in nests) - 1)
-    count = min([count, *(len(nest.spatial) - 1 for nest in nests if _goes_down(nest))])
-    first = nests[0]
-    while count > 0 and not all(_alike(first, nest, count) and _aligned(nest, nests, count) for nest in nests):
-        count -= 1
-    return max(0, count)
+    shared = _SharedLoops(nests[0])
+    for nest in nests[1:]:
+        shared.add(nest)
+    return shared.count
 
 
 def _goes_down(nest: Nest) -> bool:
@@ -154,17 +193,6 @@ def _goes_down(nest: Nest) -> bool:
 def _alike(a: Nest, b: Nest, count: int) -> bool:
     left = [a.extents[x] for x in a.spatial[:count]]
     return same_extents(left, [b.extents[x] for x in b.spatial[:count]])
-
-
-def _aligned(nest: Nest, nests: Sequence[Nest], count: int) -> bool:
-    """Whether a nest uses what the nests write in its own row only."""
-    written, row = _written(nests), nest.spatial[:count]
-    for part in walk(nest.stmt):
-        if isinstance(part, (BufferLoad, BufferStore)) and part.buffer in written:
-            leading = part.indices[:count]
-            if len(leading) < count or any(x is not y for x, y in zip(leading, row, strict=True)):
-                return False
-    return True
 
 
 def _in_row(nest: Nest, row: Sequence[PrimVar], small: dict[Buffer, Buffer]) -> Stmt:
