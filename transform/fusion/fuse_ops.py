@@ -20,7 +20,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from weft.dtypes import bits
 from weft.errors import PassError
@@ -66,6 +66,7 @@ from weft.transform.analysis.value_numbering import expr_key, same_type, type_ke
 from weft.transform.fusion.annotate_pattern import op_pattern
 from weft.transform.fusion.inline_blocks import LARGEST_VALUE, divides_indices, pays
 from weft.transform.infra.base import Pass, map_functions
+from weft.transform.infra.options import AtLeast
 from weft.transform.infra.rewriting import FunctionRewriter, derived, map_operands, operands, shape_variables
 
 __all__ = ["Decide", "FuseOps", "KernelCall", "Use", "group_by_consumers"]
@@ -226,7 +227,7 @@ class FuseOps(Pass):
 
     text_name: ClassVar[str] = "fuse-ops"
     level: ClassVar[int] = 1
-    max_ops: int = 16
+    max_ops: Annotated[int, AtLeast(1)] = 16
     decide: Decide | None = field(default=None)
 
     def run(self, module: IRModule) -> IRModule:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
-from weft.errors import PassError
 from weft.ir import (
     Binding,
     BindingBlock,
@@ -28,6 +28,7 @@ from weft.ir import (
 )
 from weft.transform.analysis.purity import is_pure
 from weft.transform.infra.base import FunctionPass
+from weft.transform.infra.options import AtLeast
 from weft.transform.infra.rewriting import FunctionRewriter, operands, shape_variables
 
 __all__ = ["ConvertToDataflow"]
@@ -40,11 +41,7 @@ class ConvertToDataflow(FunctionPass):
     Raises: PassError W502 for a `min_size` below 1.
     """
 
-    min_size: int = 2
-
-    def __post_init__(self) -> None:
-        if self.min_size < 1:
-            raise PassError(f"min_size cannot be {self.min_size}", code="W502", hint="a run has at least one binding")
+    min_size: Annotated[int, AtLeast(1)] = 2
 
     def run_function(self, name: str, function: Function, module: IRModule) -> Function:
         """The function with dataflow blocks."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,7 @@ from weft.ir.dim import DimExpr
 from weft.ir.interpret import interpret
 from weft.transform.analysis.purity import gives_fresh_memory, is_pure
 from weft.transform.infra.base import FunctionPass
+from weft.transform.infra.options import AtLeast
 from weft.transform.infra.rewriting import FunctionRewriter, derived, map_operands, operands
 
 __all__ = ["FoldConstant"]
@@ -62,8 +63,8 @@ class FoldConstant(FunctionPass):
 
     aliases: ClassVar[tuple[str, ...]] = ("fold",)
     level: ClassVar[int] = 1
-    max_bytes: int = 1 << 16
-    max_kernel_elements: int = 1 << 12
+    max_bytes: Annotated[int, AtLeast(0)] = 1 << 16
+    max_kernel_elements: Annotated[int, AtLeast(0)] = 1 << 12
 
     def run_function(self, name: str, function: Function, module: IRModule) -> Function:
         """The function with constants in place of constant calls."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from weft.ir import (
     Binding,
@@ -31,6 +31,7 @@ from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.op import get_op
 from weft.ir.op.program.loop import carried_types, row_type, stacked_types
 from weft.transform.infra.base import Pass, map_functions
+from weft.transform.infra.options import AtLeast
 from weft.transform.infra.rewriting import FunctionRewriter, derived
 
 __all__ = ["UnrollLoops"]
@@ -45,7 +46,7 @@ class UnrollLoops(Pass):
     """
 
     aliases: ClassVar[tuple[str, ...]] = ("unroll-loops",)
-    limit: int = 64
+    limit: Annotated[int, AtLeast(0)] = 64
 
     def run(self, module: IRModule) -> IRModule:
         """Unroll in every graph function."""

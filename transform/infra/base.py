@@ -67,6 +67,7 @@ class Pass:
     """Whether every function that others may call stays, under its name."""
     keeps_types: ClassVar[bool] = True
     """Whether functions that others may call take and give the same types as before."""
+    _restricted: ClassVar[Mapping[str, Any]] = {}
     names_itself: ClassVar[bool] = True
     """Whether errors have a note that they were found in this pass."""
 
@@ -78,6 +79,19 @@ class Pass:
             cls.aliases = ()
         if not abstract:
             register(cls, (cls.text_name, *cls.aliases))
+
+    def __post_init__(self) -> None:
+        """Raise PassError W502 for an option outside of its choices or range, however the pass was made."""
+        for option, hint in self._restricted_options().items():
+            if not options.fits(getattr(self, option), hint):
+                self.check_option(option, getattr(self, option))
+
+    @classmethod
+    def _restricted_options(cls) -> Mapping[str, Any]:
+        if "_restricted" not in cls.__dict__:
+            found = {name: hint for name, hint in cls.option_types().items() if options.is_restricted(hint)}
+            cls._restricted = found
+        return cls._restricted
 
     @property
     def name(self) -> str:
@@ -151,7 +165,7 @@ class Pass:
     def option_types(cls) -> dict[str, Any]:
         """The options of the pass: name to annotated type."""
         try:
-            hints = typing.get_type_hints(cls)
+            hints = typing.get_type_hints(cls, include_extras=True)
         except NameError:  # annotations that name types of a local scope: nothing to check values against
             hints = {}
         return {item.name: hints.get(item.name, Any) for item in fields(cls) if item.init}
@@ -328,7 +342,7 @@ def _plain_pass(plain: Plain, name: str | None, level: int, base: type[Pass], me
             raise PassError(
                 f"option {parameter.name!r} of pass {plain.__name__} needs an annotation and a default", code="W506"
             )
-    hints = typing.get_type_hints(plain)
+    hints = typing.get_type_hints(plain, include_extras=True)
     text_name = kebab_case(name or plain.__name__)
     namespace: dict[str, Any] = {
         method: body,

@@ -1,4 +1,6 @@
-"""Options of passes as text and back, and their types.
+"""Options of passes as text and back, their types and ranges.
+
+    type  ::= a Python type, Literal[choice, ...], Annotated[type, AtLeast(n)]
 
     value ::= integer | float | true | false | none | word | "string" | [value, ...] | {word: value, ...}
 
@@ -15,9 +17,20 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["fits", "to_text", "type_text"]
+__all__ = ["AtLeast", "fits", "is_restricted", "to_text", "type_text"]
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+@dataclasses.dataclass(frozen=True)
+class AtLeast:
+    """The least value that an option takes, beside its type.
+
+    >>> fits(1, typing.Annotated[int, AtLeast(1)]), fits(0, typing.Annotated[int, AtLeast(1)])
+    (True, False)
+    """
+
+    low: int
 
 
 def to_text(value: Any) -> str:
@@ -53,10 +66,13 @@ def fits(value: Any, hint: Any) -> bool:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return True
+    if origin is typing.Annotated:
+        limits = (part.low for part in arguments[1:] if isinstance(part, AtLeast))
+        return fits(value, arguments[0]) and all(value >= low for low in limits)
     if origin in (typing.Union, types.UnionType):
         return any(fits(value, part) for part in arguments)
     if origin is typing.Literal:
-        return value in arguments
+        return any(type(value) is type(choice) and value == choice for choice in arguments)
     if origin is tuple:
         return isinstance(value, (tuple, list)) and (not arguments or all(fits(item, arguments[0]) for item in value))
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -74,8 +90,24 @@ def fits(value: Any, hint: Any) -> bool:
     return isinstance(value, typing.cast(type, hint))
 
 
+def is_restricted(hint: Any) -> bool:
+    """Whether a type takes some of its values only: it names choices, or a least value."""
+    return typing.get_origin(hint) in (typing.Annotated, typing.Literal)
+
+
 def type_text(hint: Any) -> str:
-    """An annotated type as a message shows it."""
+    """An annotated type as a message shows it.
+
+    >>> type_text(typing.Annotated[int, AtLeast(1)]), type_text(typing.Literal["bit", "real"])
+    ('int of at least 1', 'bit or real')
+    """
+    if typing.get_origin(hint) is typing.Annotated:
+        base, *parts = typing.get_args(hint)
+        limits = (f" of at least {part.low}" for part in parts if isinstance(part, AtLeast))
+        return type_text(base) + "".join(limits)
+    if typing.get_origin(hint) is typing.Literal:
+        *others, last = map(to_text, typing.get_args(hint))
+        return f"{', '.join(others)} or {last}" if others else last
     if typing.get_origin(hint) is not None:
         return str(hint).replace("typing.", "").replace("collections.abc.", "").replace("NoneType", "None")
     return getattr(hint, "__name__", str(hint))

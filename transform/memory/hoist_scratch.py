@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from weft import dtypes
 from weft.errors import ShapeError
@@ -51,6 +52,7 @@ from weft.ir.tensor import (
 )
 from weft.target.machine_model import STACK_BYTES
 from weft.transform.infra.base import Pass, map_functions
+from weft.transform.infra.options import AtLeast
 from weft.transform.infra.rewriting import FunctionRewriter, derived
 
 __all__ = ["HoistScratch", "scratch_bytes"]
@@ -63,7 +65,7 @@ class HoistScratch(Pass):
     Buffers of known size up to `stack_bytes` stay where they are.
     """
 
-    stack_bytes: int = STACK_BYTES
+    stack_bytes: Annotated[int, AtLeast(0)] = STACK_BYTES
 
     def run(self, module: IRModule) -> IRModule:
         """The module with large scratch buffers as parameters."""

@@ -12,7 +12,8 @@ from tests.transform.helpers import module
 from weft.errors import PassError, ShapeError
 from weft.ir import Function, IRModule
 from weft.transform import FunctionPass, Pass, PassContext, Pipeline, function_pass, module_pass, parse_pipeline
-from weft.transform.infra.registry import find_pass
+from weft.transform.infra.options import is_restricted
+from weft.transform.infra.registry import PASSES, find_pass
 
 IDENTITY = """
 @R.function
@@ -32,6 +33,21 @@ class CountCalls(Pass):
 
     def run(self, module: IRModule) -> IRModule:
         return module.with_attr("limit", self.limit)
+
+
+OWN_PASSES = sorted(
+    {cls for cls in PASSES.values() if cls.__module__.startswith("weft.")}, key=lambda cls: cls.text_name
+)
+
+
+@pytest.mark.parametrize("cls", OWN_PASSES, ids=lambda cls: cls.text_name)
+def test_every_number_that_is_an_option_has_a_range_or_choices(cls: type[Pass]) -> None:
+    for option, hint in cls.option_types().items():
+        assert hint is not int
+        if is_restricted(hint):
+            with pytest.raises(PassError, match=f"option {option} of {cls.text_name} takes") as caught:
+                cls(**{option: -1 if isinstance(getattr(cls(), option), int) else "neither"})
+            assert caught.value.code == "W502"
 
 
 def test_a_pass_is_named_after_its_class() -> None:

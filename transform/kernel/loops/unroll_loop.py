@@ -11,7 +11,7 @@ generator.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from weft.ir import IRModule, replace, substitute
 from weft.ir.kernel.prim import as_expr, binary
@@ -32,6 +32,7 @@ from weft.ir.tensor import (
     While,
 )
 from weft.transform.infra.base import FunctionPass
+from weft.transform.infra.options import AtLeast
 from weft.transform.kernel.own_names import with_own_names
 
 __all__ = ["UnrollLoop"]
@@ -42,9 +43,9 @@ class UnrollLoop(FunctionPass):
     """Write out the iterations of short loops."""
 
     kinds: ClassVar[type | tuple[type, ...]] = PrimFunc
-    auto_max_step: int = 0
-    auto_max_depth: int = 8
-    auto_max_extent: int = 0
+    auto_max_step: Annotated[int, AtLeast(0)] = 0
+    auto_max_depth: Annotated[int, AtLeast(0)] = 8
+    auto_max_extent: Annotated[int, AtLeast(0)] = 0
     explicit_unroll: bool = True
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:

@@ -11,10 +11,10 @@ to fit. Values that are stored, passed on or compared with others keep their dty
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from weft import dtypes
-from weft.errors import PassError, ShapeError
+from weft.errors import ShapeError
 from weft.ir import IRModule, replace, substitute
 from weft.ir.tensor import (
     COMPARISONS,
@@ -46,12 +46,10 @@ class NarrowDataType(FunctionPass):
     """Compute indices of kernels in `target_bits` bits where their ranges fit."""
 
     kinds: ClassVar[type | tuple[type, ...]] = PrimFunc
-    target_bits: int = 32
+    target_bits: Literal[8, 16, 32] = 32
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
         """The function with narrower indices; the same object when there is nothing to narrow."""
-        if self.target_bits not in (8, 16, 32):
-            raise PassError(f"narrow-data-type takes 8, 16 or 32 bits, got {self.target_bits}", code="W502")
         return _Narrower(function, f"int{self.target_bits}").rewritten()
 
 
