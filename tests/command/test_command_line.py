@@ -683,3 +683,6 @@ def test_a_relation_that_only_a_declared_type_states_is_a_warning_and_strict_ref
         ("W213", "warning", 5),
     ]
     assert run("check", "--strict", str(file))[0] == 1
+    told = run("explain", str(file))[2]
+    assert "warning: W213: annotation of y" in told
+    assert f"computed at {file}:6:35" in told

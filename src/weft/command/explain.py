@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 import weft
 from weft.command.files import as_module, load_one
@@ -15,8 +16,14 @@ __all__ = ["explain_command"]
 
 
 def explain_command(options: argparse.Namespace) -> int:
-    """Lower a module for its target, and print the decisions by function."""
-    module = as_module(load_one(options.file, options.unit))
+    """Lower a module for its target, and print the decisions by function.
+
+    Relations of sizes that only a declared type states are warnings before them, with both places (W213).
+    """
+    unit = load_one(options.file, options.unit)
+    module = as_module(unit)
+    for warning in unit.warnings:
+        print(f"warning: {warning}\n", file=sys.stderr)
     target, level = chosen_target(options)
     records = explain(weft.lower(module, target, opt=level, stop="plan"))
     if options.function is not None:
