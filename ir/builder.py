@@ -92,6 +92,35 @@ class _Names:
         return name
 
 
+class _ModuleFunctions:
+    """The functions of a module that grows; equal private kernels are one."""
+
+    def __init__(self, module: IRModule) -> None:
+        self._module = module
+        self.by_name: dict[str, BaseFunc | FuncType] = dict(module.functions)
+        self.names = _Names(self.by_name)
+        self._kernels: dict[int, list[str]] = {}
+
+    def module(self) -> IRModule:
+        """The module with the functions so far; those of which only the type is known stay out."""
+        done = {name: function for name, function in self.by_name.items() if not isinstance(function, FuncType)}
+        return self._module.with_functions(done)
+
+    def add(self, function: BaseFunc, base: str) -> str:
+        """Add a function; its name in the module, which is that of an equal private kernel where there is one."""
+        shared = isinstance(function, PrimFunc) and function.private
+        key = structural_hash(function) if shared else 0
+        for known in self._kernels.get(key, ()) if shared else ():
+            if structural_equal(self.by_name[known], function):
+                return known
+        unique = self.names.unique(base)
+        named = isinstance(function, (Function, PrimFunc)) and function.name != unique
+        self.by_name[unique] = replace(function, name=unique) if named else function
+        if shared:
+            self._kernels.setdefault(key, []).append(unique)
+        return unique
+
+
 class BlockBuilder:
     """Builds an IRModule.
 
@@ -110,11 +139,8 @@ class BlockBuilder:
     """
 
     def __init__(self, module: IRModule | None = None) -> None:
-        self._module = module or IRModule()
-        self._functions: dict[str, BaseFunc | FuncType] = dict(self._module.functions)
-        self._function_names = _Names(self._functions)
-        self._kernels: dict[Any, list[str]] = {}
-        self._context = TypeContext(functions=self._functions)
+        self._functions = _ModuleFunctions(module or IRModule())
+        self._context = TypeContext(functions=self._functions.by_name)
         self._scopes: list[_Scope] = []
         self._names = _Names()
         self._bindings: dict[Var, Expr] = {}
@@ -130,8 +156,7 @@ class BlockBuilder:
 
     def get(self) -> IRModule:
         """The module built so far."""
-        done = {name: function for name, function in self._functions.items() if not isinstance(function, FuncType)}
-        return self._module.with_functions(done)
+        return self._functions.module()
 
     finalize = get
 
@@ -140,24 +165,13 @@ class BlockBuilder:
 
         A private PrimFunc that equals one added before is not added again: the reference is to that one.
         """
-        base = name or getattr(function, "name", "") or "func"
-        shared = isinstance(function, PrimFunc) and function.private
-        key = structural_hash(function) if shared else None
-        for known in self._kernels.get(key, ()) if shared else ():
-            if structural_equal(self._functions[known], function):
-                return GlobalVar(known)
-        unique = self._function_names.unique(base)
-        named = isinstance(function, (Function, PrimFunc)) and function.name != unique
-        self._functions[unique] = replace(function, name=unique) if named else function
-        if shared:
-            self._kernels.setdefault(key, []).append(unique)
-        return GlobalVar(unique)
+        return GlobalVar(self._functions.add(function, name or getattr(function, "name", "") or "func"))
 
     def update_func(self, target: GlobalVar, function: BaseFunc) -> None:
         """Replace a function of the module."""
-        if target.name not in self._functions:
+        if target.name not in self._functions.by_name:
             raise VerifyError(f"the module has no function {target.name!r}", code="W483")
-        self._functions[target.name] = function
+        self._functions.by_name[target.name] = function
 
     # -- scopes -------------------------------------------------------------------------------------------------------
 
@@ -189,9 +203,9 @@ class BlockBuilder:
         if scope.result is None:
             hint = "end it with bb.emit_func_output(value)"
             raise VerifyError(f"function {name!r} has no result", code="W484", hint=hint)
-        unique = self._function_names.unique(name)
+        unique = self._functions.names.unique(name)
         body = scope.sequence(scope.result)
-        self._functions[unique] = Function(
+        self._functions.by_name[unique] = Function(
             self._params,
             body,
             infer_type(body, self._context),
@@ -529,7 +543,7 @@ def normalize_function(function: Function, functions: Mapping[str, BaseFunc | Fu
     if is_normal(function):
         return function
     builder = BlockBuilder()
-    builder._functions.update(functions or {})
+    builder._functions.by_name.update(functions or {})
     for bound in _bound_names(function):
         builder._names.unique(bound)
     return _local_function(builder, function)

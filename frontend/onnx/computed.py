@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.ir.dim import Dim
 from weft.ir.graph import Constant, Expr, ShapeExpr
 from weft.script import relax as R
@@ -39,7 +39,7 @@ def size_vector(dims: Any) -> Expr:
     return R.shape_to_tensor(ShapeExpr(tuple(dims))) if len(dims) else int64([])
 
 
-def count_of(n: Node, vector: Expr) -> int:
+def count_of(n: OnnxNode, vector: Expr) -> int:
     """The number of elements of a vector, which must be known."""
     return n.dims(vector, [0])[0] if n.rank(vector) else 1
 
@@ -49,7 +49,7 @@ def element(vector: Expr, index: int) -> Expr:
     return R.reshape(R.strided_slice(vector, [0], [index], [index + 1]), ())
 
 
-def axes_mask(n: Node, axes: Expr, rank: int) -> Expr:
+def axes_mask(n: OnnxNode, axes: Expr, rank: int) -> Expr:
     """For each axis 1 where it is among the given ones, else 0."""
     axes = R.reshape(R.astype(axes, "int64"), (-1, 1))
     axes = n.emit(axes, "axes")
@@ -58,7 +58,7 @@ def axes_mask(n: Node, axes: Expr, rank: int) -> Expr:
     return n.emit(R.minimum(R.sum(hits, 0), 1), "mask")
 
 
-def kept_sizes(n: Node, sizes: Expr, mask: Expr, count: int, name: str) -> tuple[Dim, ...]:
+def kept_sizes(n: OnnxNode, sizes: Expr, mask: Expr, count: int, name: str) -> tuple[Dim, ...]:
     """The sizes whose mask is 0, which are `count`, in order."""
     if count == 0:
         return ()
@@ -66,14 +66,14 @@ def kept_sizes(n: Node, sizes: Expr, mask: Expr, count: int, name: str) -> tuple
     return n.sizes_of(n.emit(R.take(sizes, order, 0), "kept"), name)
 
 
-def without_axes(n: Node, x: Expr, axes: Expr) -> Expr:
+def without_axes(n: OnnxNode, x: Expr, axes: Expr) -> Expr:
     """A tensor without axes of size 1 that an input names."""
     rank, mask = n.rank(x), axes_mask(n, axes, n.rank(x))
     dims = kept_sizes(n, size_vector(n.shape(x)), mask, rank - count_of(n, axes), "squeezed")
     return R.reshape(x, dims)
 
 
-def reduced_at_run(n: Node, x: Expr, axes: Expr, keeps: bool, reduce: Any) -> Expr:
+def reduced_at_run(n: OnnxNode, x: Expr, axes: Expr, keeps: bool, reduce: Any) -> Expr:
     """A reduction along axes that an input names: `reduce(x, axes)` removes fixed ones."""
     rank = n.rank(x)
     if rank == 0:
@@ -94,7 +94,7 @@ def reduced_at_run(n: Node, x: Expr, axes: Expr, keeps: bool, reduce: Any) -> Ex
     return R.reshape(result, kept_sizes(n, size_vector(stays), mask, count, "reduced"))
 
 
-def along_run_axis(n: Node, x: Expr, axis: Expr, operator: Any) -> Expr:
+def along_run_axis(n: OnnxNode, x: Expr, axis: Expr, operator: Any) -> Expr:
     """An operator along an axis that an input names: `operator(x, 1)` of three axes, the others being joined."""
     rank, dims = n.rank(x), n.shape(x)
     axis = n.emit(R.reshape(R.astype(axis, "int64"), ()), "axis")

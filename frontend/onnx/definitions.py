@@ -10,12 +10,12 @@ from weft.frontend.onnx.values import ABSENT, Value
 from weft.ir.types import TensorType
 
 if TYPE_CHECKING:
-    from weft.frontend.onnx.node import Node
+    from weft.frontend.onnx.node import OnnxNode
 
 __all__ = ["definition_of"]
 
 
-def definition_of(node: Node) -> Any:
+def definition_of(node: OnnxNode) -> Any:
     """The function that defines the node's operator in its version, None when there is none."""
     schema = node.schema
     if schema is None:
@@ -37,13 +37,13 @@ def _newest(versions: Any, limit: int) -> int | None:
     return max((version for version in versions if version <= limit), default=None)
 
 
-def _parsed(node: Node, data: bytes) -> Any:
+def _parsed(node: OnnxNode, data: bytes) -> Any:
     function = node.importer.onnx.FunctionProto()
     function.ParseFromString(data)
     return function if function.node else None
 
 
-def _type_proto(node: Node, value: Value) -> bytes:
+def _type_proto(node: OnnxNode, value: Value) -> bytes:
     """The type of a value as the format says it."""
     proto = node.importer.onnx.TypeProto()
     if value is ABSENT:

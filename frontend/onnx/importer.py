@@ -24,7 +24,7 @@ from weft.frontend.extras import require
 from weft.frontend.onnx.definitions import definition_of
 from weft.frontend.onnx.known import evaluate_known
 from weft.frontend.onnx.model import Model, node_line
-from weft.frontend.onnx.node import Node, attribute_value
+from weft.frontend.onnx.node import OnnxNode, attribute_value
 from weft.frontend.onnx.reference import FUNCTION, node_data, node_inputs
 from weft.frontend.onnx.shapes import declared_types
 from weft.frontend.onnx.signature import Signature
@@ -187,7 +187,7 @@ class Importer:
             self._call_function(self.model.functions[domain, proto.op_type], proto, inputs)
             python = "call_py" in self.out.used
             return ("python", "a node of the function has no native form") if python else ("native", "")
-        node = Node(self, proto, inputs, self._schema(proto, domain))
+        node = OnnxNode(self, proto, inputs, self._schema(proto, domain))
         found = evaluate_known(node)
         if found is not None:
             self._bind(proto, found)
@@ -215,7 +215,7 @@ class Importer:
         except Exception:
             return None
 
-    def _by_table(self, node: Node, domain: str) -> None:
+    def _by_table(self, node: OnnxNode, domain: str) -> None:
         """The row of the operator."""
         row = find_row(domain, node.operator, self.version(domain))
         if row is None:
@@ -228,13 +228,13 @@ class Importer:
                 raise Unsupported(f"the rank or the type of input {index} is known only at run time")
         self._bind(node.proto, row.function(node, *args))
 
-    def _definition(self, node: Node) -> Any:
+    def _definition(self, node: OnnxNode) -> Any:
         try:
             return definition_of(node)
         except (Unsupported, WeftError):
             return None
 
-    def _by_definition(self, node: Node, definition: Any) -> None:
+    def _by_definition(self, node: OnnxNode, definition: Any) -> None:
         """The definition of the operator in terms of others."""
         self._call_function(definition, node.proto, node.inputs)
         if "call_py" in self.out.used:
@@ -255,7 +255,7 @@ class Importer:
             self.bound, self.opsets = before
         self._bind(proto, results)
 
-    def _by_reference(self, node: Node) -> None:
+    def _by_reference(self, node: OnnxNode) -> None:
         """A call of the reference implementation."""
         proto = self.resolved_node(node.proto)
         args = [self.expr(self.names.value(name)) for name in node_inputs(node.proto)]

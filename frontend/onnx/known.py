@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft.frontend.emitter import UNFIT, Unsupported
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.values import Value, is_sizes, known_value
 from weft.ir.dim import DimExpr, maximum, minimum, prove_equal, prove_le, prove_lt, prove_nonnegative
 from weft.ir.types import TensorType
@@ -29,7 +29,7 @@ class _Unknown(Exception):
     """The answer depends on the values of symbols."""
 
 
-def evaluate_known(node: Node) -> list[Value] | None:
+def evaluate_known(node: OnnxNode) -> list[Value] | None:
     """What the outputs of a node are, where they can be said now."""
     operator = node.operator
     if node.proto.domain not in ("", "ai.onnx"):
@@ -64,7 +64,7 @@ def _sized(result: Any, values: Sequence[Value]) -> Value:
     return known_value(array, next((v.dtype for v in values if v.known is not None and is_sizes(v.known)), ""))
 
 
-def _of_type(node: Node, operator: str) -> list[Value] | None:
+def _of_type(node: OnnxNode, operator: str) -> list[Value] | None:
     """Shape and Size: from the type of their input."""
     value = node.inputs[0]
     if value.known is not None:
@@ -90,7 +90,7 @@ def _objects(values: Any) -> np.ndarray:
     return made
 
 
-def _constant(node: Node) -> Any:
+def _constant(node: OnnxNode) -> Any:
     for name, dtype in (
         ("value", None), ("sparse_value", None), ("value_float", "float32"), ("value_floats", "float32"),
         ("value_int", "int64"), ("value_ints", "int64"),
@@ -114,7 +114,7 @@ _GROWING = {  # results may be greater than their inputs by any factor
 }
 
 
-def _numbers(node: Node, arrays: Sequence[np.ndarray | None]) -> list[Value] | None:
+def _numbers(node: OnnxNode, arrays: Sequence[np.ndarray | None]) -> list[Value] | None:
     """An operator on numbers, by the reference implementation of the format."""
     if any(array is not None and (array.dtype == object or array.dtype.kind in "USO") for array in arrays):
         return None
@@ -181,7 +181,7 @@ def _plain(array: np.ndarray | None) -> list[int]:
 
 
 def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
-    def rule(node: Node, *arrays: np.ndarray | None) -> np.ndarray:
+    def rule(node: OnnxNode, *arrays: np.ndarray | None) -> np.ndarray:
         given = [_whole(array).astype(object) for array in arrays]
         return np.asarray(np.frompyfunc(function, len(given), 1)(*given))
 
@@ -219,7 +219,7 @@ def _less(a: Any, b: Any) -> bool | None:
 
 
 def _several(function: Callable[..., Any]) -> Callable[..., Any]:
-    def rule(node: Node, *arrays: np.ndarray | None) -> np.ndarray:
+    def rule(node: OnnxNode, *arrays: np.ndarray | None) -> np.ndarray:
         result = _whole(arrays[0]).astype(object)
         for array in arrays[1:]:
             result = np.asarray(np.frompyfunc(function, 2, 1)(result, _whole(array).astype(object)))
@@ -228,14 +228,14 @@ def _several(function: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
-def _cast(node: Node, x: np.ndarray) -> Value:
+def _cast(node: OnnxNode, x: np.ndarray) -> Value:
     dtype = node.dtype_of(node.attr("to"))
     if dtype not in ("int64", "int32"):
         raise _Unknown
     return known_value(x, dtype)
 
 
-def _slice(node: Node, x: np.ndarray, *rest: np.ndarray | None) -> np.ndarray:
+def _slice(node: OnnxNode, x: np.ndarray, *rest: np.ndarray | None) -> np.ndarray:
     if not rest:
         starts, ends, axes = node.attr("starts"), node.attr("ends"), node.attr("axes")
         steps = None
@@ -254,27 +254,27 @@ def _bound(value: int) -> int | None:
     return None if value <= -(2**31) else value
 
 
-def _axes(node: Node, array: np.ndarray | None) -> tuple[int, ...] | None:
+def _axes(node: OnnxNode, array: np.ndarray | None) -> tuple[int, ...] | None:
     if node.given("axes"):
         return tuple(node.attr("axes"))
     return None if array is None else tuple(_plain(array))
 
 
-def _squeeze(node: Node, x: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
+def _squeeze(node: OnnxNode, x: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
     return np.squeeze(x, _axes(node, axes))
 
 
-def _unsqueeze(node: Node, x: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
+def _unsqueeze(node: OnnxNode, x: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
     return np.expand_dims(x, _axes(node, axes) or ())
 
 
-def _reshape(node: Node, x: np.ndarray, shape: np.ndarray | None = None) -> np.ndarray:
+def _reshape(node: OnnxNode, x: np.ndarray, shape: np.ndarray | None = None) -> np.ndarray:
     sizes = _plain(shape) if shape is not None else node.attr("shape")
     return x.reshape([x.shape[i] if size == 0 else size for i, size in enumerate(sizes)])
 
 
 def _reduced(function: Callable[[Any, Any], Any], start: Any) -> Callable[..., Any]:
-    def rule(node: Node, x: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
+    def rule(node: OnnxNode, x: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
         along = _axes(node, axes)
         if x.ndim > 1 or (along not in (None, (0,), (-1,))) or not x.size:
             raise _Unknown

@@ -14,7 +14,7 @@ from weft.frontend.operands import Operands
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import Expr, Var
 
-__all__ = ["Node"]
+__all__ = ["OnnxNode"]
 
 
 class Import(Protocol):
@@ -51,7 +51,7 @@ class Import(Protocol):
         ...
 
 
-class Node(Operands):
+class OnnxNode(Operands):
     """One node while it is imported.
 
     `n[i]` is an input as an expression; `n.constant(i)` and `n.sizes(i)` its contents where they are known, and a new

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft.dtypes import array_dtype, bits, is_float, is_signed, max_value
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.ir.graph import Constant, Expr
 from weft.script import relax as R
 
@@ -39,7 +39,7 @@ def _values(dtype: str) -> tuple[np.ndarray, np.ndarray]:
         return short, short.astype("float32")
 
 
-def from_short_float(n: Node, x: Expr, dtype: str) -> Expr:
+def from_short_float(n: OnnxNode, x: Expr, dtype: str) -> Expr:
     """The values in another float dtype."""
     _, wide = _values(n.dtype(x))
     place = R.astype(R.memory.view(n.emit(x), None, "uint8"), "int64")
@@ -47,7 +47,7 @@ def from_short_float(n: Node, x: Expr, dtype: str) -> Expr:
     return found if dtype == "float32" else R.astype(found, dtype)
 
 
-def to_short_float(n: Node, x: Expr, dtype: str, saturate: bool) -> Expr:
+def to_short_float(n: OnnxNode, x: Expr, dtype: str, saturate: bool) -> Expr:
     """The nearest values; greater ones than the greatest are that, or infinite or nan without saturation."""
     if dtype == "float8_e8m0fnu":
         raise Unsupported("the rounding of powers of two")
@@ -75,7 +75,7 @@ def to_short_float(n: Node, x: Expr, dtype: str, saturate: bool) -> Expr:
     return R.take(Constant(short), n.emit(code, "code"), 0)
 
 
-def _beyond(n: Node, x: Expr, code: Expr, wide: np.ndarray, values: np.ndarray, greatest: float) -> Expr:
+def _beyond(n: OnnxNode, x: Expr, code: Expr, wide: np.ndarray, values: np.ndarray, greatest: float) -> Expr:
     """What is rounded beyond the greatest value: infinite where there is such a value, else nan."""
     half = (values[-1] - values[-2]) / 2
     limit = np.float32(greatest + half)
@@ -87,7 +87,7 @@ def _beyond(n: Node, x: Expr, code: Expr, wide: np.ndarray, values: np.ndarray, 
     return code
 
 
-def to_short_integer(n: Node, x: Expr, dtype: str) -> Expr:
+def to_short_integer(n: OnnxNode, x: Expr, dtype: str) -> Expr:
     """Whole numbers, of which the lowest bits are kept."""
     width = bits(dtype)
     numbers = np.arange(1 << width)

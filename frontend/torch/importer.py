@@ -16,7 +16,7 @@ from weft.errors import ModelError, Source, Span
 from weft.frontend.emitter import Emitter, Unsupported, identifier
 from weft.frontend.extras import require
 from weft.frontend.report import How, ImportedNode, ImportReport
-from weft.frontend.torch.node import Node
+from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.numbers import number_of
 from weft.frontend.torch.reference import FUNCTION, call_data
 from weft.frontend.torch.sizes import Sizes
@@ -261,7 +261,7 @@ class Importer:
         if function is None:
             raise Unsupported("there is no row for the operator")
         try:
-            found = function(Node(self, call), *self.argument(list(call.args)), **self.argument(dict(call.kwargs)))
+            found = function(FxNode(self, call), *self.argument(list(call.args)), **self.argument(dict(call.kwargs)))
         except TypeError as error:
             raise Unsupported(f"arguments that the row does not take: {error}") from None
         return self._bound(call, found, call.value)

@@ -14,10 +14,10 @@ from weft.ir.graph import Expr, PrimValue, Var
 from weft.ir.types import TensorType, TupleType
 from weft.script import relax as R
 
-__all__ = ["Node"]
+__all__ = ["FxNode"]
 
 
-class Node(Operands):
+class FxNode(Operands):
     """One call while it is imported: types of its operands, the type that PyTorch gives its result."""
 
     def __init__(self, importer: Any, call: Any) -> None:

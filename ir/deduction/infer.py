@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -77,6 +76,7 @@ from weft.ir.node import replace
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
+from weft.providers import provider
 
 __all__ = [
     "VOID",
@@ -271,14 +271,6 @@ def _func_type(function: BaseFunc) -> FuncType:
     return function.ty if isinstance(function.ty, FuncType) else FuncType(None, function.ty or AnyType(), pure=False)
 
 
-@cache
-def _operators() -> Any:
-    """The operator package; loaded when first needed, because its families use this module."""
-    from weft.ir import op
-
-    return op
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Expressions
 # ---------------------------------------------------------------------------------------------------------------------
@@ -426,7 +418,7 @@ def _shape_variables(ty: Type) -> Iterator[Var]:
 def _call(expr: Call, context: TypeContext) -> Type:
     callee = expr.op
     if isinstance(callee, Op):
-        operator = _operators().get_op(callee.name, expr.span)
+        operator = provider("operator")(callee.name, expr.span)
         if not callee.name.startswith("dist."):
             values = [arg for arg in expr.args if isinstance(arg, (Var, Tuple, TupleGetItem, Call))]
             spread = [(arg, ty) for arg in values if is_spread(ty := context.type_of(arg))]

@@ -1,7 +1,8 @@
 """Which layer provides a method that nodes offer but lower layers cannot import.
 
-`module.script()` is written by the script layer and `module(x)` compiles; `ir` imports neither. The face registers here
-who provides what, by name, and the provider is loaded when first asked for.
+`module.script()` is written by the script layer and `module(x)` compiles; `ir` imports neither. The type of a call asks
+for the declaration of its operator, which is written with types. The face registers here who provides what, by name,
+and the provider is loaded when first asked for.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 __all__ = ["PROVIDERS", "load", "provider"]
 
 PROVIDERS: dict[str, str] = {
+    "operator": "weft.ir.op:get_op",
     "script": "weft.script:script_of",
     "show": "weft.script:show",
     "locate": "weft.script.printer.access_path:locate",

@@ -13,18 +13,17 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from weft.errors import ScheduleError
 from weft.ir import IRModule
-from weft.ir.tensor import Block, For, PrimFunc, PrimVar
+from weft.ir.tensor import Block, For, PrimFunc
 from weft.ir.verify import assert_well_formed, verify
 from weft.transform.infra.registry import nearest
-from weft.transform.kernel.scheduled import SCHEDULED, is_scheduled
 from weft.transform.schedule.choices import RandomChoices
 from weft.transform.schedule.failure import failure
-from weft.transform.schedule.handles import BlockRV, ExprRV, Handle, LoopRV
+from weft.transform.schedule.handles import BlockRV, Handle, LoopRV
+from weft.transform.schedule.state import ScheduleState
 from weft.transform.schedule.trace import PRIMITIVES, Instruction, Primitive, Trace, handles_in
 from weft.transform.schedule.tree import Tree, unique_block_names, with_early_allocations
 
@@ -68,16 +67,8 @@ def register_primitive(function: Callable[Concatenate[S, P], R]) -> Callable[Con
     return primitive(function)
 
 
-@dataclass(frozen=True)
-class _State:
-    module: IRModule
-    function: str | None
-    keys: dict[Handle, tuple[str, Any]]
-    separate: frozenset[PrimVar]
-
-
-class ScheduleCore:
-    """The state of a schedule and what primitives are written with."""
+class ScheduleCore(ScheduleState):
+    """A schedule without its primitives: what users read, copies, and primitives as steps."""
 
     reserved: frozenset[str] = frozenset()
 
@@ -91,14 +82,10 @@ class ScheduleCore:
             if isinstance(function, PrimFunc):
                 module = module.with_function(name, with_early_allocations(unique_block_names(function)))
         names = [name for name, function in module.items() if isinstance(function, PrimFunc)]
-        self._module = module
-        self._function = names[0] if len(names) == 1 else "main" if "main" in names else None
-        self._keys: dict[Handle, tuple[str, Any]] = {}
-        self._trees: dict[str, Tree] = {}
+        super().__init__(module, names[0] if len(names) == 1 else "main" if "main" in names else None)
         self._depth = 0
         self._noted: dict[str, Any] = {}
         self._trace = Trace()
-        self._separate: frozenset[PrimVar] = frozenset()  # loops whose iterations must stay apart
         self._chosen = RandomChoices(seed)
 
     # What users read --------------------------------------------------------------------------------------------------
@@ -168,7 +155,7 @@ class ScheduleCore:
             raise AttributeError(f"a schedule has no {name!r}" + (f"; {hint}" if hint else ""), name=name, obj=self)
         return functools.partial(found.run, self)
 
-    # What primitives are written with ---------------------------------------------------------------------------------
+    # Primitives as steps ---------------------------------------------------------------------------------
 
     def _perform(self, item: Primitive, function: Callable[..., Any], args: Any, options: Any) -> Any:
         """Run a primitive as one step: all of it or nothing."""
@@ -177,15 +164,14 @@ class ScheduleCore:
         samples = "decision" in item.parameters.parameters
         if self._depth:
             return self._perform_inside(function, bound, samples)
-        saved = _State(self._module, self._function, dict(self._keys), self._separate)
+        saved = self._saved()
         self._depth, self._noted = 1, {}
         self._chosen.start()
         try:
             result = function(self, *args, **options)
             self._check(saved.module)
         except BaseException:
-            self._module, self._function, self._keys = saved.module, saved.function, saved.keys
-            self._trees, self._separate = {}, saved.separate
+            self._restore(saved)
             raise
         finally:
             self._depth, self._chosen.given = 0, []
@@ -236,96 +222,3 @@ class ScheduleCore:
         """Keep other values of arguments in the trace than those given (text for a function, say)."""
         if self._depth == 1:
             self._noted.update(arguments)
-
-    def _name_of_function(self, name: str | None) -> str:
-        name = self._function if name is None else name
-        functions = [key for key, function in self._module.items() if isinstance(function, PrimFunc)]
-        if name is None:
-            raise failure(
-                "W601",
-                "the module has several tensor functions, and none is chosen",
-                hint=f"sch.work_on(...) one of {', '.join(functions) or 'none'}",
-            )
-        if name not in functions:
-            raise failure(
-                "W601",
-                f"the module has no tensor function {name!r}",
-                hint=nearest(name, functions) or f"it has: {', '.join(functions) or 'none'}",
-            )
-        return name
-
-    def _tree(self, name: str) -> Tree:
-        function = self._module[name]
-        assert isinstance(function, PrimFunc)
-        found = self._trees.get(name)
-        if found is None or found.function is not function or found.module is not self._module:
-            found = self._trees[name] = Tree(name, function, self._module)
-        return found
-
-    def _key(self, handle: Any, kind: type[Handle], what: str) -> tuple[str, Any]:
-        if not isinstance(handle, kind):
-            raise failure(
-                "W604",
-                f"a {what} handle is needed, not {type(handle).__name__}",
-                hint='sch.get_block("name") and sch.get_loops(block) give handles',
-            )
-        if handle not in self._keys:
-            raise failure("W603", f"this {what} handle is none of this schedule")
-        return self._keys[handle]
-
-    def _loop(self, handle: Any) -> tuple[Tree, For]:
-        """The tree and the loop of a handle."""
-        name, variable = self._key(handle, LoopRV, "loop")
-        tree = self._tree(name)
-        found = tree.loop(variable)
-        if found is None:
-            raise failure("W603", f"the loop {variable.name!r} is gone: an earlier step has replaced it")
-        return tree, found
-
-    def _block(self, handle: Any) -> tuple[Tree, Block]:
-        """The tree and the block of a handle."""
-        name, key = self._key(handle, BlockRV, "block")
-        tree = self._tree(name)
-        found = tree.block(key)
-        if found is None:
-            raise failure("W603", f"the block {key!r} is gone: an earlier step has removed it")
-        return tree, found
-
-    def _number(self, value: Any) -> int:
-        """A number, or that of a handle."""
-        if isinstance(value, ExprRV):
-            return self._key(value, ExprRV, "number")[1]
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise failure("W604", f"a whole number is needed, not {value!r}")
-        return value
-
-    def _loop_handle(self, name: str, variable: PrimVar) -> LoopRV:
-        handle = LoopRV(variable.name)
-        self._keys[handle] = (name, variable)
-        return handle
-
-    def _block_handle(self, name: str, block: str) -> BlockRV:
-        handle = BlockRV(block)
-        self._keys[handle] = (name, block)
-        return handle
-
-    def _rename(self, function: str, old: str, new: str) -> None:
-        """Let the handles of a block stand for it under another name."""
-        self._keys = {
-            handle: (function, new) if key == (function, old) and isinstance(handle, BlockRV) else key
-            for handle, key in self._keys.items()
-        }
-
-    def _expr_handle(self, value: int) -> ExprRV:
-        handle = ExprRV(str(value))
-        self._keys[handle] = ("", value)
-        return handle
-
-    def _set(self, tree: Tree, function: PrimFunc) -> Tree:
-        """Keep a new form of a function; the new tree."""
-        if function is tree.function:
-            return tree
-        if not is_scheduled(function):
-            function = function.with_attr(SCHEDULED, True)
-        self._module = self._module.with_function(tree.name, function)
-        return self._tree(tree.name)

@@ -7,13 +7,16 @@ Sources: Ragan-Kelley et al., Halide, 2013 (the algorithm apart from its schedul
 from __future__ import annotations
 
 from weft.transform.schedule.core import ScheduleCore
-from weft.transform.schedule.primitives.annotations import Declared
+from weft.transform.schedule.primitives.annotations import Annotations
 from weft.transform.schedule.primitives.blocks import Blocks
-from weft.transform.schedule.primitives.buffering import Staging
-from weft.transform.schedule.primitives.compute_at import Placing
+from weft.transform.schedule.primitives.buffering import Buffering
+from weft.transform.schedule.primitives.caching import Caching
+from weft.transform.schedule.primitives.compute_at import ComputeAt
 from weft.transform.schedule.primitives.epilogues import Epilogues
+from weft.transform.schedule.primitives.index_caching import IndexCaching
+from weft.transform.schedule.primitives.inlining import Inlining
 from weft.transform.schedule.primitives.layouts import Layouts
-from weft.transform.schedule.primitives.loop_kinds import Marks
+from weft.transform.schedule.primitives.loop_kinds import LoopKinds
 from weft.transform.schedule.primitives.loop_merging import LoopMerging
 from weft.transform.schedule.primitives.loops import LoopPrimitives
 from weft.transform.schedule.primitives.padding import Padding
@@ -30,12 +33,15 @@ class Schedule(
     Queries,
     LoopPrimitives,
     LoopMerging,
-    Marks,
-    Placing,
-    Staging,
+    LoopKinds,
+    Inlining,
+    ComputeAt,
+    Caching,
+    Buffering,
+    IndexCaching,
     Reindexing,
     Storage,
-    Declared,
+    Annotations,
     Reductions,
     Epilogues,
     Layouts,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.table import row
 from weft.frontend.onnx.values import ABSENT, Value, known_value, run_value
 from weft.ir.graph import BindingBlock, Expr, If, SeqExpr, Tuple, TupleGetItem, Var
@@ -22,7 +22,7 @@ from weft.script import relax as R
 _MOST_STEPS = 64
 
 
-def graph_results(n: Node, graph: Any, inputs: Sequence[Value]) -> list[Value]:
+def graph_results(n: OnnxNode, graph: Any, inputs: Sequence[Value]) -> list[Value]:
     """The results of a graph on values, its nodes in place."""
     names: dict[str, Value] = {}
     for name, array in n.importer.model.initializers(graph):
@@ -33,7 +33,7 @@ def graph_results(n: Node, graph: Any, inputs: Sequence[Value]) -> list[Value]:
         return [n.importer.names.value(item.name) for item in graph.output]
 
 
-def choose(n: Node) -> Any:
+def choose(n: OnnxNode) -> Any:
     """One of two graphs."""
     then_graph, else_graph = n.attr("then_branch"), n.attr("else_branch")
     known = n.known(0)
@@ -48,7 +48,7 @@ def choose(n: Node) -> Any:
     return [n.named_result(n.emit(part, name), name) for part, name in zip(parts, n.proto.output, strict=True)]
 
 
-def _branch(n: Node, graph: Any) -> SeqExpr:
+def _branch(n: OnnxNode, graph: Any) -> SeqExpr:
     builder = n.importer.out.builder
     with builder.collect() as bindings:
         results = [n.importer.expr(value) for value in graph_results(n, graph, [])]
@@ -74,14 +74,14 @@ row("If", choose, values=True)
 # Sequences and optional values ----------------------------------------------------------------------------------------
 
 
-def _items(n: Node, index: int) -> tuple[Value, ...]:
+def _items(n: OnnxNode, index: int) -> tuple[Value, ...]:
     items = n.inputs[index].items
     if items is None:
         raise Unsupported("the length of a sequence is known only at run time")
     return items
 
 
-def _position(n: Node, index: int, count: int, default: int) -> int:
+def _position(n: OnnxNode, index: int, count: int, default: int) -> int:
     if not n.has(index):
         return default
     place = int(n.constant(index).reshape(-1)[0])
@@ -90,21 +90,21 @@ def _position(n: Node, index: int, count: int, default: int) -> int:
     return place + count if place < 0 else place
 
 
-def insert(n: Node) -> Value:
+def insert(n: OnnxNode) -> Value:
     """A sequence with one more value."""
     items = list(_items(n, 0))
     items.insert(_position(n, 2, len(items), len(items)), n.inputs[1])
     return Value(items=tuple(items))
 
 
-def erase(n: Node) -> Value:
+def erase(n: OnnxNode) -> Value:
     """A sequence without one of its values."""
     items = list(_items(n, 0))
     del items[_position(n, 1, len(items), len(items) - 1)]
     return Value(items=tuple(items))
 
 
-def split_to_sequence(n: Node) -> Value:
+def split_to_sequence(n: OnnxNode) -> Value:
     """The parts of an axis as a sequence."""
     x = n.need(0)
     axis, keeps = n.axis(x, "axis", 0), bool(n.attr("keepdims", 1))
@@ -120,7 +120,7 @@ def split_to_sequence(n: Node) -> Value:
     return Value(items=tuple(run_value(n.emit(part if keeps else R.squeeze(part, [axis]), "part")) for part in slices))
 
 
-def concat_from_sequence(n: Node) -> Expr:
+def concat_from_sequence(n: OnnxNode) -> Expr:
     """The values of a sequence one after another, or along a new axis."""
     items = [n.importer.expr(item) for item in _items(n, 0)]
     if not items:
@@ -131,7 +131,7 @@ def concat_from_sequence(n: Node) -> Expr:
     return R.concat(items, axis % n.rank(items[0]))
 
 
-def sequence_map(n: Node) -> Any:
+def sequence_map(n: OnnxNode) -> Any:
     """A graph on each value of a sequence."""
     graph, count = n.attr("body"), len(_items(n, 0))
     if count > _MOST_STEPS:
@@ -143,7 +143,7 @@ def sequence_map(n: Node) -> Any:
     return [Value(items=tuple(step[index] for step in results)) for index in range(len(n.proto.output))]
 
 
-def _has_element(n: Node) -> Any:
+def _has_element(n: OnnxNode) -> Any:
     if not n.inputs or n.inputs[0] is ABSENT:
         return np.asarray(False)
     if n.inputs[0].known is None and n.inputs[0].items is None and not isinstance(n.type(n.need(0)), TensorType):
@@ -151,7 +151,7 @@ def _has_element(n: Node) -> Any:
     return np.asarray(True)
 
 
-def _element_of(n: Node) -> Value:
+def _element_of(n: OnnxNode) -> Value:
     value = n.inputs[0]
     if value.known is None and value.items is None and not isinstance(n.type(n.need(0)), TensorType):
         raise Unsupported("whether a value is there is known only at run time")

@@ -8,7 +8,7 @@ import numpy as np
 
 from weft.dtypes import bits, is_float, is_integer, is_unsigned
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.short_types import (
     from_short_float,
     is_short_float,
@@ -73,7 +73,7 @@ def _unary(operator: Any) -> Any:
     return lambda n, x: operator(x)
 
 
-def _aligned(n: Node, a: Expr, b: Expr) -> Expr:
+def _aligned(n: OnnxNode, a: Expr, b: Expr) -> Expr:
     """The second operand of a binary operator before version 7: its axes follow `axis`, and `broadcast` permits it."""
     if n.version >= 7 or not n.attr("broadcast", 0) or not n.given("axis"):
         return b
@@ -95,7 +95,7 @@ row("Where", lambda n, c, a, b: R.where(c, a, b))
 # Arithmetic -----------------------------------------------------------------------------------------------------------
 
 
-def divide(n: Node, a: Expr, b: Expr) -> Expr:
+def divide(n: OnnxNode, a: Expr, b: Expr) -> Expr:
     """Quotients; those of integers are truncated."""
     b = _aligned(n, a, b)
     dtype = n.dtype(a)
@@ -106,12 +106,12 @@ def divide(n: Node, a: Expr, b: Expr) -> Expr:
     return R.floor_divide(R.subtract(a, R.mod(a, b)), b)
 
 
-def modulo(n: Node, a: Expr, b: Expr) -> Expr:
+def modulo(n: OnnxNode, a: Expr, b: Expr) -> Expr:
     """The remainder with the sign of the divisor, with fmod that of the dividend."""
     return R.mod(a, b) if n.attr("fmod", 0) else R.floor_mod(a, b)
 
 
-def power(n: Node, a: Expr, b: Expr) -> Expr:
+def power(n: OnnxNode, a: Expr, b: Expr) -> Expr:
     """Powers in the dtype of the base."""
     if n.dtype(a) == n.dtype(b):
         return R.power(a, _aligned(n, a, b))
@@ -126,7 +126,7 @@ def power(n: Node, a: Expr, b: Expr) -> Expr:
 def several(operator: Any) -> Any:
     """An operator of two values over all inputs, one after another."""
 
-    def joined(n: Node, *values: Expr) -> Expr:
+    def joined(n: OnnxNode, *values: Expr) -> Expr:
         result = values[0]
         for value in values[1:]:
             result = operator(result, value)
@@ -135,7 +135,7 @@ def several(operator: Any) -> Any:
     return joined
 
 
-def mean(n: Node, *values: Expr) -> Expr:
+def mean(n: OnnxNode, *values: Expr) -> Expr:
     """The mean of all inputs."""
     result = values[0]
     for value in values[1:]:
@@ -143,7 +143,7 @@ def mean(n: Node, *values: Expr) -> Expr:
     return R.divide(result, float(len(values)))
 
 
-def clip(n: Node, x: Expr, low: Expr | None, high: Expr | None) -> Expr:
+def clip(n: OnnxNode, x: Expr, low: Expr | None, high: Expr | None) -> Expr:
     """Values within bounds, each of which may be left out."""
     result = x
     if low is not None:
@@ -153,7 +153,7 @@ def clip(n: Node, x: Expr, low: Expr | None, high: Expr | None) -> Expr:
     return n.inputs[0] if result is x else result  # type: ignore[return-value]
 
 
-def clip_by_attributes(n: Node, x: Expr) -> Expr:
+def clip_by_attributes(n: OnnxNode, x: Expr) -> Expr:
     """Bounds that are attributes, before version 11."""
     dtype = n.dtype(x)
     low, high = n.attr("min"), n.attr("max")
@@ -161,12 +161,12 @@ def clip_by_attributes(n: Node, x: Expr) -> Expr:
     return clip(n, x, *bounds)
 
 
-def shift(n: Node, x: Expr, y: Expr) -> Expr:
+def shift(n: OnnxNode, x: Expr, y: Expr) -> Expr:
     """Bits moved left or right; those that leave are lost."""
     return R.left_shift(x, y) if n.attr("direction") == "LEFT" else R.right_shift(x, y)
 
 
-def is_infinite(n: Node, x: Expr) -> Expr:
+def is_infinite(n: OnnxNode, x: Expr) -> Expr:
     """Infinities of the signs that are asked for."""
     both = n.attr("detect_positive", 1), n.attr("detect_negative", 1)
     if both == (1, 1):
@@ -192,52 +192,52 @@ row("Reciprocal", lambda n, x: R.divide(R.ones((), n.dtype(x)), x))
 # Activations ----------------------------------------------------------------------------------------------------------
 
 
-def elu(n: Node, x: Expr) -> Expr:
+def elu(n: OnnxNode, x: Expr) -> Expr:
     """x where it is not negative, else alpha (e^x - 1)."""
     return R.where(R.less(x, 0.0), R.multiply(R.subtract(R.exp(R.minimum(x, 0.0)), 1.0), float(n.attr("alpha"))), x)
 
 
-def celu(n: Node, x: Expr) -> Expr:
+def celu(n: OnnxNode, x: Expr) -> Expr:
     """max(0, x) + min(0, alpha (e^(x / alpha) - 1))."""
     alpha = float(n.attr("alpha"))
     below = R.multiply(R.subtract(R.exp(R.divide(R.minimum(x, 0.0), alpha)), 1.0), alpha)
     return R.add(R.maximum(x, 0.0), R.minimum(below, 0.0))
 
 
-def selu(n: Node, x: Expr) -> Expr:
+def selu(n: OnnxNode, x: Expr) -> Expr:
     """gamma (e^x alpha - alpha) below zero, gamma x above."""
     alpha, gamma = float(n.attr("alpha")), float(n.attr("gamma"))
     below = R.multiply(R.subtract(R.exp(R.minimum(x, 0.0)), 1.0), alpha)
     return R.multiply(R.where(R.less_equal(x, 0.0), below, x), gamma)
 
 
-def hard_sigmoid(n: Node, x: Expr) -> Expr:
+def hard_sigmoid(n: OnnxNode, x: Expr) -> Expr:
     """alpha x + beta within 0 and 1."""
     line = R.add(R.multiply(x, float(n.attr("alpha"))), float(n.attr("beta")))
     return R.maximum(R.minimum(line, 1.0), 0.0)
 
 
-def hard_swish(n: Node, x: Expr) -> Expr:
+def hard_swish(n: OnnxNode, x: Expr) -> Expr:
     """x times its hard sigmoid of 1/6 and 1/2."""
     return R.multiply(x, R.maximum(R.minimum(R.add(R.divide(x, 6.0), 0.5), 1.0), 0.0))
 
 
-def gelu(n: Node, x: Expr) -> Expr:
+def gelu(n: OnnxNode, x: Expr) -> Expr:
     """x times the normal distribution function, or its approximation by tanh."""
     return R.nn.gelu_tanh(x) if n.attr("approximate", "none") == "tanh" else R.nn.gelu(x)
 
 
-def softplus(n: Node, x: Expr) -> Expr:
+def softplus(n: OnnxNode, x: Expr) -> Expr:
     """log(1 + e^x), without overflow."""
     return R.add(R.maximum(x, 0.0), R.log(R.add(R.exp(R.negative(R.abs(x))), 1.0)))
 
 
-def mish(n: Node, x: Expr) -> Expr:
+def mish(n: OnnxNode, x: Expr) -> Expr:
     """x tanh(softplus(x))."""
     return R.multiply(x, R.tanh(softplus(n, x)))
 
 
-def shrink(n: Node, x: Expr) -> Expr:
+def shrink(n: OnnxNode, x: Expr) -> Expr:
     """x + bias below -lambd, x - bias above lambd, else 0."""
     limit, bias = float(n.attr("lambd")), float(n.attr("bias"))
     if not is_float(n.dtype(x)):
@@ -249,7 +249,7 @@ def shrink(n: Node, x: Expr) -> Expr:
     return R.where(R.greater(x, limit), R.subtract(x, bias), below)
 
 
-def prelu(n: Node, x: Expr, slope: Expr) -> Expr:
+def prelu(n: OnnxNode, x: Expr, slope: Expr) -> Expr:
     """x where it is not negative, else x times the slope; before version 7 slopes are of channels."""
     if n.version < 7 and n.rank(slope) == 1 and n.rank(x) > 2:
         slope = R.reshape(slope, (n.shape(slope)[0], *(1,) * (n.rank(x) - 2)))
@@ -290,12 +290,12 @@ _PLAIN = {
 }
 
 
-def cast(n: Node, x: Expr) -> Any:
+def cast(n: OnnxNode, x: Expr) -> Any:
     """Another dtype; what saturates there is left to the reference."""
     return cast_to(n, x, n.dtype_of(n.attr("to")))
 
 
-def cast_to(n: Node, x: Expr, dtype: str) -> Any:
+def cast_to(n: OnnxNode, x: Expr, dtype: str) -> Any:
     """The values in a dtype."""
     found = n.dtype(x)
     if found == dtype:
@@ -314,7 +314,7 @@ def cast_to(n: Node, x: Expr, dtype: str) -> Any:
     return R.astype(x, dtype)
 
 
-def bit_cast(n: Node, x: Expr) -> Any:
+def bit_cast(n: OnnxNode, x: Expr) -> Any:
     """The same bits read as another dtype of the same width."""
     dtype = n.dtype_of(n.attr("to"))
     if bits(dtype) != bits(n.dtype(x)) or bits(dtype) < 8:

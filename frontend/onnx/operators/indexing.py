@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.table import row
 from weft.ir.dim import DimExpr, product
 from weft.ir.graph import Constant, Expr, PrimValue, TupleGetItem
@@ -16,22 +16,22 @@ from weft.script import relax as R
 _REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "max"}
 
 
-def gather(n: Node, x: Expr) -> Expr:
+def gather(n: OnnxNode, x: Expr) -> Expr:
     """The elements of an axis at positions."""
     return R.take(x, n.need(1), n.axis(x))
 
 
-def scatter_elements(n: Node, x: Expr, indices: Expr, updates: Expr) -> Expr:
+def scatter_elements(n: OnnxNode, x: Expr, indices: Expr, updates: Expr) -> Expr:
     """Elements replaced, or combined, at positions along an axis."""
     return R.scatter_elements(x, indices, updates, n.axis(x), _REDUCTIONS[n.attr("reduction", "none")])
 
 
-def scatter_nd(n: Node, x: Expr, indices: Expr, updates: Expr) -> Expr:
+def scatter_nd(n: OnnxNode, x: Expr, indices: Expr, updates: Expr) -> Expr:
     """Slices replaced, or combined, at tuples of positions."""
     return R.scatter_nd(x, indices, updates, _REDUCTIONS[n.attr("reduction", "none")])
 
 
-def one_hot(n: Node, indices: Expr) -> Expr:
+def one_hot(n: OnnxNode, indices: Expr) -> Expr:
     """A new axis with one value at the index and another elsewhere; negative indices count from the end."""
     (depth,) = (
         n.sizes(1)
@@ -48,7 +48,7 @@ def one_hot(n: Node, indices: Expr) -> Expr:
     return R.one_hot(indices, on, off, depth, axis)
 
 
-def top_k(n: Node, x: Expr) -> Any:
+def top_k(n: OnnxNode, x: Expr) -> Any:
     """The greatest or least elements along an axis, in order, and their positions."""
     k = n.attr("k") if n.given("k") else None
     if k is None:
@@ -61,7 +61,7 @@ def top_k(n: Node, x: Expr) -> Any:
     return R.topk(x, int(k), n.axis(x, "axis", -1), "both", bool(n.attr("largest", 1)), "int64")
 
 
-def _top_k_at_run(n: Node, x: Expr) -> Any:
+def _top_k_at_run(n: OnnxNode, x: Expr) -> Any:
     (k,) = n.sizes_of(R.reshape(n.need(1), (1,)), n.input_name(1))
     axis, descending = n.axis(x, "axis", -1), bool(n.attr("largest", 1))
     order = n.emit(R.argsort(x, axis, descending, "int64"), "order")
@@ -71,12 +71,12 @@ def _top_k_at_run(n: Node, x: Expr) -> Any:
     )
 
 
-def nonzero(n: Node, x: Expr) -> Expr:
+def nonzero(n: OnnxNode, x: Expr) -> Expr:
     """The positions of what is not zero, one column each."""
     return n.named_result(R.nonzero(x), n.proto.output[0])
 
 
-def compress(n: Node, x: Expr, condition: Expr) -> Expr:
+def compress(n: OnnxNode, x: Expr, condition: Expr) -> Expr:
     """The slices of an axis whose condition holds."""
     axis = n.axis(x, "axis") if n.given("axis") else None
     data = x if axis is not None else R.reshape(x, (product(n.shape(x)),))
@@ -85,7 +85,7 @@ def compress(n: Node, x: Expr, condition: Expr) -> Expr:
     return R.take(data, named, axis if axis is not None else 0)
 
 
-def unique(n: Node, x: Expr) -> Any:
+def unique(n: OnnxNode, x: Expr) -> Any:
     """The distinct elements, sorted, with positions and counts."""
     if not n.attr("sorted", 1) or n.given("axis"):
         raise Unsupported("distinct slices, or in the order in which they occur")
@@ -106,7 +106,7 @@ def unique(n: Node, x: Expr) -> Any:
     return parts[: len(n.proto.output)]
 
 
-def reverse_sequence(n: Node, x: Expr, lengths: Expr) -> Expr:
+def reverse_sequence(n: OnnxNode, x: Expr, lengths: Expr) -> Expr:
     """The first elements of each batch backwards."""
     return R.reverse_sequence(x, lengths, n.attr("time_axis", 0), n.attr("batch_axis", 1))
 
@@ -114,7 +114,7 @@ def reverse_sequence(n: Node, x: Expr, lengths: Expr) -> Expr:
 def arg_extreme(operator: Any) -> Any:
     """The position of the greatest or least element, the first or the last of equal ones."""
 
-    def position(n: Node, x: Expr) -> Expr:
+    def position(n: OnnxNode, x: Expr) -> Expr:
         axis, keeps = n.axis(x), bool(n.attr("keepdims", 1))
         if not n.attr("select_last_index", 0):
             return operator(x, axis, keeps)
@@ -124,7 +124,7 @@ def arg_extreme(operator: Any) -> Any:
     return position
 
 
-def suppressed(n: Node, boxes: Expr, scores: Expr) -> Any:
+def suppressed(n: OnnxNode, boxes: Expr, scores: Expr) -> Any:
     """Boxes without those that overlap better ones, for each class."""
     most = n.need(2) if n.has(2) else None
     if most is None:
@@ -145,7 +145,7 @@ def suppressed(n: Node, boxes: Expr, scores: Expr) -> Any:
     return R.take(rows, R.arange(size), 0)
 
 
-def tensor_scatter(n: Node, cache: Expr, update: Expr, indices: Expr | None) -> Expr:
+def tensor_scatter(n: OnnxNode, cache: Expr, update: Expr, indices: Expr | None) -> Expr:
     """New rows of a cache, behind those that are there."""
     axis = n.axis(cache, "axis", -2)
     shape, new = n.shape(cache), n.shape(update)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.operators.control import graph_results, stacked_rows
 from weft.frontend.onnx.table import row
 from weft.frontend.onnx.values import Value, known_value, run_value
@@ -48,7 +48,7 @@ class Body:
     `step(index, carried values)` gives (whether the loop goes on or None, the carried values, the rows).
     """
 
-    n: Node
+    n: OnnxNode
     initial: Sequence[Expr]
     step: Callable[[Value, Sequence[Value]], tuple[Value | None, Sequence[Value], Sequence[Value]]]
     bounded: bool
@@ -119,14 +119,14 @@ def _rank_only(a: Type, b: Type) -> Type:
     raise Unsupported("a loop that carries values of several dtypes or ranks under one name")
 
 
-def _row_type(n: Node, value: Expr, inner: set[str]) -> TensorType:
+def _row_type(n: OnnxNode, value: Expr, inner: set[str]) -> TensorType:
     ty = n.tensor(value)
     if ty.dims is None or type_symbols(ty) & inner:
         raise Unsupported("rows whose sizes only the run can tell")
     return ty
 
 
-def _results(n: Node, loop: Expr, count: int, first: int = 0) -> list[Value]:
+def _results(n: OnnxNode, loop: Expr, count: int, first: int = 0) -> list[Value]:
     """The results of a loop, with names for sizes that only the run can tell."""
     var = n.emit(loop, "loop")
     names = [*n.proto.output, *("loop",) * count]
@@ -136,7 +136,7 @@ def _results(n: Node, loop: Expr, count: int, first: int = 0) -> list[Value]:
     ]
 
 
-def _over_range(n: Node, body: Function, made: Body, steps: Dim) -> list[Value]:
+def _over_range(n: OnnxNode, body: Function, made: Body, steps: Dim) -> list[Value]:
     """A loop over a range of sizes, whose rows it stacks."""
     stacked = [TensorType((steps, *(ty.dims or ())), ty.dtype) for ty in made.rows]
     bounds = tuple(PrimValue(bound) for bound in (0, steps, 1))
@@ -144,7 +144,7 @@ def _over_range(n: Node, body: Function, made: Body, steps: Dim) -> list[Value]:
     return _results(n, loop, len(made.types) + len(stacked))
 
 
-def _until(n: Node, made: Body, goes_on: Expr, limit: Expr | None) -> list[Value]:
+def _until(n: OnnxNode, made: Body, goes_on: Expr, limit: Expr | None) -> list[Value]:
     """A loop that ends when its body says so, or after so many iterations; its rows are tensors that grow."""
     names = len(made.types)
 
@@ -170,12 +170,12 @@ def _until(n: Node, made: Body, goes_on: Expr, limit: Expr | None) -> list[Value
     return _results(n, loop, len(whole.types), 2)
 
 
-def _flat_truth(n: Node, value: Value) -> Value:
+def _flat_truth(n: OnnxNode, value: Value) -> Value:
     expr = n.importer.expr(value)
     return run_value(n.emit(R.reshape(expr, ()) if n.rank(expr) else expr, "goes_on"))
 
 
-def _condition(n: Node, types: Sequence[Type], limit: Expr | None) -> Function:
+def _condition(n: OnnxNode, types: Sequence[Type], limit: Expr | None) -> Function:
     """Whether the loop goes on: its first carried value, and the second below the limit."""
     params = tuple(n.importer.out.parameter("carried", ty) for ty in types)
     going: Expr = params[0]
@@ -190,7 +190,7 @@ def _condition(n: Node, types: Sequence[Type], limit: Expr | None) -> Function:
 # The operators --------------------------------------------------------------------------------------------------------
 
 
-def loop(n: Node) -> Any:
+def loop(n: OnnxNode) -> Any:
     """Steps of a graph: unrolled where they are known and few, else a loop."""
     limit = n.known(0) if n.has(0) else None
     going = n.inputs[1] if n.has(1) else known_value(np.asarray(True))
@@ -208,7 +208,7 @@ def loop(n: Node) -> Any:
         return _unrolled(n, int(limit.reshape(-1)[0]))  # type: ignore[union-attr]
 
 
-def _as_loop(n: Node, going: Value) -> list[Value]:
+def _as_loop(n: OnnxNode, going: Value) -> list[Value]:
     graph, carried = n.attr("body"), n.inputs[2:]
     initial = [_initial(n, value) for value in carried]
 
@@ -227,7 +227,7 @@ def _as_loop(n: Node, going: Value) -> list[Value]:
     return _until(n, made, R.reshape(begin, ()) if n.rank(begin) else begin, limit)
 
 
-def _count(n: Node, going: Value) -> Dim:
+def _count(n: OnnxNode, going: Value) -> Dim:
     """The number of iterations as a size: none where the condition does not hold at first."""
     known = n.known(0)
     if going.known is not None and not bool(going.known.reshape(-1)[0]):
@@ -241,7 +241,7 @@ def _count(n: Node, going: Value) -> Dim:
     return n.sizes_of(n.emit(vector, "steps"), n.input_name(0) or "steps")[0]
 
 
-def _initial(n: Node, value: Value) -> Expr:
+def _initial(n: OnnxNode, value: Value) -> Expr:
     if value.items is not None:
         raise Unsupported("a loop that carries a sequence")
     expr = n.importer.expr(value)
@@ -249,7 +249,7 @@ def _initial(n: Node, value: Value) -> Expr:
     return expr if isinstance(expr, Var) else n.emit(expr, "initial")
 
 
-def _unrolled(n: Node, limit: int) -> list[Any]:
+def _unrolled(n: OnnxNode, limit: int) -> list[Any]:
     """The steps one after another, where it is known how many there are."""
     graph = n.attr("body")
     goes_on = n.inputs[1] if n.has(1) else known_value(np.asarray(True))
@@ -282,7 +282,7 @@ class _Slices:
     out_back: Sequence[int]
 
 
-def scan(n: Node) -> Any:
+def scan(n: OnnxNode) -> Any:
     """A graph over the slices of its inputs: unrolled where they are few, else a loop."""
     count = int(n.attr("num_scan_inputs"))
     states = list(n.inputs[: len(n.inputs) - count])
@@ -298,7 +298,7 @@ def scan(n: Node) -> Any:
     return _scanned(n, states, slices)
 
 
-def _scanned(n: Node, states: Sequence[Value], slices: _Slices) -> list[Any]:
+def _scanned(n: OnnxNode, states: Sequence[Value], slices: _Slices) -> list[Any]:
     steps = n.shape(slices.inputs[0])[slices.axes[0]]
     if isinstance(steps, int) and 0 < steps <= _FEW and not n.importer.grown:
         return _unrolled_scan(n, states, slices, steps)
@@ -326,7 +326,7 @@ def _dim(value: Value) -> Dim:
     return value.known.reshape(-1)[0]
 
 
-def _turned(n: Node, rows: Expr, axis: int, backwards: int) -> Expr:
+def _turned(n: OnnxNode, rows: Expr, axis: int, backwards: int) -> Expr:
     """Rows with their axis in another place, or backwards."""
     rows = R.flip(rows, 0) if backwards else rows
     rank = n.rank(rows)
@@ -334,7 +334,7 @@ def _turned(n: Node, rows: Expr, axis: int, backwards: int) -> Expr:
     return rows if axis == 0 else R.permute_dims(rows, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
 
 
-def _unrolled_scan(n: Node, states: Sequence[Value], slices: _Slices, steps: int) -> list[Any]:
+def _unrolled_scan(n: OnnxNode, states: Sequence[Value], slices: _Slices, steps: int) -> list[Any]:
     states, stacked = list(states), [[] for _ in slices.out_axes]
     for step in range(steps):
         parts = [
@@ -351,7 +351,7 @@ def _unrolled_scan(n: Node, states: Sequence[Value], slices: _Slices, steps: int
     return [*states, *made]
 
 
-def scan_of_batches(n: Node) -> Any:
+def scan_of_batches(n: OnnxNode) -> Any:
     """Before version 9: a scan along the second axis for each index of the first."""
     if n.has(0):
         raise Unsupported("a scan over as many slices as an input says")

@@ -12,7 +12,7 @@ import numpy as np
 
 from weft.dtypes import array_dtype
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.operators import indexing, networks, quantization, shapes
 from weft.frontend.onnx.table import row
 from weft.ir.graph import Constant, Expr, TupleGetItem
@@ -47,7 +47,7 @@ _ACTIVATIONS = {
 }
 
 
-def activated(n: Node, x: Expr, parameters: Any = ()) -> Expr:
+def activated(n: OnnxNode, x: Expr, parameters: Any = ()) -> Expr:
     """A value after the activation that the node's attribute names, if it names one."""
     name = n.attr("activation", "")
     if not name:
@@ -66,7 +66,7 @@ microsoft("BiasAdd", lambda n, x, bias, skip: R.add(R.add(x, bias), skip))
 # Products and convolutions --------------------------------------------------------------------------------------------
 
 
-def _turned(n: Node, x: Expr, name: str) -> Expr:
+def _turned(n: OnnxNode, x: Expr, name: str) -> Expr:
     """A matrix turned as the attributes say: its first axis after the batch axes, its last two axes exchanged."""
     order = list(range(n.rank(x)))
     if n.attr(f"transBatch{name}", 0):
@@ -76,13 +76,13 @@ def _turned(n: Node, x: Expr, name: str) -> Expr:
     return x if order == sorted(order) else R.permute_dims(x, order)
 
 
-def fused_matmul(n: Node, a: Expr, b: Expr) -> Expr:
+def fused_matmul(n: OnnxNode, a: Expr, b: Expr) -> Expr:
     """alpha times the product of matrices that may be turned."""
     product, alpha = R.matmul(_turned(n, a, "A"), _turned(n, b, "B")), float(n.attr("alpha", 1.0))
     return product if alpha == 1.0 else R.multiply(product, alpha)
 
 
-def fused_gemm(n: Node, a: Expr, b: Expr, c: Expr | None) -> Expr:
+def fused_gemm(n: OnnxNode, a: Expr, b: Expr, c: Expr | None) -> Expr:
     """alpha A B + beta C, and an activation."""
     product, beta = fused_matmul(n, a, b), float(n.attr("beta", 1.0))
     names = ("activation_alpha", "activation_beta", "activation_gamma")
@@ -91,7 +91,7 @@ def fused_gemm(n: Node, a: Expr, b: Expr, c: Expr | None) -> Expr:
     return activated(n, result, parameters)
 
 
-def fused_conv(n: Node, x: Expr, w: Expr, bias: Expr | None, more: Expr | None) -> Expr:
+def fused_conv(n: OnnxNode, x: Expr, w: Expr, bias: Expr | None, more: Expr | None) -> Expr:
     """A convolution, what is added to it, and an activation."""
     return activated(n, _added(networks.conv(n, x, w, bias), more), n.attr("activation_params", []))
 
@@ -104,22 +104,22 @@ microsoft("FusedConv", fused_conv)
 # Norms and embeddings -------------------------------------------------------------------------------------------------
 
 
-def _norm(n: Node, x: Expr, scale: Expr, bias: Expr | None, epsilon: float) -> Expr:
+def _norm(n: OnnxNode, x: Expr, scale: Expr, bias: Expr | None, epsilon: float) -> Expr:
     beta = R.zeros_like(scale) if bias is None else bias
     return R.nn.layer_norm(x, scale, beta, (n.rank(x) - 1,), epsilon)
 
 
-def _rms(n: Node, x: Expr, scale: Expr, epsilon: float) -> Expr:
+def _rms(n: OnnxNode, x: Expr, scale: Expr, epsilon: float) -> Expr:
     mean = R.mean(R.square(x), (n.rank(x) - 1,), True)
     return R.multiply(R.divide(x, R.sqrt(R.add(mean, epsilon))), scale)
 
 
-def _skipped(n: Node, x: Expr, skip: Expr, bias: Expr | None) -> Expr:
+def _skipped(n: OnnxNode, x: Expr, skip: Expr, bias: Expr | None) -> Expr:
     """The sum that is normalised; a skip of one batch is of all."""
     return n.emit(_added(x, skip, bias), "sum")
 
 
-def skip_layer_norm(n: Node, x: Expr, skip: Expr, scale: Expr, beta: Expr | None, bias: Expr | None) -> Any:
+def skip_layer_norm(n: OnnxNode, x: Expr, skip: Expr, scale: Expr, beta: Expr | None, bias: Expr | None) -> Any:
     """The norm of a sum, and the sum."""
     if n.output_wanted(1) or n.output_wanted(2):
         raise Unsupported("the statistics of the norm")
@@ -128,7 +128,7 @@ def skip_layer_norm(n: Node, x: Expr, skip: Expr, scale: Expr, beta: Expr | None
     return (y, None, None, total)[: len(n.proto.output)] if n.output_wanted(3) else y
 
 
-def skip_rms_norm(n: Node, x: Expr, skip: Expr, scale: Expr, bias: Expr | None) -> Any:
+def skip_rms_norm(n: OnnxNode, x: Expr, skip: Expr, scale: Expr, bias: Expr | None) -> Any:
     """The root mean square norm of a sum, and the sum."""
     if n.output_wanted(1) or n.output_wanted(2):
         raise Unsupported("the statistics of the norm")
@@ -137,7 +137,7 @@ def skip_rms_norm(n: Node, x: Expr, skip: Expr, scale: Expr, bias: Expr | None) 
     return (y, None, None, total)[: len(n.proto.output)] if n.output_wanted(3) else y
 
 
-def simplified_norm(n: Node, x: Expr, scale: Expr) -> Expr:
+def simplified_norm(n: OnnxNode, x: Expr, scale: Expr) -> Expr:
     """The root mean square norm of the last axis."""
     if n.output_wanted(1) or int(n.attr("axis", -1)) not in (-1, n.rank(x) - 1):
         raise Unsupported("the statistics of the norm, or more than one axis")
@@ -145,7 +145,7 @@ def simplified_norm(n: Node, x: Expr, scale: Expr) -> Expr:
 
 
 def embeddings(
-    n: Node,
+    n: OnnxNode,
     ids: Expr,
     segments: Expr | None,
     words: Expr,
@@ -172,7 +172,7 @@ def embeddings(
     return (y, counts, total)[: len(n.proto.output)]
 
 
-def image_group_norm(n: Node, x: Expr, scale: Expr, bias: Expr) -> Expr:
+def image_group_norm(n: OnnxNode, x: Expr, scale: Expr, bias: Expr) -> Expr:
     """Groups of channels, which lie last, normalised together; 1 as the activation is silu."""
     if not n.attr("channels_last", 1):
         raise Unsupported("channels that lie first")
@@ -195,7 +195,7 @@ for _domain in ("", _MICROSOFT):  # onnxruntime writes it into both
 # Weights of few bits --------------------------------------------------------------------------------------------------
 
 
-def _unpacked(n: Node, packed: Expr, width: int) -> Expr:
+def _unpacked(n: OnnxNode, packed: Expr, width: int) -> Expr:
     """The numbers of a row of bytes, the lowest bits first: the last axis grows."""
     *front, last = n.dims(packed, range(n.rank(packed)))
     packed = n.emit(packed, "packed")
@@ -206,7 +206,7 @@ def _unpacked(n: Node, packed: Expr, width: int) -> Expr:
     return R.reshape(R.stack(parts, n.rank(packed)), (*front, last * (8 // width)))
 
 
-def _codes(n: Node, index: int, width: int, shape: tuple[int, int], kept: int) -> Expr:
+def _codes(n: OnnxNode, index: int, width: int, shape: tuple[int, int], kept: int) -> Expr:
     """An input of packed numbers as a matrix of which so many columns are kept: a constant, or bytes of the run."""
     known = n.known(index)
     if known is not None:
@@ -218,13 +218,13 @@ def _codes(n: Node, index: int, width: int, shape: tuple[int, int], kept: int) -
     return unpacked if shape[1] == kept else R.strided_slice(unpacked, [1], [0], [kept], assume_inbound=True)
 
 
-def _matrix_of(n: Node, index: int, shape: tuple[int, int]) -> Expr:
+def _matrix_of(n: OnnxNode, index: int, shape: tuple[int, int]) -> Expr:
     known = n.known(index)
     return Constant(known.reshape(shape)) if known is not None else R.reshape(n.need(index), shape)
 
 
 def matmul_of_bits(
-    n: Node, a: Expr, b: Expr, scales: Expr, zeros: Expr | None, groups: Expr | None, bias: Expr | None
+    n: OnnxNode, a: Expr, b: Expr, scales: Expr, zeros: Expr | None, groups: Expr | None, bias: Expr | None
 ) -> Expr:
     """A product with weights of 2, 4 or 8 bits, in blocks along k that have a scale and a zero point each.
 
@@ -254,7 +254,7 @@ microsoft("MatMulNBits", matmul_of_bits)
 # Quantised integers ---------------------------------------------------------------------------------------------------
 
 
-def _real(n: Node, x: Expr, scale: Expr, zero: Expr | None) -> Expr:
+def _real(n: OnnxNode, x: Expr, scale: Expr, zero: Expr | None) -> Expr:
     """(x - zero point) * scale."""
     wide = R.astype(x, "float32")
     if zero is not None:
@@ -262,12 +262,12 @@ def _real(n: Node, x: Expr, scale: Expr, zero: Expr | None) -> Expr:
     return R.multiply(wide, _scalar(n, scale))
 
 
-def _scalar(n: Node, x: Expr) -> Expr:
+def _scalar(n: OnnxNode, x: Expr) -> Expr:
     """A scale of one element as a scalar; one for each column as it is."""
     return R.reshape(x, ()) if n.shape(x) == (1,) else x
 
 
-def _whole(n: Node, x: Expr, scale: Expr, zero: Expr | None, like: Expr) -> Expr:
+def _whole(n: OnnxNode, x: Expr, scale: Expr, zero: Expr | None, like: Expr) -> Expr:
     """round(x / scale) + zero point within the values of a dtype."""
     quotient = R.round(R.divide(x, _scalar(n, scale)))
     return quantization.saturated(n, quotient, None if zero is None else _scalar(n, zero), n.dtype(like))
@@ -277,7 +277,7 @@ def quantized_binary(operator: Any) -> Any:
     """An operator of two quantised tensors."""
 
     def made(
-        n: Node,
+        n: OnnxNode,
         a: Expr,
         a_scale: Expr,
         a_zero: Expr | None,
@@ -296,13 +296,13 @@ def quantized_binary(operator: Any) -> Any:
 def quantized_unary(operator: Any) -> Any:
     """An operator of one quantised tensor: `operator(node, real values)`."""
 
-    def made(n: Node, x: Expr, scale: Expr, zero: Expr | None, y_scale: Expr, y_zero: Expr | None) -> Expr:
+    def made(n: OnnxNode, x: Expr, scale: Expr, zero: Expr | None, y_scale: Expr, y_zero: Expr | None) -> Expr:
         return _whole(n, operator(n, n.emit(_real(n, x, scale, zero), "real")), y_scale, y_zero, x)
 
     return made
 
 
-def _channels_first(n: Node, x: Expr, operator: Any) -> Expr:
+def _channels_first(n: OnnxNode, x: Expr, operator: Any) -> Expr:
     """An operator on images whose channels may lie last."""
     if not n.attr("channels_last", 0):
         return operator(n, x)
@@ -311,14 +311,14 @@ def _channels_first(n: Node, x: Expr, operator: Any) -> Expr:
     return R.permute_dims(operator(n, first), (0, *range(2, rank), 1))
 
 
-def quantized_concat(n: Node, scale: Expr, zero: Expr, *parts: Expr) -> Expr:
+def quantized_concat(n: OnnxNode, scale: Expr, zero: Expr, *parts: Expr) -> Expr:
     """Quantised tensors one after another, with one scale."""
     real = [_real(n, *parts[at : at + 3]) for at in range(0, len(parts), 3)]
     return _whole(n, R.concat(real, int(n.attr("axis")) % n.rank(parts[0])), scale, zero, parts[0])
 
 
 def quantized_where(
-    n: Node,
+    n: OnnxNode,
     c: Expr,
     a: Expr,
     a_scale: Expr,
@@ -335,7 +335,7 @@ def quantized_where(
 
 
 def quantized_gemm(
-    n: Node,
+    n: OnnxNode,
     a: Expr,
     a_scale: Expr,
     a_zero: Expr,
@@ -357,7 +357,7 @@ def quantized_gemm(
     return real if y_scale is None else _whole(n, real, y_scale, y_zero, y_zero if y_zero is not None else a)
 
 
-def _columns(n: Node, zero: Expr) -> Expr:
+def _columns(n: OnnxNode, zero: Expr) -> Expr:
     """Zero points of the columns of a matrix that is turned lie along its rows."""
     if n.rank(zero) and n.shape(zero) != (1,) and n.attr("transB", 0):
         return R.expand_dims(zero, [1])
@@ -365,7 +365,14 @@ def _columns(n: Node, zero: Expr) -> Expr:
 
 
 def integer_to_float(
-    n: Node, a: Expr, b: Expr, a_scale: Expr, b_scale: Expr, a_zero: Expr | None, b_zero: Expr | None, bias: Expr | None
+    n: OnnxNode,
+    a: Expr,
+    b: Expr,
+    a_scale: Expr,
+    b_scale: Expr,
+    a_zero: Expr | None,
+    b_zero: Expr | None,
+    bias: Expr | None,
 ) -> Expr:
     """The product of quantised matrices as real numbers."""
 
@@ -377,13 +384,13 @@ def integer_to_float(
     return _added(R.multiply(product, R.multiply(_scalar(n, a_scale), _scalar(n, b_scale))), bias)
 
 
-def dynamic_matmul(n: Node, a: Expr, b: Expr, b_scale: Expr, b_zero: Expr | None, bias: Expr | None) -> Expr:
+def dynamic_matmul(n: OnnxNode, a: Expr, b: Expr, b_scale: Expr, b_zero: Expr | None, bias: Expr | None) -> Expr:
     """A product with quantised weights; the other matrix is quantised first."""
     y, scale, zero = (n.emit(part) for part in quantization.dynamic_quantize(n, a))
     return integer_to_float(n, y, b, scale, b_scale, zero, b_zero, bias)
 
 
-def quantized_softmax(n: Node, x: Expr) -> Expr:
+def quantized_softmax(n: OnnxNode, x: Expr) -> Expr:
     """The softmax of one axis, before version 13 of all axes from one on."""
     rank = n.rank(x)
     axis = int(n.attr("axis", -1)) % rank

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.operators.microsoft import microsoft
 from weft.ir.dim import Dim, maximum
 from weft.ir.graph import Constant, Expr, PrimValue
@@ -25,13 +25,13 @@ from weft.script import relax as R
 _LEAST = -3e38
 
 
-def _heads(n: Node, x: Expr, count: int) -> Expr:
+def _heads(n: OnnxNode, x: Expr, count: int) -> Expr:
     """(b, s, hidden) as (b, s, heads, size)."""
     b, s, hidden = n.shape(x)
     return R.reshape(x, (b, s, count, hidden // count))
 
 
-def _merged(n: Node, x: Expr) -> Expr:
+def _merged(n: OnnxNode, x: Expr) -> Expr:
     """(b, s, heads, size) as (b, s, hidden)."""
     b, s, heads, size = n.shape(x)
     return R.reshape(x, (b, s, heads * size))
@@ -42,7 +42,7 @@ def _exchanged(x: Expr) -> Expr:
     return R.permute_dims(x, (0, 2, 1, 3))
 
 
-def _number(n: Node, value: float, like: Expr) -> Constant:
+def _number(n: OnnxNode, value: float, like: Expr) -> Constant:
     return Constant(np.asarray(value, n.dtype(like)))
 
 
@@ -50,7 +50,7 @@ def _count(size: Dim, dtype: str = "int64") -> Expr:
     return R.full((), PrimValue(size), dtype)
 
 
-def attended(n: Node, q: Expr, k: Expr, v: Expr, bias: Expr | None, causal: str | None) -> Expr:
+def attended(n: OnnxNode, q: Expr, k: Expr, v: Expr, bias: Expr | None, causal: str | None) -> Expr:
     """The result of attention in three axes."""
     scale = float(n.attr("scale", 0.0) or 0.0) or None
     if float(n.attr("softcap", 0.0) or 0.0):
@@ -62,7 +62,7 @@ def _sum(a: Expr | None, b: Expr | None) -> Expr | None:
     return b if a is None else a if b is None else R.add(a, b)
 
 
-def padding_bias(n: Node, mask: Expr, like: Expr, total: Dim) -> Expr:
+def padding_bias(n: OnnxNode, mask: Expr, like: Expr, total: Dim) -> Expr:
     """What is added to scores for keys that a mask leaves out: (b, t), (b, s, t), or lengths (b,)."""
     least = _number(n, float(n.attr("mask_filter_value", -10000.0)), like)
     zero = _number(n, 0.0, like)
@@ -78,7 +78,7 @@ def padding_bias(n: Node, mask: Expr, like: Expr, total: Dim) -> Expr:
     return R.reshape(R.where(keeps, zero, least), wide)
 
 
-def _whole_bias(n: Node, bias: Expr | None, q: Expr, k: Expr) -> Expr | None:
+def _whole_bias(n: OnnxNode, bias: Expr | None, q: Expr, k: Expr) -> Expr | None:
     if bias is None:
         return None
     (b, s, heads, _), t = n.shape(q), n.shape(k)[1]
@@ -86,7 +86,7 @@ def _whole_bias(n: Node, bias: Expr | None, q: Expr, k: Expr) -> Expr | None:
 
 
 def attention(
-    n: Node,
+    n: OnnxNode,
     x: Expr,
     weights: Expr,
     bias: Expr | None,
@@ -109,7 +109,9 @@ def attention(
     return _with_past(n, q, k, v, mask, past, scores)
 
 
-def _with_past(n: Node, q: Expr, k: Expr, v: Expr, mask: Expr | None, past: Expr | None, scores: Expr | None) -> Any:
+def _with_past(
+    n: OnnxNode, q: Expr, k: Expr, v: Expr, mask: Expr | None, past: Expr | None, scores: Expr | None
+) -> Any:
     if past is not None:
         before = [n.emit(R.squeeze(R.strided_slice(past, [0], [i], [i + 1]), [0])) for i in (0, 1)]
         k, v = (n.emit(R.concat([_exchanged(old), new], 1)) for old, new in zip(before, (k, v), strict=True))
@@ -123,7 +125,7 @@ def _with_past(n: Node, q: Expr, k: Expr, v: Expr, mask: Expr | None, past: Expr
 
 
 def multi_head(
-    n: Node,
+    n: OnnxNode,
     q: Expr,
     k: Expr | None,
     v: Expr | None,
@@ -152,7 +154,7 @@ def multi_head(
     return (y, _exchanged(key), _exchanged(value))[: max(len(n.proto.output), 1)] if len(n.proto.output) > 1 else y
 
 
-def _separate(n: Node, q: Expr, k: Expr | None, v: Expr | None, heads: int) -> tuple[Expr, Expr, Expr]:
+def _separate(n: OnnxNode, q: Expr, k: Expr | None, v: Expr | None, heads: int) -> tuple[Expr, Expr, Expr]:
     if k is None or v is None:
         packed, kinds = (q, 3) if k is None else (k, 2)
         b, s, count, _, size = n.shape(packed)
@@ -164,7 +166,7 @@ def _separate(n: Node, q: Expr, k: Expr | None, v: Expr | None, heads: int) -> t
     return n.emit(_heads(n, q, heads)), n.emit(key), n.emit(value)
 
 
-def _biased(n: Node, parts: tuple[Expr, Expr, Expr], bias: Expr, heads: int) -> list[Expr]:
+def _biased(n: OnnxNode, parts: tuple[Expr, Expr, Expr], bias: Expr, heads: int) -> list[Expr]:
     """The parts of a bias added to queries, keys and values."""
     made, start = [], 0
     for part in parts:
@@ -178,7 +180,7 @@ def _biased(n: Node, parts: tuple[Expr, Expr, Expr], bias: Expr, heads: int) -> 
 # Rotations ------------------------------------------------------------------------------------------------------------
 
 
-def rotated(n: Node, x: Expr, places: Expr, cos: Expr, sin: Expr, interleaved: bool) -> Expr:
+def rotated(n: OnnxNode, x: Expr, places: Expr, cos: Expr, sin: Expr, interleaved: bool) -> Expr:
     """(b, s, heads, size) turned by the angles of places (b, s); what tables do not reach stays."""
     half, size = n.dims(cos, [1])[0], n.dims(x, [3])[0]
     cosines, sines = (n.emit(R.expand_dims(R.take(table, places, 0), [2]), "angles") for table in (cos, sin))
@@ -189,7 +191,7 @@ def rotated(n: Node, x: Expr, places: Expr, cos: Expr, sin: Expr, interleaved: b
     return R.concat([turned, R.strided_slice(x, [3], [2 * half], [size])], 3)
 
 
-def rotary(n: Node, x: Expr, places: Expr, cos: Expr, sin: Expr) -> Expr:
+def rotary(n: OnnxNode, x: Expr, places: Expr, cos: Expr, sin: Expr) -> Expr:
     """Heads turned by their places, which one number may begin; (b, s, hidden) or (b, heads, s, size)."""
     turned_axes = n.rank(x) == 4
     heads, width = int(n.attr("num_heads", 0) or 0), int(n.attr("rotary_embedding_dim", 0) or 0)
@@ -212,7 +214,7 @@ def rotary(n: Node, x: Expr, places: Expr, cos: Expr, sin: Expr) -> Expr:
 
 
 def group_query(
-    n: Node,
+    n: OnnxNode,
     q: Expr,
     k: Expr | None,
     v: Expr | None,
@@ -253,7 +255,7 @@ def group_query(
     return (y, _exchanged(key), _exchanged(value))[: max(len(n.proto.output), 1)] if len(n.proto.output) > 1 else y
 
 
-def _total(n: Node) -> Dim:
+def _total(n: OnnxNode) -> Dim:
     """The greatest number of keys of a row, which is an input."""
     known = n.known(6)
     if known is not None:
@@ -262,7 +264,7 @@ def _total(n: Node) -> Dim:
     return n.sizes_of(R.reshape(R.astype(n.need(6), "int64"), (1,)), n.input_name(6))[0]
 
 
-def _grouped(n: Node, q: Expr, k: Expr | None, v: Expr | None, heads: int, groups: int) -> list[Expr]:
+def _grouped(n: OnnxNode, q: Expr, k: Expr | None, v: Expr | None, heads: int, groups: int) -> list[Expr]:
     if k is not None and v is not None:
         return [n.emit(_heads(n, x, count)) for x, count in ((q, heads), (k, groups), (v, groups))]
     size = n.dims(q, [2])[0] // (heads + 2 * groups)
@@ -273,7 +275,7 @@ def _grouped(n: Node, q: Expr, k: Expr | None, v: Expr | None, heads: int, group
     return parts
 
 
-def _cached(n: Node, lengths: Expr, whole: Dim, s: Dim) -> Expr:
+def _cached(n: OnnxNode, lengths: Expr, whole: Dim, s: Dim) -> Expr:
     """How many keys each row had before: none where all of the keys are new."""
     count = R.reshape(R.astype(lengths, "int64"), (-1, 1))
     held = R.subtract(R.add(count, Constant(np.asarray(1, "int64"))), _count(s))
@@ -281,7 +283,7 @@ def _cached(n: Node, lengths: Expr, whole: Dim, s: Dim) -> Expr:
     return R.where(first, R.zeros_like(held), held)
 
 
-def _appended(n: Node, old: Expr, new: Expr, before: Expr, room: Dim) -> Expr:
+def _appended(n: OnnxNode, old: Expr, new: Expr, before: Expr, room: Dim) -> Expr:
     """A cache with the new keys where each row ends: (b, room, heads, size)."""
     old = n.emit(_exchanged(old), "cache")
     b, held = n.shape(old)[:2]
@@ -292,7 +294,7 @@ def _appended(n: Node, old: Expr, new: Expr, before: Expr, room: Dim) -> Expr:
     return n.emit(R.gather_nd(both, R.expand_dims(n.emit(chosen, "chosen"), [2]), 1), "cache")
 
 
-def _seen(n: Node, own: Expr, t: Dim, like: Expr) -> Expr:
+def _seen(n: OnnxNode, own: Expr, t: Dim, like: Expr) -> Expr:
     """What is added to the scores of keys that a query must not see: (b, 1, s, t)."""
     b, s = n.shape(own)
     place = R.reshape(R.arange(0, t, 1, "int64"), (1, 1, t))
@@ -305,7 +307,7 @@ def _seen(n: Node, own: Expr, t: Dim, like: Expr) -> Expr:
     return R.reshape(R.where(keeps, _number(n, 0.0, like), _number(n, least, like)), (b, 1, s, t))
 
 
-def _fitting(n: Node, scores: Expr, t: Dim) -> Expr:
+def _fitting(n: OnnxNode, scores: Expr, t: Dim) -> Expr:
     if n.shape(scores)[-1] == t:
         return scores
     raise Unsupported("a bias that is shorter than the cache")

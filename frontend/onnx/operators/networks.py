@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.table import row
 from weft.ir.dim import Dim, ceildiv, product
 from weft.ir.graph import Expr, PrimValue, TupleGetItem
@@ -25,7 +25,7 @@ _MAX_POOL_WITH_INDICES = {
 _AVG_POOL = {1: R.nn.avg_pool1d, 2: R.nn.avg_pool2d, 3: R.nn.avg_pool3d}
 
 
-def _spatial(n: Node, x: Expr) -> int:
+def _spatial(n: OnnxNode, x: Expr) -> int:
     rank = n.rank(x) - 2
     if rank not in (1, 2, 3):
         raise Unsupported(f"windows over {rank} axes")
@@ -35,14 +35,14 @@ def _spatial(n: Node, x: Expr) -> int:
 class Window:
     """What the attributes of a convolution or a pooling say of its window."""
 
-    def __init__(self, n: Node, x: Expr, kernel: Sequence[int]) -> None:
+    def __init__(self, n: OnnxNode, x: Expr, kernel: Sequence[int]) -> None:
         rank = _spatial(n, x)
         self.kernel = tuple(int(size) for size in kernel)
         self.strides = tuple(n.attr("strides") or (1,) * rank)
         self.dilation = tuple(n.attr("dilations") or (1,) * rank)
         self.pads = self._pads(n, x, n.attr("auto_pad", "NOTSET"))
 
-    def _pads(self, n: Node, x: Expr, mode: str) -> list[Dim]:
+    def _pads(self, n: OnnxNode, x: Expr, mode: str) -> list[Dim]:
         rank = len(self.kernel)
         if mode in ("NOTSET", ""):
             return [int(item) for item in (n.attr("pads") or [0] * (2 * rank))]
@@ -57,7 +57,7 @@ class Window:
             after.append(great if mode == "SAME_UPPER" else small)
         return [*before, *after]
 
-    def inside(self, n: Node, x: Expr, result: Expr) -> Expr:
+    def inside(self, n: OnnxNode, x: Expr, result: Expr) -> Expr:
         """The result without windows that begin in the padding at the end, which ceil_mode makes."""
         rank = len(self.kernel)
         if not n.attr("ceil_mode", 0) or (not any(self.pads) and all(map(int.__le__, self.strides, self.kernel))):
@@ -71,13 +71,13 @@ class Window:
         return R.strided_slice(result, axes, [0] * len(axes), [kept[a - 2] for a in axes]) if axes else result
 
 
-def _biased(n: Node, result: Expr, bias: Expr | None, rank: int) -> Expr:
+def _biased(n: OnnxNode, result: Expr, bias: Expr | None, rank: int) -> Expr:
     if bias is None:
         return result
     return R.add(result, R.reshape(bias, (1, n.shape(bias)[0], *(1,) * rank)))
 
 
-def conv(n: Node, x: Expr, w: Expr, bias: Expr | None) -> Expr:
+def conv(n: OnnxNode, x: Expr, w: Expr, bias: Expr | None) -> Expr:
     """A convolution of one to three axes, in groups."""
     rank = _spatial(n, x)
     window = Window(n, x, n.dims(w, range(2, 2 + rank)))
@@ -85,7 +85,7 @@ def conv(n: Node, x: Expr, w: Expr, bias: Expr | None) -> Expr:
     return _biased(n, result, bias, rank)
 
 
-def conv_transpose(n: Node, x: Expr, w: Expr, bias: Expr | None) -> Expr:
+def conv_transpose(n: OnnxNode, x: Expr, w: Expr, bias: Expr | None) -> Expr:
     """A transposed convolution; output_shape says how much is cut off."""
     rank = _spatial(n, x)
     kernel = n.dims(w, range(2, 2 + rank))
@@ -115,7 +115,7 @@ def conv_transpose(n: Node, x: Expr, w: Expr, bias: Expr | None) -> Expr:
 
 
 def _padded_transpose(
-    n: Node, x: Expr, w: Expr, bias: Expr | None, strides: Any, pads: Any, extra: Any, dilation: Any, rank: int
+    n: OnnxNode, x: Expr, w: Expr, bias: Expr | None, strides: Any, pads: Any, extra: Any, dilation: Any, rank: int
 ) -> Expr:
     """More elements at the end than the operator takes: zeros, before the bias."""
     less = [min(item, stride - 1) for item, stride in zip(extra, strides, strict=True)]
@@ -124,7 +124,7 @@ def _padded_transpose(
     return _biased(n, R.nn.pad(result, widths, "constant", 0.0), bias, rank)
 
 
-def conv_integer(n: Node, x: Expr, w: Expr, *, centred: bool = False) -> Expr:
+def conv_integer(n: OnnxNode, x: Expr, w: Expr, *, centred: bool = False) -> Expr:
     """A convolution of integers without their zero points (unless they are taken off), in int32."""
     rank = _spatial(n, x)
     window = Window(n, x, n.dims(w, range(2, 2 + rank)))
@@ -137,7 +137,7 @@ def conv_integer(n: Node, x: Expr, w: Expr, *, centred: bool = False) -> Expr:
     return _CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group", 1)))
 
 
-def max_pool(n: Node, x: Expr) -> Any:
+def max_pool(n: OnnxNode, x: Expr) -> Any:
     """The greatest element of each window, and where it stands in the whole tensor."""
     window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
     options = window.kernel, window.strides, window.pads, window.dilation, bool(n.attr("ceil_mode", 0))
@@ -148,7 +148,7 @@ def max_pool(n: Node, x: Expr) -> Any:
     return values, _in_whole(n, x, n.emit(places, "places"), bool(n.attr("storage_order", 0)))
 
 
-def _in_whole(n: Node, x: Expr, places: Expr, column_major: bool) -> Expr:
+def _in_whole(n: OnnxNode, x: Expr, places: Expr, column_major: bool) -> Expr:
     """Places in the planes of channels, in row-major order, as places in the whole tensor."""
     batch, channels, *spatial = n.shape(x)
     size = product(tuple(spatial))
@@ -167,7 +167,7 @@ def _scalar(size: Dim) -> Expr:
     return R.full((), PrimValue(size), "int64")
 
 
-def average_pool(n: Node, x: Expr) -> Expr:
+def average_pool(n: OnnxNode, x: Expr) -> Expr:
     """The mean of each window."""
     window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
     options = bool(n.attr("ceil_mode", 0)), bool(n.attr("count_include_pad", 0))
@@ -175,7 +175,7 @@ def average_pool(n: Node, x: Expr) -> Expr:
     return window.inside(n, x, made)
 
 
-def lp_pool(n: Node, x: Expr) -> Expr:
+def lp_pool(n: OnnxNode, x: Expr) -> Expr:
     """The p-norm of each window: from the mean of powers, padding counted."""
     window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
     p = float(n.attr("p", 2))
@@ -186,7 +186,7 @@ def lp_pool(n: Node, x: Expr) -> Expr:
     return R.power(R.multiply(mean, float(np.prod(window.kernel))), 1.0 / p)
 
 
-def max_unpool(n: Node, x: Expr, places: Expr) -> Expr:
+def max_unpool(n: OnnxNode, x: Expr, places: Expr) -> Expr:
     """Zeros with the elements in the places that a pool gave; output_shape adds zeros at the ends."""
     if n.has(2) and n.known(2) is None:
         raise Unsupported("sizes that only the run can tell")
@@ -208,7 +208,7 @@ def max_unpool(n: Node, x: Expr, places: Expr) -> Expr:
     return R.nn.pad(result, [width for size in more for width in (0, size)], "constant", 0.0)
 
 
-def deformable_conv(n: Node, x: Expr, w: Expr, offset: Expr, bias: Expr | None, mask: Expr | None) -> Expr:
+def deformable_conv(n: OnnxNode, x: Expr, w: Expr, offset: Expr, bias: Expr | None, mask: Expr | None) -> Expr:
     """A convolution whose windows read each element beside its place."""
     rank = _spatial(n, x)
     if rank != 2:
@@ -219,7 +219,7 @@ def deformable_conv(n: Node, x: Expr, w: Expr, offset: Expr, bias: Expr | None, 
     return _biased(n, R.nn.deformable_conv2d(x, offset, w, mask, *options), bias, rank)
 
 
-def max_roi_pool(n: Node, x: Expr, rois: Expr) -> Expr:
+def max_roi_pool(n: OnnxNode, x: Expr, rois: Expr) -> Expr:
     """The greatest elements of regions of images, cut into bins."""
     size = tuple(int(item) for item in n.attr("pooled_shape"))
     return R.vision.roi_pool(x, rois, size, float(n.attr("spatial_scale", 1.0)))
@@ -230,7 +230,7 @@ def over_space(operator: Any) -> Any:
     return lambda n, x: operator(x, tuple(range(2, n.rank(x))), True)
 
 
-def lrn(n: Node, x: Expr) -> Expr:
+def lrn(n: OnnxNode, x: Expr) -> Expr:
     """Each value over a power of the sum of squares of its neighbours among the channels."""
     size, alpha, beta, bias = int(n.attr("size")), n.attr("alpha"), n.attr("beta"), n.attr("bias")
     dims = n.shape(x)
@@ -262,7 +262,7 @@ row("MaxRoiPool", max_roi_pool)
 # Images ---------------------------------------------------------------------------------------------------------------
 
 
-def grid_sample(n: Node, x: Expr, grid: Expr) -> Expr:
+def grid_sample(n: OnnxNode, x: Expr, grid: Expr) -> Expr:
     """The image at positions of a grid, whose last axis holds them."""
     rank = _spatial(n, x)
     if rank == 1:
@@ -283,14 +283,14 @@ def grid_sample(n: Node, x: Expr, grid: Expr) -> Expr:
     )
 
 
-def affine_grid(n: Node, theta: Expr) -> Expr:
+def affine_grid(n: OnnxNode, theta: Expr) -> Expr:
     """The grid of a sampling that an affine map gives."""
     size = n.sizes(1)
     grid = R.image.affine_grid(theta, size[2:], bool(n.attr("align_corners")))
     return R.permute_dims(grid, (0, *range(2, len(size)), 1))
 
 
-def roi_align(n: Node, x: Expr, rois: Expr, batches: Expr) -> Expr:
+def roi_align(n: OnnxNode, x: Expr, rois: Expr, batches: Expr) -> Expr:
     """Regions of images cut into bins."""
     aligned = n.attr("coordinate_transformation_mode", "half_pixel") == "half_pixel" and n.version >= 16
     first = R.expand_dims(R.astype(batches, n.dtype(rois)), [1])

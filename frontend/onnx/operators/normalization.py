@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.table import row
 from weft.ir.dim import product
 from weft.ir.graph import Constant, Expr
 from weft.script import relax as R
 
 
-def _channels(n: Node, v: Expr, rank: int) -> Expr:
+def _channels(n: OnnxNode, v: Expr, rank: int) -> Expr:
     return R.reshape(v, (n.shape(v)[0], *(1,) * (rank - 2)))
 
 
-def batch_norm(n: Node, x: Expr, scale: Expr, bias: Expr, mean: Expr, variance: Expr) -> Any:
+def batch_norm(n: OnnxNode, x: Expr, scale: Expr, bias: Expr, mean: Expr, variance: Expr) -> Any:
     """Each channel normalised by the statistics that were learnt; in training by its own."""
     epsilon = float(n.attr("epsilon"))
     if n.attr("training_mode", 0) or (n.version < 7 and not n.attr("is_test", 0)):
@@ -32,7 +32,7 @@ def batch_norm(n: Node, x: Expr, scale: Expr, bias: Expr, mean: Expr, variance: 
     return R.add(R.multiply(x, _channels(n, factor, rank)), _channels(n, n.emit(offset, "offset"), rank))
 
 
-def _training(n: Node, x: Expr, scale: Expr, bias: Expr, mean: Expr, variance: Expr, epsilon: float) -> Any:
+def _training(n: OnnxNode, x: Expr, scale: Expr, bias: Expr, mean: Expr, variance: Expr, epsilon: float) -> Any:
     rank, momentum = n.rank(x), float(n.attr("momentum"))
     axes = (0, *range(2, rank))
     own_mean = n.emit(R.mean(x, axes), "mean")
@@ -47,7 +47,7 @@ def _training(n: Node, x: Expr, scale: Expr, bias: Expr, mean: Expr, variance: E
     return (y, moved(mean, own_mean), moved(variance, own_variance))[: len(n.proto.output)]
 
 
-def _normalised(n: Node, x: Expr, axes: Any, epsilon: float) -> tuple[Expr, Expr, Expr]:
+def _normalised(n: OnnxNode, x: Expr, axes: Any, epsilon: float) -> tuple[Expr, Expr, Expr]:
     mean = n.emit(R.mean(x, axes, True), "mean")
     centred = n.emit(R.subtract(x, mean), "centred")
     inverse = n.emit(
@@ -57,7 +57,7 @@ def _normalised(n: Node, x: Expr, axes: Any, epsilon: float) -> tuple[Expr, Expr
     return R.multiply(centred, inverse), mean, inverse
 
 
-def layer_norm(n: Node, x: Expr, scale: Expr, bias: Expr | None) -> Any:
+def layer_norm(n: OnnxNode, x: Expr, scale: Expr, bias: Expr | None) -> Any:
     """The axes from one on normalised together."""
     axis, rank = n.axis(x, "axis", -1), n.rank(x)
     axes, epsilon = tuple(range(axis, rank)), float(n.attr("epsilon"))
@@ -71,7 +71,7 @@ def layer_norm(n: Node, x: Expr, scale: Expr, bias: Expr | None) -> Any:
     return (y if bias is None else R.add(y, bias), mean, inverse)[: len(n.proto.output)]
 
 
-def rms_norm(n: Node, x: Expr, scale: Expr) -> Any:
+def rms_norm(n: OnnxNode, x: Expr, scale: Expr) -> Any:
     """The axes from one on over their root mean square."""
     axis, rank = n.axis(x, "axis", -1), n.rank(x)
     wide = x if n.dtype(x) in ("float32", "float64") else n.emit(R.astype(x, "float32"))
@@ -81,14 +81,14 @@ def rms_norm(n: Node, x: Expr, scale: Expr) -> Any:
     return R.multiply(R.astype(y, n.dtype(x)) if wide is not x else y, scale)
 
 
-def instance_norm(n: Node, x: Expr, scale: Expr, bias: Expr) -> Expr:
+def instance_norm(n: OnnxNode, x: Expr, scale: Expr, bias: Expr) -> Expr:
     """Each channel of each image normalised by its own statistics."""
     rank = n.rank(x)
     y, _, _ = _normalised(n, x, tuple(range(2, rank)), float(n.attr("epsilon")))
     return R.add(R.multiply(y, _channels(n, scale, rank)), _channels(n, bias, rank))
 
 
-def group_norm(n: Node, x: Expr, scale: Expr, bias: Expr) -> Expr:
+def group_norm(n: OnnxNode, x: Expr, scale: Expr, bias: Expr) -> Expr:
     """Groups of channels normalised together; scale and bias are of channels (of groups before version 21)."""
     dims, groups, rank = n.shape(x), int(n.attr("num_groups")), n.rank(x)
     wide = x if n.dtype(x) in ("float32", "float64") else n.emit(R.astype(x, "float32"))
@@ -103,7 +103,7 @@ def group_norm(n: Node, x: Expr, scale: Expr, bias: Expr) -> Expr:
     return R.add(R.multiply(y, _channels(n, scale, rank)), _channels(n, bias, rank))
 
 
-def lp_norm(n: Node, x: Expr) -> Expr:
+def lp_norm(n: OnnxNode, x: Expr) -> Expr:
     """An axis over its p-norm, 0 where that is 0."""
     axis, p = n.axis(x, "axis", -1), int(n.attr("p", 2))
     if p not in (1, 2):
@@ -115,7 +115,7 @@ def lp_norm(n: Node, x: Expr) -> Expr:
     return R.where(zero, R.zeros_like(x), R.divide(x, R.where(zero, one, norm)))
 
 
-def mean_variance(n: Node, x: Expr) -> Expr:
+def mean_variance(n: OnnxNode, x: Expr) -> Expr:
     """(x - mean) / (standard deviation + 1e-9) along axes."""
     axes = tuple(n.attr("axes") or (0, 2, 3))
     mean = n.emit(R.mean(x, axes, True), "mean")
@@ -123,7 +123,7 @@ def mean_variance(n: Node, x: Expr) -> Expr:
     return R.divide(R.subtract(x, mean), R.add(deviation, 1e-9))
 
 
-def dropout(n: Node, x: Expr) -> Any:
+def dropout(n: OnnxNode, x: Expr) -> Any:
     """The values themselves, and a mask of all that is kept; in training with a ratio of 0 as well."""
     training = bool(n.constant(2).item()) if n.has(2) else bool(n.version < 7 and not n.attr("is_test", 0))
     if training and float(n.constant(1, 0.5).item() if n.version >= 12 else n.attr("ratio", 0.5)) != 0:

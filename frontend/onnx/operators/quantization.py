@@ -8,7 +8,7 @@ import numpy as np
 
 from weft.dtypes import is_float, max_value, min_value
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.operators.networks import conv_integer
 from weft.frontend.onnx.short_types import (
     from_short_float,
@@ -24,7 +24,7 @@ from weft.script import relax as R
 _OFFERED = ("int8", "uint8", "int16", "uint16", "int32", "int4", "uint4", "int2", "uint2")
 
 
-def _spread(n: Node, v: Expr, x: Expr, axis: int) -> Expr:
+def _spread(n: OnnxNode, v: Expr, x: Expr, axis: int) -> Expr:
     """A scale or zero point in the rank of what it belongs to: one value, one for each index of an axis, or blocks."""
     block = int(n.attr("block_size", 0) or 0)
     if n.rank(v) == 0 or (n.rank(v) == 1 and n.shape(v) == (1,) and n.shape(x)[axis : axis + 1] != (1,)):
@@ -38,11 +38,11 @@ def _spread(n: Node, v: Expr, x: Expr, axis: int) -> Expr:
     raise Unsupported("a scale of more than one axis without blocks")
 
 
-def _axis(n: Node, x: Expr) -> int:
+def _axis(n: OnnxNode, x: Expr) -> int:
     return int(n.attr("axis", 1)) % max(n.rank(x), 1)
 
 
-def dequantize(n: Node, x: Expr, scale: Expr, zero: Expr | None) -> Expr:
+def dequantize(n: OnnxNode, x: Expr, scale: Expr, zero: Expr | None) -> Expr:
     """(x - zero point) * scale, in the dtype of the scale."""
     axis, dtype = _axis(n, x), n.dtype(scale)
     wide = _wide(n, x)
@@ -53,7 +53,7 @@ def dequantize(n: Node, x: Expr, scale: Expr, zero: Expr | None) -> Expr:
     return R.astype(result, wanted)
 
 
-def quantize(n: Node, x: Expr, scale: Expr, zero: Expr | None) -> Expr:
+def quantize(n: OnnxNode, x: Expr, scale: Expr, zero: Expr | None) -> Expr:
     """round(x / scale) + zero point, halves to even, within the values of the result's dtype."""
     dtype = n.dtype(zero) if zero is not None else "uint8"
     if n.attr("output_dtype", 0):
@@ -68,7 +68,7 @@ def quantize(n: Node, x: Expr, scale: Expr, zero: Expr | None) -> Expr:
     return saturated(n, quotient, None if zero is None else _spread(n, zero, x, axis), dtype)
 
 
-def saturated(n: Node, quotient: Expr, zero: Expr | None, dtype: str) -> Expr:
+def saturated(n: OnnxNode, quotient: Expr, zero: Expr | None, dtype: str) -> Expr:
     """Whole floats and a zero point as integers, limited to their values."""
     low, high = float(min_value(dtype)), float(max_value(dtype))
     total = quotient if zero is None else R.add(quotient, R.astype(zero, n.dtype(quotient)))
@@ -76,7 +76,7 @@ def saturated(n: Node, quotient: Expr, zero: Expr | None, dtype: str) -> Expr:
     return to_short_integer(n, limited, dtype) if is_short_integer(dtype) else R.astype(limited, dtype)
 
 
-def _quantized_float(n: Node, x: Expr, scale: Expr, zero: Expr | None, dtype: str, axis: int) -> Expr:
+def _quantized_float(n: OnnxNode, x: Expr, scale: Expr, zero: Expr | None, dtype: str, axis: int) -> Expr:
     if not n.attr("saturate", 1):
         raise Unsupported("short floats without saturation")
     quotient = R.divide(R.astype(x, "float32"), _spread(n, R.astype(scale, "float32"), x, axis))
@@ -85,11 +85,11 @@ def _quantized_float(n: Node, x: Expr, scale: Expr, zero: Expr | None, dtype: st
     return to_short_float(n, quotient, dtype, True)
 
 
-def _wide(n: Node, x: Expr) -> Expr:
+def _wide(n: OnnxNode, x: Expr) -> Expr:
     return from_short_float(n, x, "float32") if is_short_float(n.dtype(x)) else R.astype(x, "float32")
 
 
-def dynamic_quantize(n: Node, x: Expr) -> Any:
+def dynamic_quantize(n: OnnxNode, x: Expr) -> Any:
     """uint8 with the scale and zero point of the values that are there."""
     zero = Constant(np.zeros((), "float32"))
     axes = tuple(range(n.rank(x)))
@@ -101,7 +101,7 @@ def dynamic_quantize(n: Node, x: Expr) -> Any:
     return R.astype(y, "uint8"), scale, R.astype(point, "uint8")
 
 
-def _centred(n: Node, x: Expr, zero: Expr, axis: int) -> Expr:
+def _centred(n: OnnxNode, x: Expr, zero: Expr, axis: int) -> Expr:
     point = R.astype(zero, "int32")
     if n.rank(zero) == 1 and n.shape(zero) != (1,):
         point = R.reshape(point, tuple(n.shape(zero)[0] if i == axis else 1 for i in range(n.rank(x))))
@@ -111,7 +111,7 @@ def _centred(n: Node, x: Expr, zero: Expr, axis: int) -> Expr:
 
 
 def quantized_matmul(
-    n: Node, a: Expr, a_scale: Expr, a_zero: Expr, b: Expr, b_scale: Expr, b_zero: Expr, y_scale: Expr, y_zero: Expr
+    n: OnnxNode, a: Expr, a_scale: Expr, a_zero: Expr, b: Expr, b_scale: Expr, b_zero: Expr, y_scale: Expr, y_zero: Expr
 ) -> Expr:
     """The product of quantised matrices, quantised again."""
     rows, columns = n.rank(a) - 2, n.rank(b) - 1
@@ -136,7 +136,7 @@ def quantized_matmul(
 
 
 def quantized_conv(
-    n: Node,
+    n: OnnxNode,
     x: Expr,
     x_scale: Expr,
     x_zero: Expr,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.table import row
 from weft.ir.graph import Constant, Expr
 from weft.script import relax as R
@@ -52,7 +52,7 @@ _CONSTANTS = {
 class Cell:
     """One direction of a recurrent operator."""
 
-    n: Node
+    n: OnnxNode
     hidden: int
     weights: Expr  # (inputs, gates * hidden)
     recurrent: Expr  # (hidden, gates * hidden)
@@ -115,7 +115,7 @@ def _lstm(cell: Cell, x: Expr, state: Sequence[Expr]) -> list[Expr]:
     return [R.multiply(cell.act(0, o), cell.activations[2](kept)), kept]
 
 
-def _functions(n: Node, names: Sequence[str]) -> list[Callable[[Expr], Expr]]:
+def _functions(n: OnnxNode, names: Sequence[str]) -> list[Callable[[Expr], Expr]]:
     alphas, betas = list(n.attr("activation_alpha") or []), list(n.attr("activation_beta") or [])
     made: list[Callable[[Expr], Expr]] = []
     for name in names:
@@ -138,7 +138,7 @@ def _bound(function: Callable[[Expr, float, float], Expr], alpha: float, beta: f
 def recurrent(gates: int, states: int, step: Any, default: Sequence[str]) -> Any:
     """A recurrent operator of a number of gates and states."""
 
-    def over(n: Node, x: Expr, w: Expr, r: Expr, b: Expr | None, lengths: Expr | None) -> Any:
+    def over(n: OnnxNode, x: Expr, w: Expr, r: Expr, b: Expr | None, lengths: Expr | None) -> Any:
         if n.attr("layout", 0):
             x = n.emit(R.permute_dims(x, (1, 0, 2)), "x")
         directions, hidden = n.dims(w, [0])[0], int(n.attr("hidden_size") or n.dims(r, [2])[0])
@@ -168,18 +168,18 @@ def recurrent(gates: int, states: int, step: Any, default: Sequence[str]) -> Any
     return over
 
 
-def _one(n: Node, x: Expr, index: int) -> Expr:
+def _one(n: OnnxNode, x: Expr, index: int) -> Expr:
     return n.emit(R.squeeze(R.strided_slice(x, [0], [index], [index + 1]), [0]), "part")
 
 
-def _initial(n: Node, index: int, directions: int, batch: Any, hidden: int, dtype: str) -> Expr:
+def _initial(n: OnnxNode, index: int, directions: int, batch: Any, hidden: int, dtype: str) -> Expr:
     given = n[index]
     if given is None:
         return n.emit(R.zeros((directions, batch, hidden), dtype), "initial")
     return n.emit(R.permute_dims(given, (1, 0, 2)), "initial") if n.attr("layout", 0) else given
 
 
-def _cell(n: Node, gates: int, hidden: int, d: int, w: Expr, r: Expr, b: Expr | None, functions: Any) -> Cell:
+def _cell(n: OnnxNode, gates: int, hidden: int, d: int, w: Expr, r: Expr, b: Expr | None, functions: Any) -> Cell:
     bias, recurrent_bias = None, None
     if b is not None:
         both = _one(n, b, d)

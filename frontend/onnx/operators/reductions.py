@@ -9,7 +9,7 @@ import numpy as np
 from weft.dtypes import is_float, max_value, min_value
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.computed import along_run_axis, reduced_at_run
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.table import row
 from weft.ir.dim import product
 from weft.ir.graph import Constant, Expr, PrimValue
@@ -21,7 +21,7 @@ from weft.script import relax as R
 def reduced(function: Any) -> Any:
     """A reduction by (values, axes, keepdims); the axes are an attribute or an input."""
 
-    def over(n: Node, x: Expr) -> Any:
+    def over(n: OnnxNode, x: Expr) -> Any:
         if n.has(1) and n.known(1) is None:
             if any(isinstance(size, int) and size == 0 for size in n.shape(x)) and "Sum" not in n.operator:
                 raise Unsupported("the extreme of nothing, along axes of the run")
@@ -38,7 +38,7 @@ def reduced(function: Any) -> Any:
 def _plain(operator: Any, before: Any = None, after: Any = None) -> Any:
     """An operator of ours, with what is done to each value before, and to the result after."""
 
-    def reduce(n: Node, x: Expr, axes: Any, keeps: bool) -> Expr:
+    def reduce(n: OnnxNode, x: Expr, axes: Any, keeps: bool) -> Expr:
         given = before(x) if before is not None else x
         result = operator(given, axes, keeps) if axes is not None or not _empty(n) else given
         return after(result) if after is not None else result
@@ -46,7 +46,7 @@ def _plain(operator: Any, before: Any = None, after: Any = None) -> Any:
     return reduced(reduce)
 
 
-def _empty(n: Node) -> bool:
+def _empty(n: OnnxNode) -> bool:
     if not n.attr("noop_with_empty_axes", 0) or (n.has(1) and n.known(1) is None):
         return False
     return not n.ints(1, "axes")
@@ -55,7 +55,7 @@ def _empty(n: Node) -> bool:
 def _extreme(operator: Any) -> Any:
     """Of booleans the extreme is that of 0 and 1; of nothing it is the end of the values."""
 
-    def reduce(n: Node, x: Expr, axes: Any, keeps: bool) -> Any:
+    def reduce(n: OnnxNode, x: Expr, axes: Any, keeps: bool) -> Any:
         if _empty(n):
             return n.inputs[0]
         if any(isinstance(size, int) and size == 0 for size in n.shape(x)):
@@ -67,7 +67,7 @@ def _extreme(operator: Any) -> Any:
     return reduced(reduce)
 
 
-def _of_nothing(n: Node, x: Expr, axes: Any, keeps: bool, greatest: bool) -> Expr:
+def _of_nothing(n: OnnxNode, x: Expr, axes: Any, keeps: bool, greatest: bool) -> Expr:
     """The extreme of no values: the other end of the values of the dtype."""
     dtype, dims = n.dtype(x), n.shape(x)
     along = {axis % len(dims) for axis in (axes if axes is not None else range(len(dims)))}
@@ -79,7 +79,7 @@ def _of_nothing(n: Node, x: Expr, axes: Any, keeps: bool, greatest: bool) -> Exp
     return R.full(tuple(sizes), Constant(np.asarray(value, dtype)), dtype)
 
 
-def _log_sum_exp(n: Node, x: Expr, axes: Any, keeps: bool) -> Expr:
+def _log_sum_exp(n: OnnxNode, x: Expr, axes: Any, keeps: bool) -> Expr:
     """log(sum(e^x)), by the greatest value first."""
     if _empty(n):
         return x
@@ -91,7 +91,7 @@ def _log_sum_exp(n: Node, x: Expr, axes: Any, keeps: bool) -> Expr:
     return R.add(total, top if keeps else R.reshape(top, n.shape(total)))
 
 
-def _mean(n: Node, x: Expr, axes: Any, keeps: bool) -> Expr:
+def _mean(n: OnnxNode, x: Expr, axes: Any, keeps: bool) -> Expr:
     if _empty(n):
         return x
     if is_float(n.dtype(x)):
@@ -119,7 +119,7 @@ row("ReduceSumSquare", _plain(R.sum, R.square))
 def running(operator: Any) -> Any:
     """A running sum or product along an axis, forwards or backwards."""
 
-    def along(n: Node, x: Expr) -> Expr:
+    def along(n: OnnxNode, x: Expr) -> Expr:
         exclusive = bool(n.attr("exclusive", 0))
 
         def run(values: Expr, axis: int) -> Expr:
@@ -143,7 +143,7 @@ row("CumProd", running(R.cumprod))
 def rows_first(function: Any) -> Any:
     """Before version 13: of the matrix that an axis makes of a tensor."""
 
-    def over(n: Node, x: Expr) -> Expr:
+    def over(n: OnnxNode, x: Expr) -> Expr:
         axis, dims = n.axis(x, "axis", 1), n.shape(x)
         flat = R.reshape(x, (product(dims[:axis]), product(dims[axis:])))
         return R.reshape(function(n, flat, 1), dims)
@@ -156,15 +156,15 @@ def along_axis(function: Any) -> Any:
     return lambda n, x: function(n, x, n.axis(x, "axis", -1))
 
 
-def _softmax(n: Node, x: Expr, axis: int) -> Expr:
+def _softmax(n: OnnxNode, x: Expr, axis: int) -> Expr:
     return R.nn.softmax(x, axis)
 
 
-def _log_softmax(n: Node, x: Expr, axis: int) -> Expr:
+def _log_softmax(n: OnnxNode, x: Expr, axis: int) -> Expr:
     return R.nn.log_softmax(x, axis)
 
 
-def _hardmax(n: Node, x: Expr, axis: int) -> Expr:
+def _hardmax(n: OnnxNode, x: Expr, axis: int) -> Expr:
     size = n.type(x).dims[axis]  # type: ignore[attr-defined]
     dtype = n.dtype(x)
     one, zero = (Constant(np.asarray(value, dtype)) for value in (1, 0))
@@ -178,7 +178,7 @@ for _name, _function in (("Softmax", _softmax), ("LogSoftmax", _log_softmax), ("
 # Products of matrices -------------------------------------------------------------------------------------------------
 
 
-def gemm(n: Node, a: Expr, b: Expr, c: Expr | None) -> Expr:
+def gemm(n: OnnxNode, a: Expr, b: Expr, c: Expr | None) -> Expr:
     """alpha a b + beta c, either factor transposed."""
     a = R.permute_dims(a, (1, 0)) if n.attr("transA") else a
     b = R.permute_dims(b, (1, 0)) if n.attr("transB") else b
@@ -194,13 +194,13 @@ def gemm(n: Node, a: Expr, b: Expr, c: Expr | None) -> Expr:
     return R.add(result, R.multiply(c, float(beta)) if beta != 1 else c)
 
 
-def matmul_integer(n: Node, a: Expr, b: Expr) -> Expr:
+def matmul_integer(n: OnnxNode, a: Expr, b: Expr) -> Expr:
     """The product of integers without their zero points, in int32."""
     left, right = _centred(n, a, 2, -2), _centred(n, b, 3, -1)
     return R.matmul(left, right)
 
 
-def _centred(n: Node, x: Expr, zero: int, axis: int) -> Expr:
+def _centred(n: OnnxNode, x: Expr, zero: int, axis: int) -> Expr:
     wide = R.astype(x, "int32")
     if not n.has(zero):
         return wide

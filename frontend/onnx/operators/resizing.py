@@ -8,14 +8,14 @@ import numpy as np
 
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.computed import element
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.table import row
 from weft.ir.dim import Dim
 from weft.ir.graph import Constant, Expr, PrimValue
 from weft.script import relax as R
 
 
-def resize(n: Node, x: Expr) -> Any:
+def resize(n: OnnxNode, x: Expr) -> Any:
     """Another size for the last axes: the result is a product with a matrix of weights along each of them."""
     rank = n.rank(x)
     axes = [axis % rank for axis in (n.attr("axes") or range(rank))]
@@ -44,7 +44,7 @@ def resize(n: Node, x: Expr) -> Any:
     return n.inputs[0] if result is x else result
 
 
-def _target(n: Node, dims: list[int], wanted: np.ndarray) -> tuple[list[int], np.ndarray]:
+def _target(n: OnnxNode, dims: list[int], wanted: np.ndarray) -> tuple[list[int], np.ndarray]:
     """The sizes that are asked for, with the proportions kept where the policy says so."""
     policy = n.attr("keep_aspect_ratio_policy", "stretch")
     ratios = np.asarray([int(size) / own for size, own in zip(wanted, dims, strict=True)])
@@ -58,7 +58,7 @@ class AxisResize:
     """One axis of a resize: which elements, with which weights, make each new one."""
 
     def __init__(
-        self, size: int, new: int, scale: float, mode: str, transform: str, ends: tuple[float, float], n: Node
+        self, size: int, new: int, scale: float, mode: str, transform: str, ends: tuple[float, float], n: OnnxNode
     ) -> None:
         self.size, self.new, self.scale, self.mode, self.transform, self.ends = size, new, scale, mode, transform, ends
         self.nearest = n.attr("nearest_mode", "round_prefer_floor") if n.version >= 11 else "floor"
@@ -132,7 +132,7 @@ class AxisResize:
         return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
 
 
-def _resized(n: Node, x: Expr, axis: int, how: AxisResize) -> Expr:
+def _resized(n: OnnxNode, x: Expr, axis: int, how: AxisResize) -> Expr:
     rank = n.rank(x)
     if how.mode == "nearest":
         result = R.take(x, Constant(how.chosen()), axis)
@@ -153,7 +153,7 @@ def _resized(n: Node, x: Expr, axis: int, how: AxisResize) -> Expr:
     return result
 
 
-def upsample(n: Node, x: Expr) -> Any:
+def upsample(n: OnnxNode, x: Expr) -> Any:
     """Resize before it had that name: positions are index / scale."""
     if n.has(1) and n.known(1) is None:
         return _resized_at_run(n, x, list(range(n.rank(x))), 9, 1, 9)
@@ -176,7 +176,7 @@ def _number(size: Dim) -> Expr:
     return R.astype(R.full((), PrimValue(size), "int64"), _WIDE)
 
 
-def _resized_at_run(n: Node, x: Expr, axes: list[int], roi: int, scales: int, sizes: int) -> Expr:
+def _resized_at_run(n: OnnxNode, x: Expr, axes: list[int], roi: int, scales: int, sizes: int) -> Expr:
     """Scales or sizes that only the run can tell: every axis is read at computed positions."""
     if n.attr("antialias", 0):
         raise Unsupported("antialiasing with a scale of the run")
@@ -210,7 +210,7 @@ def _resized_at_run(n: Node, x: Expr, axes: list[int], roi: int, scales: int, si
 class RunAxis:
     """One axis of a resize at run time."""
 
-    def __init__(self, n: Node, x: Expr, axis: int, new: Dim, scale: Expr, ends: tuple[Expr, Expr] | None) -> None:
+    def __init__(self, n: OnnxNode, x: Expr, axis: int, new: Dim, scale: Expr, ends: tuple[Expr, Expr] | None) -> None:
         self.n, self.axis, self.new, self.scale, self.ends = n, axis, new, scale, ends
         self.rank, self.dtype = n.rank(x), n.dtype(x)
         self.size = n.emit(_number(n.shape(x)[axis]), "size")

@@ -9,7 +9,7 @@ import numpy as np
 
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.computed import axes_mask, count_of, element, int64, size_vector, without_axes
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.table import row
 from weft.frontend.onnx.values import is_sizes
 from weft.ir.dim import Dim, DimExpr, product
@@ -19,18 +19,18 @@ from weft.script import relax as R
 # Sizes as values ------------------------------------------------------------------------------------------------------
 
 
-def shape(n: Node, x: Expr) -> Expr:
+def shape(n: OnnxNode, x: Expr) -> Expr:
     """The sizes as a vector."""
     return R.shape_to_tensor(R.shape_of(x))
 
 
-def full(n: Node) -> Expr:
+def full(n: OnnxNode) -> Expr:
     """A tensor of one value."""
     value = np.asarray(n.attr("value", np.zeros(1, "float32")))
     return R.full(n.sizes(0), Constant(value.reshape(())), value.dtype.name)
 
 
-def arange(n: Node, start: Expr, limit: Expr, delta: Expr) -> Expr:
+def arange(n: OnnxNode, start: Expr, limit: Expr, delta: Expr) -> Expr:
     """Numbers from a start up to a limit, which is left out."""
     dtype = n.dtype(start)
     if n.known(2) is None or not dtype.startswith("int"):
@@ -49,7 +49,7 @@ def arange(n: Node, start: Expr, limit: Expr, delta: Expr) -> Expr:
     return R.add(R.multiply(R.arange(size, dtype=dtype), delta), start)
 
 
-def _range_at_run(n: Node, start: Expr, limit: Expr, delta: Expr) -> Expr:
+def _range_at_run(n: OnnxNode, start: Expr, limit: Expr, delta: Expr) -> Expr:
     start, limit, delta = (R.reshape(item, ()) for item in (start, limit, delta))
     wide = "float64"
     steps = R.divide(R.astype(R.subtract(limit, start), wide), R.astype(delta, wide))
@@ -77,7 +77,7 @@ row(
 # Other shapes ---------------------------------------------------------------------------------------------------------
 
 
-def reshape(n: Node, x: Expr) -> Any:
+def reshape(n: OnnxNode, x: Expr) -> Any:
     """The elements under another shape: 0 keeps a size, -1 is computed."""
     known = n.known(1) if n.has(1) else np.asarray(n.attr("shape"))
     if known is None:
@@ -89,7 +89,7 @@ def reshape(n: Node, x: Expr) -> Any:
     return R.reshape(x, tuple(sizes))
 
 
-def _run_shape(n: Node, x: Expr) -> tuple[Dim, ...]:
+def _run_shape(n: OnnxNode, x: Expr) -> tuple[Dim, ...]:
     """The sizes that a vector of the run asks for."""
     wanted = n.need(1)
     dtype = n.dtype(wanted)
@@ -105,14 +105,14 @@ def _run_shape(n: Node, x: Expr) -> tuple[Dim, ...]:
     return n.sizes_of(n.emit(R.where(R.equal(wanted, -1), missing, wanted), "shape"), n.input_name(1))
 
 
-def flatten(n: Node, x: Expr) -> Expr:
+def flatten(n: OnnxNode, x: Expr) -> Expr:
     """Two axes: the product of the sizes before an axis, and of the others."""
     axis, dims = int(n.attr("axis")), n.shape(x)
     axis = axis + len(dims) if axis < 0 else axis
     return R.reshape(x, (product(dims[:axis]), product(dims[axis:])))
 
 
-def squeeze(n: Node, x: Expr) -> Expr:
+def squeeze(n: OnnxNode, x: Expr) -> Expr:
     """Without axes of size 1: those that are given, or all."""
     if n.has(1) and n.known(1) is None:
         return without_axes(n, x, n.need(1))
@@ -126,7 +126,7 @@ def squeeze(n: Node, x: Expr) -> Expr:
     return R.squeeze(x, axes) if axes else n.inputs[0]  # type: ignore[return-value]
 
 
-def unsqueeze(n: Node, x: Expr) -> Expr:
+def unsqueeze(n: OnnxNode, x: Expr) -> Expr:
     """New axes of size 1."""
     if n.has(1) and n.known(1) is None:
         return _unsqueezed_at_run(n, x, n.need(1))
@@ -140,7 +140,7 @@ def unsqueeze(n: Node, x: Expr) -> Expr:
     return R.reshape(x, tuple(dims)) if len(axes) > 1 else R.expand_dims(x, axes)
 
 
-def _unsqueezed_at_run(n: Node, x: Expr, axes: Expr) -> Expr:
+def _unsqueezed_at_run(n: OnnxNode, x: Expr, axes: Expr) -> Expr:
     rank = n.rank(x) + count_of(n, axes)
     mask = axes_mask(n, axes, rank)
     place = R.cumsum(R.subtract(int64(1), mask), 0, "int64", True)  # how many old axes come before
@@ -148,13 +148,13 @@ def _unsqueezed_at_run(n: Node, x: Expr, axes: Expr) -> Expr:
     return R.reshape(x, n.sizes_of(n.emit(R.where(R.equal(mask, 1), int64(1), old), "shape"), "unsqueezed"))
 
 
-def transpose(n: Node, x: Expr) -> Expr:
+def transpose(n: OnnxNode, x: Expr) -> Expr:
     """The axes in another order, by default backwards."""
     order = n.attr("perm")
     return R.permute_dims(x, tuple(order) if order else tuple(reversed(range(n.rank(x)))))
 
 
-def expand(n: Node, x: Expr) -> Any:
+def expand(n: OnnxNode, x: Expr) -> Any:
     """A shape that broadcasting with the given one gives."""
     own = n.shape(x)
     if n.known(1) is None:
@@ -168,7 +168,7 @@ def expand(n: Node, x: Expr) -> Any:
     return n.inputs[0] if tuple(sizes) == own else R.broadcast_to(x, tuple(sizes))
 
 
-def _broadcast_at_run(n: Node, x: Expr, own: tuple[Dim, ...]) -> tuple[Dim, ...]:
+def _broadcast_at_run(n: OnnxNode, x: Expr, own: tuple[Dim, ...]) -> tuple[Dim, ...]:
     shape = n.need(1)
     count = n.dims(shape, [0])[0]
     padded = [1] * (count - len(own)) + list(own)[-count:] if count else []
@@ -176,7 +176,7 @@ def _broadcast_at_run(n: Node, x: Expr, own: tuple[Dim, ...]) -> tuple[Dim, ...]
     return n.sizes_of(n.emit(target, "shape"), n.input_name(1))
 
 
-def tile(n: Node, x: Expr) -> Expr:
+def tile(n: OnnxNode, x: Expr) -> Expr:
     """Copies along each axis."""
     known = n.known(1)
     if known is not None and not is_sizes(known):
@@ -190,12 +190,12 @@ def tile(n: Node, x: Expr) -> Expr:
     )
 
 
-def concat(n: Node, *xs: Expr) -> Any:
+def concat(n: OnnxNode, *xs: Expr) -> Any:
     """Tensors one after another along an axis."""
     return R.concat(list(xs), n.axis(xs[0], "axis", 1)) if len(xs) > 1 else n.inputs[0]
 
 
-def split(n: Node, x: Expr) -> Any:
+def split(n: OnnxNode, x: Expr) -> Any:
     """Parts of an axis: of given sizes, or as equal as can be."""
     axis, count = n.axis(x, "axis", 0), len(n.proto.output)
     if n.has(1) and n.known(1) is None:
@@ -212,14 +212,14 @@ def split(n: Node, x: Expr) -> Any:
     return R.split(x, [int(end) for end in ends[:-1]], axis)
 
 
-def _split_at_run(n: Node, x: Expr, axis: int) -> Any:
+def _split_at_run(n: OnnxNode, x: Expr, axis: int) -> Any:
     starts: list[Dim] = [0]
     for size in n.sizes(1):
         starts.append(starts[-1] + size)
     return [R.strided_slice(x, [axis], [start], [end], assume_inbound=True) for start, end in pairwise(starts)]
 
 
-def take_slices(n: Node, x: Expr) -> Any:
+def take_slices(n: OnnxNode, x: Expr) -> Any:
     """Ranges of axes with steps."""
     if n.given("starts"):
         starts, ends = list(n.attr("starts")), list(n.attr("ends"))
@@ -232,12 +232,12 @@ def take_slices(n: Node, x: Expr) -> Any:
     return _sliced(n, x, starts, ends, axes, steps)
 
 
-def _sliced(n: Node, x: Expr, starts: Any, ends: Any, axes: Any, steps: Any) -> Expr:
+def _sliced(n: OnnxNode, x: Expr, starts: Any, ends: Any, axes: Any, steps: Any) -> Expr:
     axes = list(axes) if axes else list(range(len(starts)))
     return R.strided_slice(x, axes, starts, ends, steps)
 
 
-def _sliced_at_run(n: Node, x: Expr) -> Expr:
+def _sliced_at_run(n: OnnxNode, x: Expr) -> Expr:
     """Boundaries of the run: those of the other axes are the whole axis."""
     rank, starts, ends = n.rank(x), n.need(1), n.need(2)
     count = count_of(n, starts)
@@ -252,7 +252,7 @@ def _sliced_at_run(n: Node, x: Expr) -> Expr:
     return n.named_result(R.dynamic_strided_slice(x, *made), n.proto.output[0])
 
 
-def pad(n: Node, x: Expr) -> Any:
+def pad(n: OnnxNode, x: Expr) -> Any:
     """More elements around: a constant, the border, the tensor mirrored, or repeated."""
     mode = n.attr("mode", "constant")
     if any(n.has(index) and n.known(index) is None for index in (1, 2, 3)):
@@ -278,7 +278,7 @@ def pad(n: Node, x: Expr) -> Any:
     return padded(n, inner, widths, mode, value)
 
 
-def padded(n: Node, x: Expr, widths: list[int], mode: str, value: Any) -> Expr:
+def padded(n: OnnxNode, x: Expr, widths: list[int], mode: str, value: Any) -> Expr:
     """A tensor with more elements; widths are before and after for each axis."""
     if mode == "constant":
         return R.nn.pad(x, widths, "constant", value)
@@ -294,7 +294,7 @@ def padded(n: Node, x: Expr, widths: list[int], mode: str, value: Any) -> Expr:
     return result
 
 
-def _position(n: Node, index: Expr, size: Dim, mode: str) -> Expr:
+def _position(n: OnnxNode, index: Expr, size: Dim, mode: str) -> Expr:
     """The element that stands at a position outside of an axis."""
     last = n.emit(R.full((), PrimValue(size - 1), "int64"), "last")
     if mode in ("edge", "constant"):
@@ -306,7 +306,7 @@ def _position(n: Node, index: Expr, size: Dim, mode: str) -> Expr:
     return R.where(R.greater(folded, last), R.subtract(period, folded), folded)
 
 
-def _padded_at_run(n: Node, x: Expr, mode: str) -> Expr:
+def _padded_at_run(n: OnnxNode, x: Expr, mode: str) -> Expr:
     """Widths of the run: every axis is read at positions, and what is outside of it replaced."""
     rank, dims, pads = n.rank(x), n.shape(x), R.astype(n.need(1), "int64")
     count = count_of(n, n.need(1)) // 2
@@ -344,7 +344,7 @@ row("Pad", pad)
 # Blocks and spaces ----------------------------------------------------------------------------------------------------
 
 
-def depth_to_space(n: Node, x: Expr) -> Expr:
+def depth_to_space(n: OnnxNode, x: Expr) -> Expr:
     """Blocks of channels as blocks of space."""
     b, c, h, w = n.shape(x)
     size = int(n.attr("blocksize"))
@@ -355,7 +355,7 @@ def depth_to_space(n: Node, x: Expr) -> Expr:
     return R.reshape(R.permute_dims(R.reshape(x, parts), order), (b, c // size**2, h * size, w * size))
 
 
-def space_to_depth(n: Node, x: Expr) -> Expr:
+def space_to_depth(n: OnnxNode, x: Expr) -> Expr:
     """Blocks of space as channels."""
     b, c, h, w = n.shape(x)
     size = int(n.attr("blocksize"))
@@ -364,7 +364,7 @@ def space_to_depth(n: Node, x: Expr) -> Expr:
     return R.reshape(R.permute_dims(parts, order), (b, c * size**2, h // size, w // size))
 
 
-def trilu(n: Node, x: Expr) -> Expr:
+def trilu(n: OnnxNode, x: Expr) -> Expr:
     """The upper or lower triangle, else 0."""
     if n.has(1) and n.known(1) is None:
         rows, columns = n.shape(x)[-2:]
@@ -376,7 +376,7 @@ def trilu(n: Node, x: Expr) -> Expr:
     return R.triu(x, k) if n.attr("upper", 1) else R.tril(x, k)
 
 
-def center_crop_pad(n: Node, x: Expr) -> Expr:
+def center_crop_pad(n: OnnxNode, x: Expr) -> Expr:
     """Axes at given sizes: cut or padded with 0 at both ends."""
     wanted = n.ints(1)
     axes = n.attr("axes") or list(range(n.rank(x)))

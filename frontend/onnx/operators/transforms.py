@@ -10,13 +10,13 @@ import numpy as np
 
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.computed import int64
-from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.table import row
 from weft.ir.graph import Expr, PrimValue
 from weft.script import relax as R
 
 
-def fourier(n: Node, x: Expr) -> Expr:
+def fourier(n: OnnxNode, x: Expr) -> Expr:
     """The discrete Fourier transform along one axis; the last axis holds real and imaginary parts."""
     if n.has(1) and n.known(1) is None:
         raise Unsupported("a length that only the run can tell")
@@ -38,7 +38,7 @@ def fourier(n: Node, x: Expr) -> Expr:
     return R.strided_slice(R.signal.fft(x, length, axis), [axis], [0], [size // 2 + 1])
 
 
-def short_time_fourier(n: Node, x: Expr) -> Expr:
+def short_time_fourier(n: OnnxNode, x: Expr) -> Expr:
     """Transforms of frames; a signal has one (real) part or none."""
     if n.known(1) is None or (n.has(3) and n.known(3) is None):
         raise Unsupported("a step or a length of frames that only the run can tell")
@@ -57,7 +57,7 @@ def short_time_fourier(n: Node, x: Expr) -> Expr:
 def window(coefficients: tuple[float, ...]) -> Callable[..., Any]:
     """A window that is a sum of cosines."""
 
-    def made(n: Node) -> Expr:
+    def made(n: OnnxNode) -> Expr:
         (size,) = (
             n.sizes(0)
             if n.known(0) is not None
@@ -77,7 +77,7 @@ def window(coefficients: tuple[float, ...]) -> Callable[..., Any]:
     return made
 
 
-def mel_weights(n: Node) -> Expr:
+def mel_weights(n: OnnxNode) -> Expr:
     """Weights by which bins of a transform are joined to bands."""
     if any(n.known(index) is None for index in range(5)):
         raise Unsupported("bands that only the run can tell")
@@ -89,7 +89,7 @@ def mel_weights(n: Node) -> Expr:
     return R.signal.mel_weight_matrix(bands, length, int(rate), float(low), float(high), dtype)
 
 
-def columns_to_image(n: Node, x: Expr) -> Expr:
+def columns_to_image(n: OnnxNode, x: Expr) -> Expr:
     """Patches added where they were taken from."""
     image, block = (n.constant(index).astype(int).tolist() for index in (1, 2))
     rank = len(image)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.frontend.emitter import Unsupported
-from weft.frontend.torch.node import Node
+from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.table import row
 from weft.ir.dim import DimExpr
 from weft.ir.graph import Expr, Function, If, PrimValue, SeqExpr, Tuple, TupleGetItem, Var
@@ -20,7 +20,7 @@ from weft.ir.types import PrimType, TensorType, Type
 from weft.script import relax as R
 
 
-def _exprs(n: Node, values: Sequence[Any], types: Sequence[Type]) -> list[Expr]:
+def _exprs(n: FxNode, values: Sequence[Any], types: Sequence[Type]) -> list[Expr]:
     """Values as expressions; numbers as scalars of the types that are wanted."""
     made: list[Expr] = []
     for value, ty in zip(values, types, strict=True):
@@ -30,18 +30,18 @@ def _exprs(n: Node, values: Sequence[Any], types: Sequence[Type]) -> list[Expr]:
     return made
 
 
-def _fields(n: Node, whole: Expr, count: int) -> list[Expr]:
+def _fields(n: FxNode, whole: Expr, count: int) -> list[Expr]:
     var = n.emit(whole)
     return [TupleGetItem(var, index) for index in range(count)]
 
 
-def _result_types(n: Node) -> list[Type]:
+def _result_types(n: FxNode) -> list[Type]:
     """The types that PyTorch gives the results, each a tensor of known rank."""
     values = n.call.value if isinstance(n.call.value, (list, tuple)) else [n.call.value]
     return [n.importer.types.type_of(value) if hasattr(value, "shape") else TensorType((), "int64") for value in values]
 
 
-def choose(n: Node, predicate: Any, then: Any, other: Any, operands: Any = ()) -> Any:
+def choose(n: FxNode, predicate: Any, then: Any, other: Any, operands: Any = ()) -> Any:
     """One of two graphs; of a predicate that is known while importing only that one."""
     if isinstance(predicate, bool):
         return n.importer.inlined(then if predicate else other, operands)
@@ -54,27 +54,27 @@ def choose(n: Node, predicate: Any, then: Any, other: Any, operands: Any = ()) -
     return _fields(n, If(cond, first, second), len(types))
 
 
-def _function(n: Node, params: Sequence[Var], step: Any, name: str) -> Function:
+def _function(n: FxNode, params: Sequence[Var], step: Any, name: str) -> Function:
     body, ty = n.importer.collected(step)
     return Function(tuple(params), body, ty, name=name)
 
 
-def _named(n: Node, function: Function) -> Expr:
+def _named(n: FxNode, function: Function) -> Expr:
     """A function under its own name."""
     return n.importer.out.builder.emit(function, function.name)
 
 
-def _variable(n: Node, name: str, ty: Type) -> Var:
+def _variable(n: FxNode, name: str, ty: Type) -> Var:
     return n.importer.out.parameter(name, ty)
 
 
-def _loose(n: Node, value: Any, before: Expr) -> Type:
+def _loose(n: FxNode, value: Any, before: Expr) -> Type:
     """The type that a loop carries: what PyTorch says of the value after it, which covers all iterations."""
     ty = n.importer.types.type_of(value) if hasattr(value, "shape") else TensorType((), "int64")
     return ty if isinstance(ty, TensorType) and ty.dims is not None else n.tensor(before)
 
 
-def repeat(n: Node, condition: Any, body: Any, carried: Any, further: Any = ()) -> Any:
+def repeat(n: FxNode, condition: Any, body: Any, carried: Any, further: Any = ()) -> Any:
     """A graph on values as long as another one holds for them."""
     values = n.call.value if isinstance(n.call.value, (list, tuple)) else [n.call.value]
     scalars = [TensorType((), "int64") if not isinstance(value, Expr) else n.tensor(value) for value in carried]
@@ -97,7 +97,7 @@ def repeat(n: Node, condition: Any, body: Any, carried: Any, further: Any = ()) 
     return _fields(n, loop, len(types))
 
 
-def _number(n: Node, param: Var, value: Any) -> Any:
+def _number(n: FxNode, param: Var, value: Any) -> Any:
     """A carried number, which graphs take as a size."""
     if isinstance(value, (int, DimExpr)) and not isinstance(value, bool):
         (dim,) = n.importer.out.sizes_of(n.emit(R.reshape(param, (1,))), param.name)
@@ -105,7 +105,7 @@ def _number(n: Node, param: Var, value: Any) -> Any:
     return param
 
 
-def _over_rows(n: Node, graph: Any, initial: list[Expr], rows: list[Expr], further: Any) -> list[Expr]:
+def _over_rows(n: FxNode, graph: Any, initial: list[Expr], rows: list[Expr], further: Any) -> list[Expr]:
     """A graph on carried values and a row of each tensor, for all rows in turn."""
     carried = [n.tensor(value) for value in initial]
     types = _result_types(n)
@@ -129,19 +129,19 @@ def _over_rows(n: Node, graph: Any, initial: list[Expr], rows: list[Expr], furth
     return _fields(n, loop, len(types))
 
 
-def scan(n: Node, graph: Any, initial: Any, rows: Any, further: Any = (), *rest: Any, **options: Any) -> Any:
+def scan(n: FxNode, graph: Any, initial: Any, rows: Any, further: Any = (), *rest: Any, **options: Any) -> Any:
     """A graph over rows that carries values; its further results have a row for each."""
     if options.get("reverse") or (options.get("dim") or 0) != 0 or rest:
         raise Unsupported("a scan backwards, or along another axis")
     return _over_rows(n, graph, list(initial), list(rows), further)
 
 
-def mapped(n: Node, graph: Any, rows: Any, further: Any = ()) -> Any:
+def mapped(n: FxNode, graph: Any, rows: Any, further: Any = ()) -> Any:
     """A graph on each row."""
     return _over_rows(n, graph, [], list(rows), further)
 
 
-def plain(n: Node, *args: Any) -> Any:
+def plain(n: FxNode, *args: Any) -> Any:
     """A graph with a mode of PyTorch's (gradients, mixed precision), in place."""
     place = next(index for index, item in enumerate(args) if item in n.importer.graphs)
     return n.importer.inlined(args[place], args[place + 1 :])

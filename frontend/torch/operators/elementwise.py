@@ -7,14 +7,14 @@ from typing import Any
 
 from weft.dtypes import is_bool, is_float, max_value
 from weft.frontend.emitter import Unsupported
-from weft.frontend.torch.node import Node
+from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.table import row
 from weft.frontend.torch.types import dtype_name
 from weft.ir.graph import Expr
 from weft.script import relax as R
 
 
-def _wide(n: Node, *values: Any) -> str:
+def _wide(n: FxNode, *values: Any) -> str:
     """The dtype in which operands meet: what PyTorch's promotion makes of them."""
     torch = n.importer.torch
     metas = [item.meta["val"] if hasattr(item, "meta") else item for item in n.call.args[: len(values)]]
@@ -43,7 +43,7 @@ def binary(operator: Any) -> Any:
 def compare(operator: Any) -> Any:
     """A comparison in the dtype in which both meet."""
 
-    def made(n: Node, a: Any, b: Any) -> Expr:
+    def made(n: FxNode, a: Any, b: Any) -> Expr:
         dtype = _wide(n, a, b)
         return operator(n.cast(a, dtype), n.cast(b, dtype))
 
@@ -53,7 +53,7 @@ def compare(operator: Any) -> Any:
 def scaled(operator: Any) -> Any:
     """a + alpha * b, or with minus."""
 
-    def made(n: Node, a: Any, b: Any, alpha: Any = 1) -> Expr:
+    def made(n: FxNode, a: Any, b: Any, alpha: Any = 1) -> Expr:
         dtype = n.dtype_out
         second = n.cast(b, dtype)
         if alpha != 1:
@@ -65,7 +65,7 @@ def scaled(operator: Any) -> Any:
     return made
 
 
-def divide(n: Node, a: Any, b: Any, rounding_mode: str | None = None) -> Expr:
+def divide(n: FxNode, a: Any, b: Any, rounding_mode: str | None = None) -> Expr:
     """Quotients, rounded to the whole where that is asked for."""
     dtype = n.dtype_out
     a, b = n.cast(a, dtype), n.cast(b, dtype)
@@ -76,13 +76,13 @@ def divide(n: Node, a: Any, b: Any, rounding_mode: str | None = None) -> Expr:
     return R.floor_divide(R.subtract(a, R.mod(a, b)), b) if rounding_mode == "trunc" else R.floor_divide(a, b)
 
 
-def multiply(n: Node, a: Any, b: Any) -> Expr:
+def multiply(n: FxNode, a: Any, b: Any) -> Expr:
     """Products; of booleans the conjunction."""
     a, b = n.cast(a, n.dtype_out), n.cast(b, n.dtype_out)
     return R.logical_and(a, b) if is_bool(n.dtype_out) else R.multiply(a, b)
 
 
-def clamp(n: Node, x: Expr, low: Any = None, high: Any = None) -> Expr:
+def clamp(n: FxNode, x: Expr, low: Any = None, high: Any = None) -> Expr:
     """Values within bounds, each of which may be left out."""
     result = n.cast(x, n.dtype_out)
     if low is not None:
@@ -90,23 +90,23 @@ def clamp(n: Node, x: Expr, low: Any = None, high: Any = None) -> Expr:
     return result if high is None else R.minimum(result, n.cast(high, n.dtype_out))
 
 
-def gelu(n: Node, x: Expr, approximate: str = "none") -> Expr:
+def gelu(n: FxNode, x: Expr, approximate: str = "none") -> Expr:
     """x times the normal distribution function, or its approximation."""
     return R.nn.gelu_tanh(x) if approximate == "tanh" else R.nn.gelu(x)
 
 
-def elu(n: Node, x: Expr, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Expr:
+def elu(n: FxNode, x: Expr, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Expr:
     """scale * x above zero, scale * alpha * (e^(x * input_scale) - 1) below."""
     below = R.multiply(R.subtract(R.exp(R.minimum(R.multiply(x, float(input_scale)), 0.0)), 1.0), float(alpha))
     return R.multiply(R.where(R.greater(x, 0.0), x, below), float(scale))
 
 
-def leaky_relu(n: Node, x: Expr, slope: float = 0.01) -> Expr:
+def leaky_relu(n: FxNode, x: Expr, slope: float = 0.01) -> Expr:
     """x above zero, slope * x below."""
     return R.where(R.greater(x, 0.0), x, R.multiply(x, float(slope)))
 
 
-def power(n: Node, a: Any, b: Any) -> Expr:
+def power(n: FxNode, a: Any, b: Any) -> Expr:
     """Powers; the usual exponents by products and roots."""
     dtype = n.dtype_out
     if isinstance(a, Expr) and isinstance(b, (int, float)) and is_float(dtype):
@@ -119,17 +119,17 @@ def power(n: Node, a: Any, b: Any) -> Expr:
     return R.power(n.cast(a, dtype), n.cast(b, dtype))
 
 
-def full(n: Node, size: Any, value: Any, **options: Any) -> Expr:
+def full(n: FxNode, size: Any, value: Any, **options: Any) -> Expr:
     """A tensor of one value."""
     return R.full(tuple(n.dims_out), n.cast(value, n.dtype_out), n.dtype_out)
 
 
-def full_like(n: Node, x: Any, value: Any, **options: Any) -> Expr:
+def full_like(n: FxNode, x: Any, value: Any, **options: Any) -> Expr:
     """A tensor of one value, as large as another."""
     return full(n, None, value)
 
 
-def arange(n: Node, *bounds: Any, **options: Any) -> Expr:
+def arange(n: FxNode, *bounds: Any, **options: Any) -> Expr:
     """Numbers from a start to an end, which is left out."""
     start, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
     dtype = n.dtype_out
@@ -141,14 +141,14 @@ def arange(n: Node, *bounds: Any, **options: Any) -> Expr:
     return numbers if dtype == "int64" else R.astype(numbers, dtype)
 
 
-def _range_of_floats(n: Node, start: Any, step: Any) -> Expr:
+def _range_of_floats(n: FxNode, start: Any, step: Any) -> Expr:
     """start + step * i, for as many as the result has."""
     wide = R.astype(R.arange(0, n.dims_out[0], 1, "int64"), "float64")
     made = R.add(R.multiply(wide, n.cast(step, "float64")), n.cast(start, "float64"))
     return made if n.dtype_out == "float64" else R.astype(made, n.dtype_out)
 
 
-def linspace(n: Node, start: Any, end: Any, count: int, **options: Any) -> Expr:
+def linspace(n: FxNode, start: Any, end: Any, count: int, **options: Any) -> Expr:
     """So many numbers from one to another, both included."""
     dtype, wide = n.dtype_out, "float64"
     steps = n.ints(count)[0]
@@ -158,12 +158,12 @@ def linspace(n: Node, start: Any, end: Any, count: int, **options: Any) -> Expr:
     return R.astype(R.trunc(made) if not is_float(dtype) else made, dtype)
 
 
-def cast(n: Node, x: Expr, *rest: Any, **options: Any) -> Expr:
+def cast(n: FxNode, x: Expr, *rest: Any, **options: Any) -> Expr:
     """The values in the dtype of the result."""
     return n.cast(x, n.dtype_out)
 
 
-def where(n: Node, c: Expr, a: Any = None, b: Any = None) -> Expr:
+def where(n: FxNode, c: Expr, a: Any = None, b: Any = None) -> Expr:
     """One value or another."""
     if a is None:
         raise Unsupported("the positions of what is true")
@@ -245,7 +245,7 @@ for _names, _operator in {
     row(_names, compare(_operator))
 
 
-def rounded(n: Node, x: Expr, *, decimals: int = 0) -> Expr:
+def rounded(n: FxNode, x: Expr, *, decimals: int = 0) -> Expr:
     """The nearest whole number, halves to even, or one of so many decimals."""
     x = n.cast(x, n.dtype_out)
     if decimals == 0:
@@ -256,7 +256,7 @@ def rounded(n: Node, x: Expr, *, decimals: int = 0) -> Expr:
     return R.multiply(R.round(R.divide(x, scale)), scale)
 
 
-def heaviside(n: Node, x: Expr, middle: Expr) -> Expr:
+def heaviside(n: FxNode, x: Expr, middle: Expr) -> Expr:
     """0 below zero, 1 above, the other value at zero."""
     dtype = n.dtype_out
     zero, one = n.cast(0, dtype), n.cast(1, dtype)
@@ -264,14 +264,14 @@ def heaviside(n: Node, x: Expr, middle: Expr) -> Expr:
     return R.where(R.isnan(x), zero, above) if is_float(dtype) else above
 
 
-def angle(n: Node, x: Expr) -> Expr:
+def angle(n: FxNode, x: Expr) -> Expr:
     """pi for numbers below zero, else 0."""
     x = n.cast(x, n.dtype_out)
     made = R.where(R.less(x, n.cast(0, n.dtype_out)), n.cast(math.pi, n.dtype_out), n.cast(0, n.dtype_out))
     return R.where(R.isnan(x), x, made)
 
 
-def nan_to_num(n: Node, x: Expr, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Expr:
+def nan_to_num(n: FxNode, x: Expr, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Expr:
     """Finite numbers in place of nan and infinities."""
     dtype = n.dtype(x)
     if not is_float(dtype):
@@ -283,7 +283,7 @@ def nan_to_num(n: Node, x: Expr, nan: Any = None, posinf: Any = None, neginf: An
     return R.where(R.isnan(x), n.cast(nan or 0, dtype), finite)
 
 
-def logit(n: Node, x: Expr, epsilon: Any = None) -> Expr:
+def logit(n: FxNode, x: Expr, epsilon: Any = None) -> Expr:
     """log(x / (1 - x)), of x within bounds where these are given."""
     x = n.cast(x, n.dtype_out)
     x = x if epsilon is None else R.clip(x, float(epsilon), 1.0 - float(epsilon))
@@ -291,7 +291,7 @@ def logit(n: Node, x: Expr, epsilon: Any = None) -> Expr:
     return R.log(R.divide(x, R.subtract(R.ones_like(x), x)))
 
 
-def threshold(n: Node, x: Expr, least: Any, value: Any) -> Expr:
+def threshold(n: FxNode, x: Expr, least: Any, value: Any) -> Expr:
     """x above a threshold, else a value."""
     dtype = n.dtype_out
     return R.where(R.less_equal(x, n.cast(least, dtype)), n.cast(value, dtype), x)
@@ -300,7 +300,7 @@ def threshold(n: Node, x: Expr, least: Any, value: Any) -> Expr:
 def shrink(soft: bool) -> Any:
     """What lies near zero is zero; with soft the rest moves towards it."""
 
-    def made(n: Node, x: Expr, limit: Any = 0.5) -> Expr:
+    def made(n: FxNode, x: Expr, limit: Any = 0.5) -> Expr:
         bound, zero = n.cast(limit, n.dtype_out), n.cast(0, n.dtype_out)
         low = R.negative(bound)
         above, below = (R.subtract(x, bound), R.add(x, bound)) if soft else (x, x)
@@ -377,13 +377,13 @@ row("dropout", lambda n, x, p=0.5, train=False: x if not train or p == 0 else _r
 row("native_dropout", lambda n, x, p, train=False: (x, R.ones_like(x, "bool")) if not train else _raise("training"))
 
 
-def _infinite(n: Node, x: Expr, compare_: Any) -> Expr:
+def _infinite(n: FxNode, x: Expr, compare_: Any) -> Expr:
     if not is_float(n.dtype(x)):
         return R.zeros_like(x, "bool")
     return R.logical_and(R.isinf(x), compare_(x, n.cast(0, n.dtype(x))))
 
 
-def _negative(n: Node, x: Expr) -> Expr:
+def _negative(n: FxNode, x: Expr) -> Expr:
     """Whether a number has a minus, zero too."""
     dtype = n.dtype(x)
     if not is_float(dtype):

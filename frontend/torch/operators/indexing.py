@@ -8,7 +8,7 @@ import numpy as np
 
 from weft.dtypes import is_float, max_value, min_value
 from weft.frontend.emitter import Unsupported
-from weft.frontend.torch.node import Node
+from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.operators.shapes import broadcast_sizes
 from weft.frontend.torch.table import row
 from weft.ir.dim import product
@@ -26,17 +26,17 @@ _REDUCTIONS = {
 }
 
 
-def _int64(n: Node, x: Expr) -> Expr:
+def _int64(n: FxNode, x: Expr) -> Expr:
     return x if n.dtype(x) == "int64" else R.astype(x, "int64")
 
 
-def _from_front(n: Node, place: Expr, size: Any) -> Expr:
+def _from_front(n: FxNode, place: Expr, size: Any) -> Expr:
     """Positions counted from the front: negative ones are those from the end."""
     place = n.emit(_int64(n, place), "place")
     return R.where(R.less(place, R.const(0, "int64")), R.add(place, R.full((), PrimValue(size), "int64")), place)
 
 
-def flat(n: Node, x: Expr) -> Expr:
+def flat(n: FxNode, x: Expr) -> Expr:
     """The elements in one row."""
     return x if n.rank(x) == 1 else R.reshape(x, (product(n.shape(x)),))
 
@@ -44,12 +44,12 @@ def flat(n: Node, x: Expr) -> Expr:
 # Positions along an axis ----------------------------------------------------------------------------------------------
 
 
-def _raised(n: Node, x: Expr) -> Expr:
+def _raised(n: FxNode, x: Expr) -> Expr:
     """A scalar as a vector of one: what operators along an axis take."""
     return x if n.rank(x) else R.reshape(x, (1,))
 
 
-def _along(n: Node, x: Expr, axis: int, place: Expr, values: Any, reduction: str = "update") -> Expr:
+def _along(n: FxNode, x: Expr, axis: int, place: Expr, values: Any, reduction: str = "update") -> Expr:
     """Elements placed along an axis; scalars are vectors of one."""
     values = values if isinstance(values, Expr) else R.full(n.shape(place), n.cast(values, n.dtype_out), n.dtype_out)
     axis = n.axis(x, axis)
@@ -62,7 +62,7 @@ def _along(n: Node, x: Expr, axis: int, place: Expr, values: Any, reduction: str
     return made if n.rank(x) else R.reshape(made, ())
 
 
-def _identity(n: Node, reduction: str, dtype: str) -> Any:
+def _identity(n: FxNode, reduction: str, dtype: str) -> Any:
     """The value that a reduction leaves everything as it is with."""
     if reduction in ("sum", "mean", "add"):
         return 0
@@ -73,13 +73,13 @@ def _identity(n: Node, reduction: str, dtype: str) -> Any:
     return least if reduction == "amax" else most
 
 
-def scatter(n: Node, x: Expr, axis: int, place: Expr, values: Any, reduce: str | None = None) -> Expr:
+def scatter(n: FxNode, x: Expr, axis: int, place: Expr, values: Any, reduce: str | None = None) -> Expr:
     """Elements replaced, added or multiplied at positions along an axis."""
     return _along(n, x, axis, place, values, "update" if reduce is None else _REDUCTIONS[reduce])
 
 
 def scatter_reduce(
-    n: Node, x: Expr, axis: int, place: Expr, values: Expr, reduce: str, include_self: bool = True
+    n: FxNode, x: Expr, axis: int, place: Expr, values: Expr, reduce: str, include_self: bool = True
 ) -> Expr:
     """Elements combined at positions along an axis, with the old ones or without."""
     dtype = n.dtype(x)
@@ -94,7 +94,7 @@ def scatter_reduce(
     return R.divide(total, R.maximum(count, R.const(1.0, dtype)))
 
 
-def _spread(n: Node, x: Expr, axis: int, place: Expr, like: Expr) -> Expr:
+def _spread(n: FxNode, x: Expr, axis: int, place: Expr, like: Expr) -> Expr:
     """A vector of positions along an axis, for each element of a tensor."""
     rank = n.rank(like)
     place = _raised(n, place)
@@ -102,13 +102,13 @@ def _spread(n: Node, x: Expr, axis: int, place: Expr, like: Expr) -> Expr:
     return n.emit(R.broadcast_to(wide, n.shape(like)), "places")
 
 
-def index_add(n: Node, x: Expr, axis: int, place: Expr, source: Expr, *, alpha: Any = 1) -> Expr:
+def index_add(n: FxNode, x: Expr, axis: int, place: Expr, source: Expr, *, alpha: Any = 1) -> Expr:
     """Slices added at positions of an axis."""
     values = source if alpha == 1 else R.multiply(source, n.cast(alpha, n.dtype(x)))
     return _slices(n, x, axis, place, values, "add")
 
 
-def _slices(n: Node, x: Expr, axis: int, place: Expr, source: Expr, reduction: str) -> Expr:
+def _slices(n: FxNode, x: Expr, axis: int, place: Expr, source: Expr, reduction: str) -> Expr:
     wide = n.emit(_raised(n, x))
     axis = n.axis(wide, axis)
     source = n.emit(_raised(n, source), "source")
@@ -116,7 +116,7 @@ def _slices(n: Node, x: Expr, axis: int, place: Expr, source: Expr, reduction: s
     return made if n.rank(x) else R.reshape(made, ())
 
 
-def index_fill(n: Node, x: Expr, axis: int, place: Expr, value: Any) -> Expr:
+def index_fill(n: FxNode, x: Expr, axis: int, place: Expr, value: Any) -> Expr:
     """One value at positions of an axis."""
     wide = n.emit(_raised(n, x))
     axis = n.axis(wide, axis)
@@ -128,7 +128,7 @@ def index_fill(n: Node, x: Expr, axis: int, place: Expr, value: Any) -> Expr:
 
 
 def index_reduce(
-    n: Node, x: Expr, axis: int, place: Expr, source: Expr, reduce: str, *, include_self: bool = True
+    n: FxNode, x: Expr, axis: int, place: Expr, source: Expr, reduce: str, *, include_self: bool = True
 ) -> Expr:
     """Slices combined at positions of an axis."""
     wide, source = n.emit(_raised(n, x)), n.emit(_raised(n, source), "source")
@@ -149,13 +149,13 @@ row("index_reduce", index_reduce)
 # Positions along all axes ---------------------------------------------------------------------------------------------
 
 
-def _masked_places(n: Node, mask: Expr) -> list[Expr]:
+def _masked_places(n: FxNode, mask: Expr) -> list[Expr]:
     """The positions of what is true, one vector for each axis."""
     found = n.importer.out.named_result(n.emit(R.nonzero(mask), "positions"), "positions")
     return [n.emit(R.take(found, R.const(axis, "int64"), 0), "position") for axis in range(n.rank(mask))]
 
 
-def whole_indices(n: Node, x: Expr, indices: list[Any]) -> list[Any]:
+def whole_indices(n: FxNode, x: Expr, indices: list[Any]) -> list[Any]:
     """Indices with positions in place of masks; None for axes that are left as they are."""
     made: list[Any] = []
     for item in indices:
@@ -168,7 +168,7 @@ def whole_indices(n: Node, x: Expr, indices: list[Any]) -> list[Any]:
     return made
 
 
-def index(n: Node, x: Expr, indices: list[Any]) -> Expr:
+def index(n: FxNode, x: Expr, indices: list[Any]) -> Expr:
     """Elements at index tensors, which stand side by side."""
     places = whole_indices(n, x, indices)
     given = [axis for axis, item in enumerate(places) if item is not None]
@@ -186,7 +186,7 @@ def index(n: Node, x: Expr, indices: list[Any]) -> Expr:
     return R.permute_dims(found, [*range(new, new + front), *range(new), *range(new + front, n.rank(found))])
 
 
-def index_put(n: Node, x: Expr, indices: list[Any], values: Expr, accumulate: bool = False, *rest: Any) -> Expr:
+def index_put(n: FxNode, x: Expr, indices: list[Any], values: Expr, accumulate: bool = False, *rest: Any) -> Expr:
     """Values at index tensors, or at what masks choose."""
     given = [item for item in indices if item is not None]
     if len(given) == 1 and indices[0] is not None and n.dtype(given[0]) == "bool" and not n.rank(values):
@@ -204,19 +204,19 @@ def index_put(n: Node, x: Expr, indices: list[Any], values: Expr, accumulate: bo
     return R.permute_dims(made, [order.index(axis) for axis in range(n.rank(x))])
 
 
-def take(n: Node, x: Expr, place: Expr) -> Expr:
+def take(n: FxNode, x: Expr, place: Expr) -> Expr:
     """Elements of the flattened tensor."""
     return R.take(flat(n, x), _from_front(n, place, product(n.shape(x))), 0)
 
 
-def put(n: Node, x: Expr, place: Expr, source: Expr, accumulate: bool = False) -> Expr:
+def put(n: FxNode, x: Expr, place: Expr, source: Expr, accumulate: bool = False) -> Expr:
     """Elements of the flattened tensor replaced, or added to."""
     row_, at = n.emit(flat(n, x)), n.emit(flat(n, n.emit(_from_front(n, place, product(n.shape(x))))))
     made = R.scatter_elements(row_, at, n.emit(flat(n, source)), 0, "add" if accumulate else "update")
     return R.reshape(made, n.shape(x))
 
 
-def nonzero(n: Node, x: Expr) -> Expr:
+def nonzero(n: FxNode, x: Expr) -> Expr:
     """The positions of what is not zero, one row each."""
     truth = n.cast(x, "bool") if n.rank(x) else _raised(n, x)
     found = n.importer.out.named_result(n.emit(R.nonzero(truth)), "positions")
@@ -224,7 +224,7 @@ def nonzero(n: Node, x: Expr) -> Expr:
     return made if n.rank(x) else R.strided_slice(made, [1], [0], [0])
 
 
-def nonzero_static(n: Node, x: Expr, *, size: int, fill_value: int = -1) -> Expr:
+def nonzero_static(n: FxNode, x: Expr, *, size: int, fill_value: int = -1) -> Expr:
     """The positions of the first so many elements that are not zero, filled up."""
     found = nonzero(n, x)
     rank = n.rank(x)
@@ -234,7 +234,7 @@ def nonzero_static(n: Node, x: Expr, *, size: int, fill_value: int = -1) -> Expr
     return R.strided_slice(n.emit(filled, "filled"), [0], [0], [size], assume_inbound=True)
 
 
-def masked_select(n: Node, x: Expr, mask: Expr) -> Expr:
+def masked_select(n: FxNode, x: Expr, mask: Expr) -> Expr:
     """The elements whose mask is true, in one row."""
     dims = broadcast_sizes(n.shape(x), n.shape(mask))
     chosen = n.emit(R.reshape(R.broadcast_to(mask, dims), (product(dims),)), "mask")
@@ -242,7 +242,7 @@ def masked_select(n: Node, x: Expr, mask: Expr) -> Expr:
     return R.take(R.reshape(R.broadcast_to(x, dims), (product(dims),)), place, 0)
 
 
-def masked_scatter(n: Node, x: Expr, mask: Expr, source: Expr) -> Expr:
+def masked_scatter(n: FxNode, x: Expr, mask: Expr, source: Expr) -> Expr:
     """Elements whose mask is true replaced by those of another tensor, in order."""
     dims = n.dims_out
     chosen = n.emit(R.reshape(R.broadcast_to(mask, dims), (product(dims),)), "mask")
@@ -264,7 +264,7 @@ row("masked_scatter", masked_scatter)
 row("gather", lambda n, x, axis, place, **o: _gathered(n, x, axis, place))
 
 
-def _gathered(n: Node, x: Expr, axis: int, place: Expr) -> Expr:
+def _gathered(n: FxNode, x: Expr, axis: int, place: Expr) -> Expr:
     wide, at = n.emit(_raised(n, x)), n.emit(_raised(n, place))
     axis = n.axis(wide, axis)
     cut = [a for a in range(n.rank(wide)) if a != axis and n.shape(at)[a] != n.shape(wide)[a]]
@@ -277,7 +277,7 @@ def _gathered(n: Node, x: Expr, axis: int, place: Expr) -> Expr:
 # Views of the memory --------------------------------------------------------------------------------------------------
 
 
-def _strided_places(n: Node, size: Any, stride: Any, offset: Any) -> np.ndarray:
+def _strided_places(n: FxNode, size: Any, stride: Any, offset: Any) -> np.ndarray:
     """Where the elements of a strided view lie in the flattened tensor."""
     sizes, strides = n.ints(size), n.ints(stride)
     if np.prod(sizes, dtype="int64") > 1 << 20:
@@ -288,19 +288,19 @@ def _strided_places(n: Node, size: Any, stride: Any, offset: Any) -> np.ndarray:
     return places
 
 
-def _dense(n: Node) -> None:
+def _dense(n: FxNode) -> None:
     value = n.call.args[0].meta["val"]
     if not value.is_contiguous() or value.storage_offset() != 0:
         raise Unsupported("a strided view of a tensor that does not lie dense")
 
 
-def as_strided(n: Node, x: Expr, size: Any, stride: Any, offset: Any = None) -> Expr:
+def as_strided(n: FxNode, x: Expr, size: Any, stride: Any, offset: Any = None) -> Expr:
     """Another view of the memory of a tensor that lies dense."""
     _dense(n)
     return R.take(flat(n, x), Constant(_strided_places(n, size, stride, offset)), 0)
 
 
-def as_strided_scatter(n: Node, x: Expr, source: Expr, size: Any, stride: Any, offset: Any = None) -> Expr:
+def as_strided_scatter(n: FxNode, x: Expr, source: Expr, size: Any, stride: Any, offset: Any = None) -> Expr:
     """A tensor whose view is replaced."""
     _dense(n)
     places = _strided_places(n, size, stride, offset).reshape(-1)
@@ -308,21 +308,21 @@ def as_strided_scatter(n: Node, x: Expr, source: Expr, size: Any, stride: Any, o
     return R.reshape(made, n.shape(x))
 
 
-def _places_of(n: Node, x: Expr) -> np.ndarray:
+def _places_of(n: FxNode, x: Expr) -> np.ndarray:
     sizes = n.dims_of(x)
     if np.prod(sizes, dtype="int64") > 1 << 20:
         raise Unsupported("more than a million elements")
     return np.arange(int(np.prod(sizes, dtype="int64"))).reshape(sizes)
 
 
-def diagonal_scatter(n: Node, x: Expr, source: Expr, offset: int = 0, first: int = 0, second: int = 1) -> Expr:
+def diagonal_scatter(n: FxNode, x: Expr, source: Expr, offset: int = 0, first: int = 0, second: int = 1) -> Expr:
     """A tensor whose diagonal is replaced."""
     places = np.diagonal(_places_of(n, x), offset, first, second).reshape(-1)
     made = R.scatter_elements(flat(n, x), Constant(places.copy()), n.emit(flat(n, source)), 0)
     return R.reshape(made, n.shape(x))
 
 
-def select_scatter(n: Node, x: Expr, source: Expr, axis: int, place: Any) -> Expr:
+def select_scatter(n: FxNode, x: Expr, source: Expr, axis: int, place: Any) -> Expr:
     """A tensor one of whose slices is replaced."""
     axis = n.axis(x, axis)
     size = n.shape(x)[axis]
@@ -332,7 +332,7 @@ def select_scatter(n: Node, x: Expr, source: Expr, axis: int, place: Any) -> Exp
 
 
 def slice_scatter(
-    n: Node, x: Expr, source: Expr, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
+    n: FxNode, x: Expr, source: Expr, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Expr:
     """A tensor a range of whose axis is replaced."""
     axis = n.axis(x, axis)
@@ -354,7 +354,7 @@ row("slice_scatter", slice_scatter)
 # Orders and distinct elements -----------------------------------------------------------------------------------------
 
 
-def unique(n: Node, x: Expr, sorted_: bool = True, inverse: bool = False, counts: bool = False) -> Any:
+def unique(n: FxNode, x: Expr, sorted_: bool = True, inverse: bool = False, counts: bool = False) -> Any:
     """The distinct elements, the place of each element among them, and how often each occurs."""
     wants = [n.wanted(1) and inverse, n.wanted(2) and counts]
     found = n.emit(R.unique(flat(n, x), True, False, *wants), "unique")
@@ -378,7 +378,7 @@ def _empty(count: int) -> list[Expr]:
 row("_unique2", unique)
 
 
-def median(n: Node, x: Expr, axis: int | None = None, keepdim: bool = False) -> Any:
+def median(n: FxNode, x: Expr, axis: int | None = None, keepdim: bool = False) -> Any:
     """The middle value, the lower one of two, with its place along an axis."""
     if n.rank(x) == 0:
         return x if axis is None else [x, R.zeros((), "int64")]
@@ -388,11 +388,11 @@ def median(n: Node, x: Expr, axis: int | None = None, keepdim: bool = False) -> 
     return [_part(n, both, 0), _part(n, both, 1)]
 
 
-def _part(n: Node, both: Expr, index_: int) -> Expr:
+def _part(n: FxNode, both: Expr, index_: int) -> Expr:
     return TupleGetItem(n.emit(both), index_)
 
 
-def kth_value(n: Node, x: Expr, k: int, axis: int = -1, keepdim: bool = False) -> Any:
+def kth_value(n: FxNode, x: Expr, k: int, axis: int = -1, keepdim: bool = False) -> Any:
     """The k-th least element of an axis, and its place."""
     wide = n.emit(_raised(n, x))
     axis = n.axis(wide, axis)
@@ -402,11 +402,11 @@ def kth_value(n: Node, x: Expr, k: int, axis: int = -1, keepdim: bool = False) -
     return [_kept(n, part, axis, keepdim) for part in (values, place)]
 
 
-def _kept(n: Node, x: Expr, axis: int, keepdim: bool) -> Expr:
+def _kept(n: FxNode, x: Expr, axis: int, keepdim: bool) -> Expr:
     return R.reshape(x, n.dims_out) if not keepdim else x
 
 
-def median_without_nan(n: Node, x: Expr, axis: int | None = None, keepdim: bool = False) -> Any:
+def median_without_nan(n: FxNode, x: Expr, axis: int | None = None, keepdim: bool = False) -> Any:
     """The middle value of those that are numbers."""
     if not is_float(n.dtype(x)) or not n.rank(x):
         return median(n, x, axis, keepdim)
@@ -433,7 +433,7 @@ row("kthvalue", kth_value)
 def running_extreme(operator: Any) -> Any:
     """The greatest or least so far, and where it lies last."""
 
-    def made(n: Node, x: Expr, axis: int) -> Any:
+    def made(n: FxNode, x: Expr, axis: int) -> Any:
         if not n.rank(x):
             return [x, R.zeros((), "int64")]
         axis = n.axis(x, axis)
@@ -463,7 +463,7 @@ row("bucketize", lambda n, values, ordered, **o: _search(n, values, ordered, **o
 
 
 def _search(
-    n: Node,
+    n: FxNode,
     values: Any,
     ordered: Expr,
     *,

@@ -9,45 +9,45 @@ from __future__ import annotations
 from typing import Any
 
 from weft.frontend.emitter import Unsupported
-from weft.frontend.torch.node import Node
+from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.table import row
 from weft.ir.graph import Expr, TupleGetItem
 from weft.script import relax as R
 
 
-def _turned(n: Node, x: Expr) -> Expr:
+def _turned(n: FxNode, x: Expr) -> Expr:
     """Matrices with rows and columns exchanged."""
     rank = n.rank(x)
     return R.permute_dims(x, [*range(rank - 2), rank - 1, rank - 2])
 
 
-def _parts(n: Node, whole: Expr, count: int) -> list[Expr]:
+def _parts(n: FxNode, whole: Expr, count: int) -> list[Expr]:
     var = n.emit(whole)
     return [TupleGetItem(var, index) for index in range(count)]
 
 
-def _fine(n: Node, x: Expr) -> Expr:
+def _fine(n: FxNode, x: Expr) -> Expr:
     """The number for each matrix that says that it was not singular."""
     return R.zeros(n.shape(x)[:-2], "int32")
 
 
-def _with_factors(n: Node, results: list[Any], x: Expr, first: int) -> list[Any]:
+def _with_factors(n: FxNode, results: list[Any], x: Expr, first: int) -> list[Any]:
     """Results followed by the factors L and U with the exchanges of rows, where somebody uses them."""
     wanted = n.wanted(first) or n.wanted(first + 1)
     return [*results, *(_parts(n, R.linalg.lu_factor(x), 2) if wanted else (None, None))]
 
 
-def determinant(n: Node, x: Expr) -> Any:
+def determinant(n: FxNode, x: Expr) -> Any:
     """The determinants, and factors."""
     return _with_factors(n, [R.linalg.det(x)], x, 1)
 
 
-def log_determinant(n: Node, x: Expr) -> Any:
+def log_determinant(n: FxNode, x: Expr) -> Any:
     """The signs and the logarithms of the sizes of determinants, and factors."""
     return _with_factors(n, _parts(n, R.linalg.slogdet(x), 2), x, 2)
 
 
-def solve(n: Node, a: Expr, b: Expr, *, left: bool = True, check_errors: bool = False) -> Any:
+def solve(n: FxNode, a: Expr, b: Expr, *, left: bool = True, check_errors: bool = False) -> Any:
     """x of a x = b, or of x a = b."""
     vector = n.rank(b) == n.rank(a) - 1
     wide = n.emit(R.expand_dims(b, [n.rank(b)]) if vector else b)
@@ -59,32 +59,32 @@ def solve(n: Node, a: Expr, b: Expr, *, left: bool = True, check_errors: bool = 
     return [*_with_factors(n, [x], a, 1), _fine(n, a)]
 
 
-def cholesky(n: Node, x: Expr, *, upper: bool = False, check_errors: bool = False) -> Any:
+def cholesky(n: FxNode, x: Expr, *, upper: bool = False, check_errors: bool = False) -> Any:
     """The triangular factor of positive definite matrices."""
     return [R.linalg.cholesky(x, upper), _fine(n, x)]
 
 
-def singular_values(n: Node, x: Expr, full: bool = False, vectors: bool = True, *, driver: Any = None) -> Any:
+def singular_values(n: FxNode, x: Expr, full: bool = False, vectors: bool = True, *, driver: Any = None) -> Any:
     """u, the singular values, and v^T."""
     found = _parts(n, R.linalg.svd(x, full), 3)
     none = R.zeros((0,), n.dtype(x))
     return found if vectors else [none, found[1], none]
 
 
-def eigenvalues(n: Node, x: Expr, triangle: str = "L", vectors: bool = True) -> Any:
+def eigenvalues(n: FxNode, x: Expr, triangle: str = "L", vectors: bool = True) -> Any:
     """The eigenvalues and eigenvectors of symmetric matrices, one of whose triangles is read."""
     values, columns = _parts(n, R.linalg.eigh(x if triangle == "L" else n.emit(_turned(n, x))), 2)
     return [values, columns if vectors else R.zeros((0,), n.dtype(x))]
 
 
-def factors(n: Node, x: Expr, *, pivot: bool = True, check_errors: bool = False) -> Any:
+def factors(n: FxNode, x: Expr, *, pivot: bool = True, check_errors: bool = False) -> Any:
     """L and U in one matrix, and the exchanges of rows."""
     if not pivot:
         raise Unsupported("factors without exchanges of rows")
     return [*_parts(n, R.linalg.lu_factor(x), 2), _fine(n, x)]
 
 
-def triangular(n: Node, a: Expr, b: Expr, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Expr:
+def triangular(n: FxNode, a: Expr, b: Expr, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Expr:
     """x of a x = b, or of x a = b, a triangular."""
     dims = n.dims_out[:-2]
     a, b = (n.emit(R.broadcast_to(v, (*dims, *n.shape(v)[-2:]))) for v in (a, b))
@@ -95,7 +95,7 @@ def triangular(n: Node, a: Expr, b: Expr, *, upper: bool, left: bool = True, uni
 
 
 def triangular_solve(
-    n: Node, b: Expr, a: Expr, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+    n: FxNode, b: Expr, a: Expr, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:
     """x of a x = b, a triangular; and a."""
     dims = n.dims_out[:-2]
@@ -103,7 +103,7 @@ def triangular_solve(
     return [R.linalg.triangular_solve(a, b, upper, transpose, unitriangular), a]
 
 
-def solve_by_cholesky(n: Node, b: Expr, factor: Expr, upper: bool = False) -> Expr:
+def solve_by_cholesky(n: FxNode, b: Expr, factor: Expr, upper: bool = False) -> Expr:
     """x of (L L^T) x = b."""
     dims = n.dims_out[:-2]
     factor, b = (n.emit(R.broadcast_to(v, (*dims, *n.shape(v)[-2:]))) for v in (factor, b))
@@ -111,7 +111,7 @@ def solve_by_cholesky(n: Node, b: Expr, factor: Expr, upper: bool = False) -> Ex
     return R.linalg.triangular_solve(factor, first, upper, not upper)
 
 
-def inverse_by_cholesky(n: Node, factor: Expr, upper: bool = False) -> Expr:
+def inverse_by_cholesky(n: FxNode, factor: Expr, upper: bool = False) -> Expr:
     """The inverse of L L^T."""
     size, dtype = n.shape(factor)[-1], n.dtype(factor)
     unit = n.emit(R.broadcast_to(R.eye(size, size, 0, dtype), n.shape(factor)))
@@ -120,7 +120,7 @@ def inverse_by_cholesky(n: Node, factor: Expr, upper: bool = False) -> Expr:
 
 
 def pseudo_inverse(
-    n: Node, x: Expr, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+    n: FxNode, x: Expr, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Expr:
     """The inverse of Moore and Penrose."""
     if hermitian:  # one triangle is read
@@ -147,5 +147,5 @@ row("cholesky_inverse", inverse_by_cholesky)
 row("linalg_pinv", pseudo_inverse)
 
 
-def _only_r(n: Node, x: Expr) -> list[Expr]:
+def _only_r(n: FxNode, x: Expr) -> list[Expr]:
     return [R.zeros((0,), n.dtype(x)), _parts(n, R.linalg.qr(x, "reduced"), 2)[1]]

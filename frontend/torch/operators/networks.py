@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from weft.frontend.emitter import Unsupported
-from weft.frontend.torch.node import Node, sequence
+from weft.frontend.torch.node import FxNode, sequence
 from weft.frontend.torch.table import row
 from weft.ir.dim import maximum
 from weft.ir.graph import Constant, Expr, TupleGetItem
@@ -27,7 +27,7 @@ _AVG_POOL = {1: R.nn.avg_pool1d, 2: R.nn.avg_pool2d, 3: R.nn.avg_pool3d}
 _ADAPTIVE = {1: R.nn.adaptive_avg_pool1d, 2: R.nn.adaptive_avg_pool2d, 3: R.nn.adaptive_avg_pool3d}
 
 
-def _batched(n: Node, x: Expr, rank: int, function: Any) -> Expr:
+def _batched(n: FxNode, x: Expr, rank: int, function: Any) -> Expr:
     """An operator of a batch, applied to one without as well."""
     if n.rank(x) == rank + 2:
         return function(x)
@@ -35,7 +35,7 @@ def _batched(n: Node, x: Expr, rank: int, function: Any) -> Expr:
 
 
 def convolution(
-    n: Node,
+    n: FxNode,
     x: Expr,
     w: Expr,
     bias: Expr | None,
@@ -67,20 +67,20 @@ def convolution(
     return result if bias is None else R.add(result, R.reshape(bias, (n.shape(bias)[0], *(1,) * rank)))
 
 
-def _folded(n: Node, x: Expr, function: Any) -> Expr:
+def _folded(n: FxNode, x: Expr, function: Any) -> Expr:
     if n.rank(x) == 3:
         return function(x)
     return R.squeeze(function(n.emit(R.expand_dims(x, [0]))), [0])
 
 
-def _unfolded(n: Node, x: Expr, function: Any) -> Expr:
+def _unfolded(n: FxNode, x: Expr, function: Any) -> Expr:
     if n.rank(x) == 4:
         return function(x)
     return R.squeeze(function(n.emit(R.expand_dims(x, [0]))), [0])
 
 
 def conv(
-    n: Node,
+    n: FxNode,
     x: Expr,
     w: Expr,
     bias: Expr | None = None,
@@ -93,7 +93,7 @@ def conv(
     return convolution(n, x, w, bias, stride, padding, dilation, False, 0, groups)
 
 
-def _pooled(n: Node, x: Expr, rank: int, function: Any, ceil: bool) -> Expr:
+def _pooled(n: FxNode, x: Expr, rank: int, function: Any, ceil: bool) -> Expr:
     """A pooling of windows; with ceil also of those that stand out at the end, if they begin before it."""
     made = _batched(n, x, rank, function)
     if not ceil:
@@ -105,7 +105,7 @@ def _pooled(n: Node, x: Expr, rank: int, function: Any, ceil: bool) -> Expr:
 
 
 def max_pool(
-    n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil: bool = False
+    n: FxNode, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil: bool = False
 ) -> Any:
     """The greatest element of each window."""
     rank = n.spatial
@@ -116,7 +116,7 @@ def max_pool(
 
 
 def max_pool_with_places(
-    n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil: bool = False
+    n: FxNode, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil: bool = False
 ) -> Any:
     """The greatest elements, and their places in the image where somebody uses these."""
     if not n.wanted(1):
@@ -141,7 +141,7 @@ def fractional_max_pool(n: Node, x: Expr, kernel: Any, size: Any, samples: Expr)
     return [R.squeeze(TupleGetItem(both, i), [0]) if single else TupleGetItem(both, i) for i in range(2)]
 
 
-def adaptive_max_pool(n: Node, x: Expr, size: Any) -> Any:
+def adaptive_max_pool(n: FxNode, x: Expr, size: Any) -> Any:
     """The greatest elements of as many windows as the result has elements, and their places."""
     reads = []
     for out, own in zip(n.ints(n.dims_out[-n.spatial :]), n.dims_of(x)[-n.spatial :], strict=True):
@@ -151,7 +151,7 @@ def adaptive_max_pool(n: Node, x: Expr, size: Any) -> Any:
     return _greatest_of(n, x, reads)
 
 
-def _greatest_of(n: Node, x: Expr, reads: list[np.ndarray]) -> list[Expr]:
+def _greatest_of(n: FxNode, x: Expr, reads: list[np.ndarray]) -> list[Expr]:
     """The greatest of the elements that each window reads along each axis, and its place in the image."""
     rank, sizes = len(reads), n.dims_of_last(x, len(reads))
     front = n.shape(x)[: n.rank(x) - rank]
@@ -177,7 +177,7 @@ def _greatest_of(n: Node, x: Expr, reads: list[np.ndarray]) -> list[Expr]:
 
 
 def avg_pool(
-    n: Node,
+    n: FxNode,
     x: Expr,
     kernel: Any,
     stride: Any = (),
@@ -205,7 +205,7 @@ def avg_pool(
     return _pooled(n, x, rank, pooled, ceil)
 
 
-def _padded_for(n: Node, x: Expr, rank: int, kernel: Any, stride: Any, pads: Any) -> Expr:
+def _padded_for(n: FxNode, x: Expr, rank: int, kernel: Any, stride: Any, pads: Any) -> Expr:
     """An image with zeros around, as far as windows reach."""
     widths: list[Any] = [0] * 4
     for axis in range(rank):
@@ -214,7 +214,7 @@ def _padded_for(n: Node, x: Expr, rank: int, kernel: Any, stride: Any, pads: Any
     return n.emit(R.nn.pad(x, widths, "constant", 0.0), "padded")
 
 
-def adaptive(n: Node, x: Expr, size: Any) -> Expr:
+def adaptive(n: FxNode, x: Expr, size: Any) -> Expr:
     """The means of as many windows as the result has elements."""
     rank = n.spatial
     wanted = sequence(size, rank)
@@ -223,7 +223,7 @@ def adaptive(n: Node, x: Expr, size: Any) -> Expr:
     return _batched(n, x, rank, lambda v: _ADAPTIVE[rank](v, tuple(wanted)))
 
 
-def batch_norm(n: Node, x: Expr, scale: Any, bias: Any, mean: Expr, var: Expr, *rest: Any) -> Any:
+def batch_norm(n: FxNode, x: Expr, scale: Any, bias: Any, mean: Expr, var: Expr, *rest: Any) -> Any:
     """Each channel normalised by the statistics that were learnt."""
     name = n.operator
     epsilon = float(rest[-1]) if "no_training" in name else float(rest[2])
@@ -246,7 +246,7 @@ def batch_norm(n: Node, x: Expr, scale: Any, bias: Any, mean: Expr, var: Expr, *
 
 
 def layer_norm(
-    n: Node, x: Expr, shape: Any, scale: Any = None, bias: Any = None, epsilon: float = 1e-5, *rest: Any
+    n: FxNode, x: Expr, shape: Any, scale: Any = None, bias: Any = None, epsilon: float = 1e-5, *rest: Any
 ) -> Any:
     """The last axes normalised together."""
     count, rank = len(shape), n.rank(x)
@@ -262,14 +262,14 @@ def layer_norm(
     return [y, None, None]
 
 
-def rms_norm(n: Node, x: Expr, shape: Any, scale: Any = None, epsilon: Any = None) -> Expr:
+def rms_norm(n: FxNode, x: Expr, shape: Any, scale: Any = None, epsilon: Any = None) -> Expr:
     """The last axes over their root mean square."""
     axes = tuple(range(n.rank(x) - len(shape), n.rank(x)))
     y = R.multiply(x, R.rsqrt(R.add(R.mean(R.square(x), axes, True), float(epsilon or 1.1920928955078125e-07))))
     return y if scale is None else R.multiply(y, scale)
 
 
-def group_norm(n: Node, x: Expr, *args: Any) -> Any:
+def group_norm(n: FxNode, x: Expr, *args: Any) -> Any:
     """Groups of channels normalised together."""
     native = n.operator == "native_group_norm"
     if native and (n.wanted(1) or n.wanted(2)):

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.dtypes import is_float
 from weft.frontend.emitter import Unsupported
-from weft.frontend.torch.node import Node
+from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.table import row
 from weft.ir.dim import product
 from weft.ir.graph import Expr, PrimValue, TupleGetItem
@@ -16,7 +16,7 @@ from weft.script import relax as R
 def reduced(operator: Any) -> Any:
     """A reduction over axes, by default all, in the dtype of the result."""
 
-    def made(n: Node, x: Expr, axes: Any = None, keepdim: bool = False, **options: Any) -> Expr:
+    def made(n: FxNode, x: Expr, axes: Any = None, keepdim: bool = False, **options: Any) -> Expr:
         values = n.cast(x, n.dtype_out)
         return operator(values, n.axes(x, axes), keepdim) if n.rank(x) else values
 
@@ -24,7 +24,7 @@ def reduced(operator: Any) -> Any:
 
 
 def variance(
-    n: Node, x: Expr, axes: Any = None, unbiased: Any = True, keepdim: bool = False, *, correction: Any = None
+    n: FxNode, x: Expr, axes: Any = None, unbiased: Any = True, keepdim: bool = False, *, correction: Any = None
 ) -> Expr:
     """The mean square distance from the mean, over the count less a correction."""
     less = (1 if unbiased else 0) if correction is None else correction
@@ -37,7 +37,7 @@ def variance(
     return R.divide(total, R.astype(R.full((), PrimValue(count - int(less)), "int64"), n.dtype_out))
 
 
-def _with_mean(n: Node, x: Expr, after: Any, *args: Any, **options: Any) -> Any:
+def _with_mean(n: FxNode, x: Expr, after: Any, *args: Any, **options: Any) -> Any:
     """The variance, or its root, and the mean."""
     axes = options.get("dim", args[0] if args else None)
     keeps = options.get("keepdim", args[-1] if args and isinstance(args[-1], bool) and len(args) > 1 else False)
@@ -45,11 +45,11 @@ def _with_mean(n: Node, x: Expr, after: Any, *args: Any, **options: Any) -> Any:
     return [after(variance(n, x, *args, **options)), mean]
 
 
-def _without_nan(n: Node, x: Expr) -> Expr:
+def _without_nan(n: FxNode, x: Expr) -> Expr:
     return R.where(R.isnan(x), R.zeros_like(x), x) if is_float(n.dtype(x)) else x
 
 
-def norm(n: Node, x: Expr, order: Any = 2, axes: Any = None, keepdim: bool = False, **options: Any) -> Expr:
+def norm(n: FxNode, x: Expr, order: Any = 2, axes: Any = None, keepdim: bool = False, **options: Any) -> Expr:
     """The norm of vectors of an order."""
     x = R.abs(n.cast(x, n.dtype_out))
     if not n.rank(x):
@@ -69,7 +69,7 @@ def norm(n: Node, x: Expr, order: Any = 2, axes: Any = None, keepdim: bool = Fal
 def any_or_all(operator: Any) -> Any:
     """Whether one of the values is true, or all are."""
 
-    def made(n: Node, x: Expr, axes: Any = None, keepdim: bool = False) -> Expr:
+    def made(n: FxNode, x: Expr, axes: Any = None, keepdim: bool = False) -> Expr:
         bits = R.astype(n.cast(x, "bool"), "uint8")
         return R.astype(operator(bits, n.axes(x, axes), keepdim), "bool") if n.rank(x) else n.cast(x, "bool")
 
@@ -79,7 +79,7 @@ def any_or_all(operator: Any) -> Any:
 def extreme(values: Any, place: Any) -> Any:
     """The greatest or least along an axis with its place, or of all."""
 
-    def made(n: Node, x: Expr, axis: Any = None, keepdim: bool = False) -> Any:
+    def made(n: FxNode, x: Expr, axis: Any = None, keepdim: bool = False) -> Any:
         if axis is None:
             return values(x, n.axes(x, None), False) if n.rank(x) else x
         if isinstance(axis, Expr):  # of two tensors
@@ -96,7 +96,7 @@ def extreme(values: Any, place: Any) -> Any:
 def arg_extreme(operator: Any) -> Any:
     """The place of the greatest or least."""
 
-    def made(n: Node, x: Expr, axis: Any = None, keepdim: bool = False) -> Expr:
+    def made(n: FxNode, x: Expr, axis: Any = None, keepdim: bool = False) -> Expr:
         if not n.rank(x):
             return R.zeros((), "int64")
         return operator(x, None if axis is None else n.axis(x, axis), keepdim)
@@ -104,12 +104,12 @@ def arg_extreme(operator: Any) -> Any:
     return made
 
 
-def softmax(n: Node, x: Expr, axis: int, *rest: Any) -> Expr:
+def softmax(n: FxNode, x: Expr, axis: int, *rest: Any) -> Expr:
     """Exponentials over their sum."""
     return R.nn.softmax(n.cast(x, n.dtype_out), n.axis(x, axis))
 
 
-def log_softmax(n: Node, x: Expr, axis: int, *rest: Any) -> Expr:
+def log_softmax(n: FxNode, x: Expr, axis: int, *rest: Any) -> Expr:
     """The logarithm of the softmax."""
     return R.nn.log_softmax(n.cast(x, n.dtype_out), n.axis(x, axis))
 
@@ -117,19 +117,19 @@ def log_softmax(n: Node, x: Expr, axis: int, *rest: Any) -> Expr:
 def cumulative(operator: Any) -> Any:
     """A running sum or product."""
 
-    def made(n: Node, x: Expr, axis: int, **options: Any) -> Expr:
+    def made(n: FxNode, x: Expr, axis: int, **options: Any) -> Expr:
         values = n.cast(x, n.dtype_out)
         return operator(values, n.axis(x, axis), n.dtype_out) if n.rank(x) else values
 
     return made
 
 
-def addmm(n: Node, bias: Expr, a: Expr, b: Expr, beta: Any = 1, alpha: Any = 1) -> Expr:
+def addmm(n: FxNode, bias: Expr, a: Expr, b: Expr, beta: Any = 1, alpha: Any = 1) -> Expr:
     """beta * bias + alpha * a b."""
     return addmm_of(n, bias, R.matmul(a, b), beta, alpha)
 
 
-def addmm_of(n: Node, bias: Expr, result: Expr, beta: Any, alpha: Any) -> Expr:
+def addmm_of(n: FxNode, bias: Expr, result: Expr, beta: Any, alpha: Any) -> Expr:
     """beta * bias + alpha * a product."""
     result = result if alpha == 1 else R.multiply(result, n.cast(alpha, n.dtype_out))
     if beta == 0:
@@ -137,13 +137,13 @@ def addmm_of(n: Node, bias: Expr, result: Expr, beta: Any, alpha: Any) -> Expr:
     return R.add(result, bias if beta == 1 else R.multiply(bias, n.cast(beta, n.dtype_out)))
 
 
-def linear(n: Node, x: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
+def linear(n: FxNode, x: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
     """x times the weight turned, and a bias."""
     product_ = R.matmul(x, R.permute_dims(weight, (1, 0)))
     return product_ if bias is None else R.add(product_, bias)
 
 
-def top_k(n: Node, x: Expr, k: Any, axis: int = -1, largest: bool = True, ordered: bool = True) -> Any:
+def top_k(n: FxNode, x: Expr, k: Any, axis: int = -1, largest: bool = True, ordered: bool = True) -> Any:
     """The greatest or least elements in order, and their places."""
     if not isinstance(k, int) or k == 0:
         raise Unsupported("a symbolic number of elements")
@@ -155,7 +155,7 @@ def _part(value: Expr, index: int) -> Expr:
     return TupleGetItem(value, index)
 
 
-def sort(n: Node, x: Expr, *args: Any, **options: Any) -> Any:
+def sort(n: FxNode, x: Expr, *args: Any, **options: Any) -> Any:
     """The elements in order along an axis, and their places."""
     args = args[1:] if args and isinstance(args[0], (bool, type(None))) and len(args) == 3 else args
     axis = options.get("dim", args[0] if args else -1)
@@ -164,13 +164,13 @@ def sort(n: Node, x: Expr, *args: Any, **options: Any) -> Any:
     return [R.gather_elements(x, order, n.axis(x, axis)), order]
 
 
-def argsort(n: Node, x: Expr, axis: int = -1, descending: bool = False, **options: Any) -> Expr:
+def argsort(n: FxNode, x: Expr, axis: int = -1, descending: bool = False, **options: Any) -> Expr:
     """The places that sort an axis."""
     return R.argsort(x, n.axis(x, axis), bool(descending), "int64")
 
 
 def attention(
-    n: Node,
+    n: FxNode,
     q: Expr,
     k: Expr,
     v: Expr,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft.frontend.emitter import Unsupported
-from weft.frontend.torch.node import Node
+from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.table import row
 from weft.ir.dim import Dim, DimExpr, ceildiv, product
 from weft.ir.graph import Expr, PrimValue
@@ -16,12 +16,12 @@ from weft.script import relax as R
 _END = 2**63 - 1
 
 
-def reshape(n: Node, x: Expr, *rest: Any, **options: Any) -> Expr:
+def reshape(n: FxNode, x: Expr, *rest: Any, **options: Any) -> Expr:
     """The elements under the shape that PyTorch gives the result."""
     return R.reshape(x, n.dims_out)
 
 
-def transpose(n: Node, x: Expr, a: int, b: int) -> Expr:
+def transpose(n: FxNode, x: Expr, a: int, b: int) -> Expr:
     """Two axes exchanged."""
     if n.rank(x) == 0:
         return x
@@ -31,12 +31,12 @@ def transpose(n: Node, x: Expr, a: int, b: int) -> Expr:
     return R.permute_dims(x, order)
 
 
-def expand(n: Node, x: Expr, size: Any, **options: Any) -> Expr:
+def expand(n: FxNode, x: Expr, size: Any, **options: Any) -> Expr:
     """Axes of size 1, and new ones in front, repeated."""
     return x if n.shape(x) == n.dims_out else R.broadcast_to(x, n.dims_out)
 
 
-def slices(n: Node, x: Expr, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Expr:
+def slices(n: FxNode, x: Expr, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Expr:
     """A range of an axis."""
     axis = n.axis(x, axis)
     size = n.shape(x)[axis]
@@ -47,7 +47,7 @@ def slices(n: Node, x: Expr, axis: int = 0, start: Any = None, end: Any = None, 
     return made
 
 
-def differences(n: Node, x: Expr, order: int = 1, axis: int = -1, before: Any = None, after: Any = None) -> Expr:
+def differences(n: FxNode, x: Expr, order: int = 1, axis: int = -1, before: Any = None, after: Any = None) -> Expr:
     """What each element is more than the one before it, along an axis that may be lengthened first."""
     axis = n.axis(x, axis)
     parts = [part for part in (before, x, after) if part is not None]
@@ -70,7 +70,7 @@ def _is_inside(first: Dim, last: Dim, size: Dim) -> bool:
     return last is size and isinstance(first, int) and isinstance(size, DimExpr) and first == 0
 
 
-def select(n: Node, x: Expr, axis: int, index: Any) -> Expr:
+def select(n: FxNode, x: Expr, axis: int, index: Any) -> Expr:
     """One element of an axis, which goes away."""
     axis = n.axis(x, axis)
     if isinstance(index, DimExpr):
@@ -80,7 +80,7 @@ def select(n: Node, x: Expr, axis: int, index: Any) -> Expr:
     return R.take(x, R.const(index, "int64"), axis)
 
 
-def split_sizes(n: Node, x: Expr, sizes: Any, axis: int = 0) -> list[Expr]:
+def split_sizes(n: FxNode, x: Expr, sizes: Any, axis: int = 0) -> list[Expr]:
     """Parts of an axis of given sizes, or of one size each."""
     axis = n.axis(x, axis)
     total = n.shape(x)[axis]
@@ -96,25 +96,25 @@ def split_sizes(n: Node, x: Expr, sizes: Any, axis: int = 0) -> list[Expr]:
     return parts
 
 
-def chunk(n: Node, x: Expr, count: int, axis: int = 0) -> list[Expr]:
+def chunk(n: FxNode, x: Expr, count: int, axis: int = 0) -> list[Expr]:
     """Parts of an axis, as equal as can be."""
     total = n.shape(x)[n.axis(x, axis)]
     return split_sizes(n, x, ceildiv(total, count), axis)
 
 
-def concat(n: Node, tensors: list[Expr], axis: int = 0) -> Expr:
+def concat(n: FxNode, tensors: list[Expr], axis: int = 0) -> Expr:
     """Tensors one after another, without those that PyTorch ignores."""
     parts = [n.cast(x, n.dtype_out) for x in tensors if not (n.rank(x) == 1 and n.shape(x) == (0,) and n.out.ndim > 1)]
     return R.concat(parts, axis % n.out.ndim) if len(parts) > 1 else parts[0]
 
 
-def embedding(n: Node, weight: Expr, indices: Expr, *rest: Any) -> Expr:
+def embedding(n: FxNode, weight: Expr, indices: Expr, *rest: Any) -> Expr:
     """Rows of a table."""
     return R.take(weight, indices, 0)
 
 
 def bags(
-    n: Node,
+    n: FxNode,
     weight: Expr,
     indices: Expr,
     offsets: Expr,
@@ -134,7 +134,7 @@ def bags(
     return [R.nn.embedding_bag(weight, places, starts, weights, kind, skipped, last), None, None, None]
 
 
-def repeat(n: Node, x: Expr, repeats: list[Any]) -> Expr:
+def repeat(n: FxNode, x: Expr, repeats: list[Any]) -> Expr:
     """Copies along each axis."""
     if all(isinstance(item, int) for item in repeats):
         return R.tile(x, repeats)
@@ -144,7 +144,7 @@ def repeat(n: Node, x: Expr, repeats: list[Any]) -> Expr:
     return R.reshape(R.broadcast_to(R.reshape(x, tuple(between)), tuple(wide)), n.dims_out)
 
 
-def pad(n: Node, x: Expr, widths: list[int], value: Any = 0) -> Expr:
+def pad(n: FxNode, x: Expr, widths: list[int], value: Any = 0) -> Expr:
     """Elements of one value around; less than none are cut off."""
     rank, dims = n.rank(x), n.shape(x)
     before, after = [0] * rank, [0] * rank
@@ -157,7 +157,7 @@ def pad(n: Node, x: Expr, widths: list[int], value: Any = 0) -> Expr:
     return R.nn.pad(x, pairs, "constant", n.number(value or 0)) if any(pairs) else x
 
 
-def bordered(n: Node, x: Expr, widths: list[int], mode: str) -> Expr:
+def bordered(n: FxNode, x: Expr, widths: list[int], mode: str) -> Expr:
     """Elements of the border, or of the tensor mirrored or repeated, around the last axes."""
     rank = n.rank(x)
     for position in range(len(n.ints(widths)) // 2):
@@ -168,7 +168,7 @@ def bordered(n: Node, x: Expr, widths: list[int], mode: str) -> Expr:
     return x
 
 
-def _border_places(n: Node, size: Dim, before: int, after: int, mode: str) -> Expr:
+def _border_places(n: FxNode, size: Dim, before: int, after: int, mode: str) -> Expr:
     place = R.arange(-before, size + after, 1, "int64")
     last = n.emit(R.full((), PrimValue(size - 1), "int64"), "last")
     if mode == "replicate":
@@ -179,7 +179,7 @@ def _border_places(n: Node, size: Dim, before: int, after: int, mode: str) -> Ex
     return R.where(R.greater(inner, last), R.subtract(R.multiply(last, R.const(2, "int64")), inner), inner)
 
 
-def stack(n: Node, tensors: list[Expr], axis: int = 0) -> Expr:
+def stack(n: FxNode, tensors: list[Expr], axis: int = 0) -> Expr:
     """Tensors along a new axis."""
     return R.stack([n.cast(x, n.dtype_out) for x in tensors], axis % n.out.ndim)
 
@@ -191,7 +191,7 @@ def broadcast_sizes(a: Any, b: Any) -> tuple[Dim, ...]:
     return tuple(y if isinstance(x, int) and x == 1 else x for x, y in zip(left, right, strict=True))
 
 
-def windows(n: Node, x: Expr, axis: int, size: int, step: int) -> Expr:
+def windows(n: FxNode, x: Expr, axis: int, size: int, step: int) -> Expr:
     """The windows of an axis, along a new last axis."""
     if not n.rank(x):
         return R.reshape(x, (size,))
@@ -204,7 +204,7 @@ def windows(n: Node, x: Expr, axis: int, size: int, step: int) -> Expr:
     return R.permute_dims(found, [a for a in range(rank) if a != axis + 1] + [axis + 1])
 
 
-def unshuffle(n: Node, x: Expr, factor: int) -> Expr:
+def unshuffle(n: FxNode, x: Expr, factor: int) -> Expr:
     """Blocks of space as channels."""
     *front, c, h, w = n.shape(x)
     k = len(front)
@@ -213,7 +213,7 @@ def unshuffle(n: Node, x: Expr, factor: int) -> Expr:
     return R.reshape(moved, (*front, c * factor * factor, h // factor, w // factor))
 
 
-def diag_embed(n: Node, x: Expr, offset: int = 0, first: int = -2, second: int = -1) -> Expr:
+def diag_embed(n: FxNode, x: Expr, offset: int = 0, first: int = -2, second: int = -1) -> Expr:
     """The last axis on a diagonal of two new axes, 0 elsewhere."""
     rank = n.rank(x) + 1
     first, second = first % rank, second % rank
@@ -232,7 +232,7 @@ def _triangle_places(places: Any) -> Expr:
     return R.const(np.stack(places), "int64")
 
 
-def _rolled(n: Node, x: Expr, shifts: Any, axes: Any) -> Expr:
+def _rolled(n: FxNode, x: Expr, shifts: Any, axes: Any) -> Expr:
     """The elements moved along axes; of the flattened tensor where no axes are given."""
     shifts = n.ints(shifts)
     if axes or isinstance(axes, int):
@@ -302,7 +302,7 @@ row(
 )
 
 
-def _flipped(n: Node, x: Expr, axes: Any) -> Expr:
+def _flipped(n: FxNode, x: Expr, axes: Any) -> Expr:
     for axis in n.axes(x, axes):
         x = R.flip(x, axis)
     return x

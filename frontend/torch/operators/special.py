@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.frontend.emitter import Unsupported
-from weft.frontend.torch.node import Node
+from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.table import row
 from weft.ir.graph import Expr, Function, SeqExpr, Tuple, TupleGetItem, Var
 from weft.ir.types import PrimType, TensorType, TupleType
@@ -19,7 +19,7 @@ from weft.script import relax as R
 def polynomial(first: Callable[[Expr], Expr], step: Callable[[Expr, Expr, Expr, Expr], Expr]) -> Any:
     """p_0 = 1, p_1 = first(x), p_(k+1) = step(x, k, p_k, p_(k-1)), for the degree of each element; 0 below 0."""
 
-    def made(n: Node, x: Any, degree: Any) -> Expr:
+    def made(n: FxNode, x: Any, degree: Any) -> Expr:
         dims, dtype = n.dims_out, n.dtype_out
         wide = n.emit(R.broadcast_to(n.cast(x, dtype), dims), "x")
         degrees = n.emit(R.broadcast_to(R.astype(R.trunc(n.cast(degree, dtype)), "int64"), dims), "degree")

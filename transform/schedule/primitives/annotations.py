@@ -27,12 +27,12 @@ from weft.transform.schedule.primitives.caching import Choice, Where, buffer_of,
 from weft.transform.schedule.primitives.queries import regions_of
 from weft.transform.schedule.tree import Tree, without_regions
 
-__all__ = ["Declared"]
+__all__ = ["Annotations"]
 
 _FIELDS = {"read": "reads", "write": "writes"}
 
 
-class Declared(ScheduleCore):
+class Annotations(ScheduleCore):
     """What is declared."""
 
     @primitive

@@ -21,6 +21,7 @@ from weft.ir.tensor import (
     For,
     IterVar,
     PrimExpr,
+    PrimFunc,
     PrimVar,
     Stmt,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "Where",
     "buffer_of",
     "index_dtype",
+    "inserted",
     "nest_over",
     "read_map",
     "where_of",
@@ -110,7 +112,7 @@ class Caching(ScheduleCore):
         name = tree.fresh_block_name(cache.name)
         copy = _copy(name, buffer, cache, spans, point, index_dtype(found))
         changes: list[tuple[Stmt, Stmt]] = [(item, substitute(item, {buffer: cache})) for item in readers]
-        self._insert(tree, first, copy, None, cache, changes)
+        self._set(tree, inserted(tree, first, copy, None, cache, changes))
         return self._block_handle(tree.name, name)
 
     @primitive
@@ -153,27 +155,27 @@ class Caching(ScheduleCore):
         name = tree.fresh_block_name(cache.name)
         copy = _copy(name, cache, buffer, spans, point, index_dtype(found))
         changes: list[tuple[Stmt, Stmt]] = [(item, substitute(item, {buffer: cache})) for item in (found, *moved)]
-        self._insert(tree, place, None, copy, cache, changes)
+        self._set(tree, inserted(tree, place, None, copy, cache, changes))
         return self._block_handle(tree.name, name)
 
-    def _insert(
-        self,
-        tree: Tree,
-        place: Stmt,
-        before: Stmt | None,
-        after: Stmt | None,
-        buffer: Buffer,
-        changes: Sequence[tuple[Stmt, Stmt]],
-    ) -> None:
-        """Put statements around one of the scope's sequence, allocate a buffer in the scope, and make other changes."""
-        scope = tree.scope(place)
-        inner = [pair for pair in changes if pair[0] is place or tree.is_above(place, pair[0])]
-        outer = [pair for pair in changes if pair not in inner]
-        small = Tree("", replace(tree.function, body=place))
-        changed = small.replaced(*inner).body if inner else place
-        new = sequence([part for part in (before, changed, after) if part is not None])
-        function = tree.replaced((place, new), *outer)
-        self._set(tree, with_allocation(function, scope, buffer))
+
+def inserted(
+    tree: Tree,
+    place: Stmt,
+    before: Stmt | None,
+    after: Stmt | None,
+    buffer: Buffer,
+    changes: Sequence[tuple[Stmt, Stmt]],
+) -> PrimFunc:
+    """The function with statements around one of a scope's sequence, a buffer allocated in the scope, and changes."""
+    scope = tree.scope(place)
+    inner = [pair for pair in changes if pair[0] is place or tree.is_above(place, pair[0])]
+    outer = [pair for pair in changes if pair not in inner]
+    small = Tree("", replace(tree.function, body=place))
+    changed = small.replaced(*inner).body if inner else place
+    new = sequence([part for part in (before, changed, after) if part is not None])
+    function = tree.replaced((place, new), *outer)
+    return with_allocation(function, scope, buffer)
 
 
 def read_map(index_map: Any) -> str:

@@ -29,21 +29,21 @@ from weft.transform.schedule.buffers import (
     require_unchanged,
     sets_result_when_empty,
 )
-from weft.transform.schedule.core import primitive
+from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, LoopRV
-from weft.transform.schedule.primitives.inlining import Inlining, certain_load, require_readers_after
+from weft.transform.schedule.primitives.inlining import certain_load, require_readers_after
 from weft.transform.schedule.primitives.queries import scope_blocks, written_buffers
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
 from weft.transform.schedule.tree import Tree, blocks_in, buffers_of, sequence, statements_of, stores_in
 
-__all__ = ["INLINE", "ROOT", "Placing", "can_compute_at", "can_reverse_compute_at"]
+__all__ = ["INLINE", "ROOT", "ComputeAt", "can_compute_at", "can_reverse_compute_at"]
 
 ROOT, INLINE = PrimVar("root"), PrimVar("inline")
 """What the loop handles of sampled places stand for that are no loops."""
 
 
-class Placing(Inlining):
+class ComputeAt(ScheduleCore):
     """Blocks moved under loops of others."""
 
     @primitive

@@ -20,7 +20,7 @@ from weft.transform.schedule.handles import BlockRV, ExprRV, LoopRV
 from weft.transform.schedule.reducer import fold_of
 from weft.transform.schedule.tree import Tree, blocks_in
 
-__all__ = ["Marks", "require_separate"]
+__all__ = ["LoopKinds", "require_separate"]
 
 THREADS = (
     *(f"{kind}Idx.{axis}" for kind in ("block", "thread") for axis in "xyz"),
@@ -65,7 +65,7 @@ def _is_shared_reduction(tree: Tree, loop: For) -> bool:
     return fold.any_order and alone and not tree.conditions_around(blocks[0])
 
 
-class Marks(ScheduleCore):
+class LoopKinds(ScheduleCore):
     """How loops run, and what is written on loops and blocks."""
 
     @primitive

@@ -33,15 +33,15 @@ from weft.transform.schedule.buffers import (
     writers,
 )
 from weft.transform.schedule.copies import fresh_buffer
-from weft.transform.schedule.core import primitive
+from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV
 from weft.transform.schedule.primitives.caching import (
-    Caching,
     Choice,
     Where,
     buffer_of,
     index_dtype,
+    inserted,
     nest_over,
     read_map,
     where_of,
@@ -58,7 +58,7 @@ from weft.transform.schedule.tree import (
 __all__ = ["Reindexing"]
 
 
-class Reindexing(Caching):
+class Reindexing(ScheduleCore):
     """Buffers in the order of a block's variables."""
 
     @primitive
@@ -187,7 +187,7 @@ class Reindexing(Caching):
         new = map_buffers(block, load=load, store=stored if kind == "write" else None, touched=[buffer])
         assert isinstance(new, Block)
         before, after = (copy, None) if kind == "read" else (None, copy)
-        self._insert(tree, place, before, after, cache, [(block, without_regions(new))])
+        self._set(tree, inserted(tree, place, before, after, cache, [(block, without_regions(new))]))
         return self._block_handle(tree.name, name)
 
 

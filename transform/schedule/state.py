@@ -1,0 +1,136 @@
+"""The state of a schedule: the module, the function in work, the handles, and how primitives read and change them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from weft.ir import IRModule
+from weft.ir.tensor import Block, For, PrimFunc, PrimVar
+from weft.transform.infra.registry import nearest
+from weft.transform.kernel.scheduled import SCHEDULED, is_scheduled
+from weft.transform.schedule.failure import failure
+from weft.transform.schedule.handles import BlockRV, ExprRV, Handle, LoopRV
+from weft.transform.schedule.tree import Tree
+
+__all__ = ["ScheduleState"]
+
+
+@dataclass(frozen=True)
+class _Saved:
+    module: IRModule
+    function: str | None
+    keys: dict[Handle, tuple[str, Any]]
+    separate: frozenset[PrimVar]
+
+
+class ScheduleState:
+    """What primitives are written with: handles -> (function, loop variable | block name | number) -> nodes."""
+
+    def __init__(self, module: IRModule, function: str | None) -> None:
+        self._module = module
+        self._function = function
+        self._keys: dict[Handle, tuple[str, Any]] = {}
+        self._trees: dict[str, Tree] = {}
+        self._separate: frozenset[PrimVar] = frozenset()  # loops whose iterations must stay independent
+
+    def _saved(self) -> _Saved:
+        return _Saved(self._module, self._function, dict(self._keys), self._separate)
+
+    def _restore(self, saved: _Saved) -> None:
+        """Be as it was when `saved` was taken."""
+        self._module, self._function, self._keys = saved.module, saved.function, saved.keys
+        self._trees, self._separate = {}, saved.separate
+
+    def _name_of_function(self, name: str | None) -> str:
+        name = self._function if name is None else name
+        functions = [key for key, function in self._module.items() if isinstance(function, PrimFunc)]
+        if name is None:
+            raise failure(
+                "W601",
+                "the module has several tensor functions, and none is chosen",
+                hint=f"sch.work_on(...) one of {', '.join(functions) or 'none'}",
+            )
+        if name not in functions:
+            raise failure(
+                "W601",
+                f"the module has no tensor function {name!r}",
+                hint=nearest(name, functions) or f"it has: {', '.join(functions) or 'none'}",
+            )
+        return name
+
+    def _tree(self, name: str) -> Tree:
+        function = self._module[name]
+        assert isinstance(function, PrimFunc)
+        found = self._trees.get(name)
+        if found is None or found.function is not function or found.module is not self._module:
+            found = self._trees[name] = Tree(name, function, self._module)
+        return found
+
+    def _key(self, handle: Any, kind: type[Handle], what: str) -> tuple[str, Any]:
+        if not isinstance(handle, kind):
+            raise failure(
+                "W604",
+                f"a {what} handle is needed, not {type(handle).__name__}",
+                hint='sch.get_block("name") and sch.get_loops(block) give handles',
+            )
+        if handle not in self._keys:
+            raise failure("W603", f"this {what} handle is none of this schedule")
+        return self._keys[handle]
+
+    def _loop(self, handle: Any) -> tuple[Tree, For]:
+        """The tree and the loop of a handle."""
+        name, variable = self._key(handle, LoopRV, "loop")
+        tree = self._tree(name)
+        found = tree.loop(variable)
+        if found is None:
+            raise failure("W603", f"the loop {variable.name!r} is gone: an earlier step has replaced it")
+        return tree, found
+
+    def _block(self, handle: Any) -> tuple[Tree, Block]:
+        """The tree and the block of a handle."""
+        name, key = self._key(handle, BlockRV, "block")
+        tree = self._tree(name)
+        found = tree.block(key)
+        if found is None:
+            raise failure("W603", f"the block {key!r} is gone: an earlier step has removed it")
+        return tree, found
+
+    def _number(self, value: Any) -> int:
+        """A number, or that of a handle."""
+        if isinstance(value, ExprRV):
+            return self._key(value, ExprRV, "number")[1]
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise failure("W604", f"a whole number is needed, not {value!r}")
+        return value
+
+    def _loop_handle(self, name: str, variable: PrimVar) -> LoopRV:
+        handle = LoopRV(variable.name)
+        self._keys[handle] = (name, variable)
+        return handle
+
+    def _block_handle(self, name: str, block: str) -> BlockRV:
+        handle = BlockRV(block)
+        self._keys[handle] = (name, block)
+        return handle
+
+    def _rename(self, function: str, old: str, new: str) -> None:
+        """Let the handles of a block stand for it under another name."""
+        self._keys = {
+            handle: (function, new) if key == (function, old) and isinstance(handle, BlockRV) else key
+            for handle, key in self._keys.items()
+        }
+
+    def _expr_handle(self, value: int) -> ExprRV:
+        handle = ExprRV(str(value))
+        self._keys[handle] = ("", value)
+        return handle
+
+    def _set(self, tree: Tree, function: PrimFunc) -> Tree:
+        """Keep a new form of a function; the new tree."""
+        if function is tree.function:
+            return tree
+        if not is_scheduled(function):
+            function = function.with_attr(SCHEDULED, True)
+        self._module = self._module.with_function(tree.name, function)
+        return self._tree(tree.name)
