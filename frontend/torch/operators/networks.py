@@ -132,7 +132,7 @@ def max_pool_with_places(
     return [_pooled(n, x, rank, lambda _, part=part: part, ceil) for part in parts]
 
 
-def fractional_max_pool(n: Node, x: Expr, kernel: Any, size: Any, samples: Expr) -> Any:
+def fractional_max_pool(n: FxNode, x: Expr, kernel: Any, size: Any, samples: Expr) -> Any:
     """The greatest elements of windows that samples spread, and their places in the image."""
     rank = n.spatial
     single = n.rank(x) == rank + 1
