@@ -11,7 +11,7 @@ from weft.ir.structure.visit import walk
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, IntImm, PrimExpr, PrimFunc, Select
 from weft.ir.verify.findings import Report
 
-__all__ = ["check_load", "check_ranges", "check_store", "goes_on"]
+__all__ = ["check_load", "check_ranges", "check_store", "may_cross_rows"]
 
 
 def check_load(node: BufferLoad, report: Report) -> None:
@@ -74,7 +74,7 @@ def _is_chosen(access: Access, function: PrimFunc) -> bool:
     return any(access.node is node for side in sides for node in walk(side))
 
 
-def goes_on(access: Access, position: int) -> bool:
+def may_cross_rows(access: Access, position: int) -> bool:
     """Whether the access is a vector along the last dimension of several, which may go on in the next row."""
     indices = getattr(access.node, "indices", ())
     last = access.buffer.ndim > 1 and position == access.buffer.ndim - 1 and len(indices) > position
@@ -93,7 +93,7 @@ def _check_range(access: Access, position: int, report: Report, function: PrimFu
     constant = position < len(indices) and isinstance(indices[position], IntImm)
     if not (constant and size.high != 0) and not (access.certain and interval.exact):
         return
-    if goes_on(access, position):
+    if may_cross_rows(access, position):
         return
     wrong: Dim | None = None
     if prove_lt(interval.low, 0):

@@ -28,7 +28,7 @@ from weft.ir.tensor import (
     PrimVar,
     Unary,
 )
-from weft.ir.verify.accesses import goes_on
+from weft.ir.verify.accesses import may_cross_rows
 from weft.ir.verify.findings import Report
 from weft.ir.verify.outputs import updates_itself
 
@@ -175,7 +175,7 @@ def _outside(access: Access, region: BufferRegion) -> bool:
     if not access.certain or len(access.intervals) != len(region.region) or 0 in access.buffer.shape:
         return False
     for position, (interval, part) in enumerate(zip(access.intervals, region.region, strict=True)):
-        if goes_on(access, position):
+        if may_cross_rows(access, position):
             continue
         start, extent = access.bounds.of(part.start), access.bounds.of(part.extent)
         if interval is None or not interval.exact or start is None or extent is None:

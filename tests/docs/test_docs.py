@@ -65,7 +65,7 @@ def test_no_page_is_left_of_a_family_that_is_no_more() -> None:
     assert {f"operators/{path.name}" for path in (ROOT / "docs" / "operators").iterdir()} <= set(GENERATED)
 
 
-_FOLDERS = "ir|target|script|transform|codegen|runtime|testing|src|docs|tests|examples|benchmarks"
+_FOLDERS = "ir|target|script|transform|codegen|runtime|frontend|testing|src|docs|tests|examples|benchmarks"
 _PLACE = re.compile(rf"`((?:{_FOLDERS})/[\w./-]*)")
 
 
@@ -80,6 +80,19 @@ def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
     prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", prose):
         assert (page.parent / target).exists(), target
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page are linked by: lower case, hyphens for spaces, no other signs."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", prose, flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_into_a_page_leads_to_a_heading(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]*\.md)?#([^)]+)\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if link[1] not in anchors(page.parent / link[0] if link[0] else page)] == []
 
 
 def test_every_make_command_of_the_readme_is_in_the_makefile() -> None:

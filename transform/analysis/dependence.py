@@ -2,7 +2,7 @@
 
     independent(nest)   for each buffer written in a nest of loops: the loops of which different iterations never touch
                         one element of it, one of them writing
-    clash(nest, order)  what a new order of the loops would change, or None
+    conflict(nest, order)  what a new order of the loops would change, or None
     shared(nest)        what the iterations of the outermost loop share, or None
 
 Loops are taken one after the other: iterations of one that agree on those already found independent must have accesses
@@ -49,15 +49,15 @@ from weft.transform.analysis.points import Point, variables_in
 from weft.transform.schedule.tree import blocks_in, buffers_of, loads_in, stores_in
 
 __all__ = [
-    "Clash",
+    "Conflict",
     "Nest",
     "Touch",
     "Update",
-    "clash",
-    "never_before",
+    "conflict",
+    "loop_carried_dependence",
+    "outer_accesses",
     "private_buffers",
     "shared",
-    "touches",
     "update_of",
 ]
 
@@ -135,7 +135,7 @@ def _views(stmt: Stmt) -> dict[Buffer, BufferRegion | Buffer | None]:
     return found
 
 
-def touches(stmt: Stmt, bounds: Bounds) -> list[Touch]:
+def outer_accesses(stmt: Stmt, bounds: Bounds) -> list[Touch]:
     """The accesses of a statement to memory of others, views followed to what they show."""
     private, views = private_buffers(stmt), _views(stmt)
     found: list[Touch] = []
@@ -192,7 +192,7 @@ class Nest:
 
     def written(self) -> list[Buffer]:
         """The buffers that the body writes, those that it allocates itself left out."""
-        found = touches(self.plain, self.point.relaxed(self.loops))
+        found = outer_accesses(self.plain, self.point.relaxed(self.loops))
         return list(dict.fromkeys(touch.buffer for touch in found if touch.writes))
 
     def independent(self, buffer: Buffer) -> list[For]:
@@ -234,7 +234,7 @@ def _apart(loops: Sequence[For], body: Stmt, point: Point, buffer: Buffer, loop:
             bounds = bounds.with_range(item.loop_var, item.start, item.extent)
     if loop.loop_var in inner.unknown:
         return False
-    found = [touch for touch in touches(body, bounds) if touch.buffer is buffer]
+    found = [touch for touch in outer_accesses(body, bounds) if touch.buffer is buffer]
     every = [*loops, *(part for part in walk(body) if isinstance(part, For))]
     return _disjoint(found, inner, inner.name(loop.loop_var), every)
 
@@ -385,7 +385,7 @@ def _grows(ranges: Sequence[tuple[Dim, Dim]], found: Sequence[Touch], name: str,
 
 
 @dataclass(frozen=True)
-class Clash:
+class Conflict:
     """Why loops cannot be reordered or run at once."""
 
     reason: str
@@ -393,46 +393,46 @@ class Clash:
     loop: For | None = None
 
 
-def clash(nest: Nest, order: Sequence[For]) -> Clash | None:
+def conflict(nest: Nest, order: Sequence[For]) -> Conflict | None:
     """What would change if the loops of a nest ran in another order; None when nothing does."""
     if list(order) == list(nest.loops):
         return None
     stop = barrier(nest.body)
     if stop is not None:
-        return Clash("the body does something whose order cannot be changed")
+        return Conflict("the body does something whose order cannot be changed")
     for buffer in nest.written():
         apart = nest.independent(buffer)
         ordered = [loop for loop in nest.loops if loop not in apart]
         if [loop for loop in order if loop not in apart] == ordered:
             continue
         if not _is_free_sum(nest, buffer, ordered):
-            return Clash(f"iterations of {_named(ordered)} touch the same elements of {buffer.name!r}", buffer)
+            return Conflict(f"iterations of {_named(ordered)} touch the same elements of {buffer.name!r}", buffer)
     return None
 
 
-def shared(nest: Nest) -> Clash | None:
+def shared(nest: Nest) -> Conflict | None:
     """What iterations of the outermost loop of a nest have in common, so that they cannot run at once; or None."""
     outer = nest.loops[0]
     stop = barrier(nest.body)
     if stop is not None:
-        return Clash("the body does something that cannot be done at once")
+        return Conflict("the body does something that cannot be done at once")
     for buffer in nest.written():
         if outer not in nest.independent(buffer):
-            return Clash(
+            return Conflict(
                 f"different iterations of {outer.loop_var.name!r} touch the same elements of {buffer.name!r}", buffer
             )
     return None
 
 
-def never_before(loop: For, body: Stmt, point: Point) -> Clash | None:
+def loop_carried_dependence(loop: For, body: Stmt, point: Point) -> Conflict | None:
     """What keeps a body from running in a loop, after the loop's own body, instead of after the whole loop; or None.
 
     An iteration of the body must have nothing to do with later iterations of the loop.
     """
     if barrier(loop.body) is not None or barrier(body) is not None:
-        return Clash("a body does something whose order cannot be changed")
+        return Conflict("a body does something whose order cannot be changed")
     inner = point.copy([loop])
-    first, second = touches(loop.body, inner.bounds()), touches(body, inner.bounds())
+    first, second = outer_accesses(loop.body, inner.bounds()), outer_accesses(body, inner.bounds())
     name = inner.name(loop.loop_var)
     later, known = _later(inner, name)
     for buffer in dict.fromkeys(touch.buffer for touch in first):
@@ -442,7 +442,7 @@ def never_before(loop: For, body: Stmt, point: Point) -> Clash | None:
             continue
         if loop.loop_var in inner.unknown or not _all_apart(ours, theirs, inner, name, later, known):
             reason = f"an iteration needs elements of {buffer.name!r} that a later one of the loop before touches"
-            return Clash(reason, buffer)
+            return Conflict(reason, buffer)
     return None
 
 

@@ -1,6 +1,6 @@
 """Index expressions turned round: the variables that give known indices.
 
-solved((v0 * 4 + v1, v2), sizes, (a, b))   v0 = a // 4, v1 = a % 4, v2 = b, and what must hold of a and b
+inverted((v0 * 4 + v1, v2), sizes, (a, b))   v0 = a // 4, v1 = a % 4, v2 = b, and what must hold of a and b
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from weft.ir.tensor import Extent, PrimExpr, PrimVar
 from weft.transform.analysis.affine import Reader, Term, Value
 from weft.transform.analysis.points import Point
 
-__all__ = ["solved"]
+__all__ = ["inverted"]
 
 
-def solved(
+def inverted(
     indices: Sequence[PrimExpr],
     sizes: Mapping[PrimVar, tuple[Extent, Extent]],
     given: Sequence[PrimExpr],

@@ -8,7 +8,7 @@ from weft.ir import walk
 from weft.ir.dim import Dim, maximum, minimum
 from weft.ir.tensor import Bind, Block, Buffer, For, IfThenElse, Let, PrimExpr, Stmt, While
 from weft.transform.analysis.affine import Reader, Value
-from weft.transform.analysis.dependence import touches, without_bindings
+from weft.transform.analysis.dependence import outer_accesses, without_bindings
 from weft.transform.analysis.points import Point
 from weft.transform.schedule.tree import stores_in
 
@@ -32,7 +32,7 @@ def names_of(*dims: Dim) -> set[str]:
 def touched(parts: Sequence[Stmt], buffer: Buffer, point: Point) -> list[Span | None]:
     """The range of each index with which statements touch a buffer, over all their loops; None: anywhere."""
     ranges: list[Span | None] | None = None
-    for touch in (touch for part in parts for touch in touches(without_bindings(part), point.bounds())):
+    for touch in (touch for part in parts for touch in outer_accesses(without_bindings(part), point.bounds())):
         if touch.buffer is not buffer:
             continue
         here: list[Span | None] = [None if part is None else (part.low, part.high) for part in touch.intervals]

@@ -5,7 +5,7 @@
         z = R.call_tir(cls.relu, (y,), out_ty=...)
         R.output(z)                                      z = cls.fused_add_relu(x, b)
 
-The pass decides, then applies. The decision is a function from the kernel calls of a stretch of a dataflow block (with
+The pass decides, then applies. The decision is a function from the kernel calls of a segment of a dataflow block (with
 the kinds that `AnnotateTIROpPattern` found, how each call reads the others, what it costs) to groups of them;
 `group_by_consumers` is the built-in one, and `FuseOps(decide=...)` takes another. The application outlines each group
 as a private function with the attribute `primitive` that says which kernels it holds and why; `FuseTIR` makes one
@@ -91,7 +91,7 @@ class Use:
 class KernelCall:
     """One kernel call that may be fused.
 
-    `uses` are those by other calls of the list; `escapes` says that the result is needed beyond them. `stretch` numbers
+    `uses` are those by other calls of the list; `escapes` says that the result is needed beyond them. `segment` numbers
     the parts of the block between calls that nothing may be moved across.
     """
 
@@ -101,7 +101,7 @@ class KernelCall:
     pattern: str
     result: TensorType
     target: object = None
-    stretch: int = 0
+    segment: int = 0
     cost: Cost = Cost.MOVE
     size: int = 0
     gathers: bool = False
@@ -168,7 +168,7 @@ class _Group:
     def take(self, call: KernelCall, max_ops: int, calls: Sequence[KernelCall]) -> bool:
         """Add a call all of whose consumers are members; False when that does not pay."""
         sink = self.sink
-        if len(self.members) >= max_ops or call.target != sink.target or call.stretch != sink.stretch:
+        if len(self.members) >= max_ops or call.target != sink.target or call.segment != sink.segment:
             return False
         if any(pattern not in (*LIGHT, *HEAVY) for pattern in (call.pattern, sink.pattern)):
             return False
@@ -437,23 +437,23 @@ def _calls_of(bindings: Sequence[Binding], positions: Sequence[int], outlined: _
     uses: list[list[Use]] = [[] for _ in positions]
     escapes = [not isinstance(bindings[position].var, DataflowVar) for position in positions]
     candidates = set(positions)
-    stretches: list[int] = []
-    stretch = 0
+    segments: list[int] = []
+    segment = 0
     for position, binding in enumerate(bindings):
         if _moves_nothing_across(binding, outlined.module):
-            stretch += 1
+            segment += 1
         if position not in candidates:
             for var in _variables(binding):
                 if var in index_of:
                     escapes[index_of[var]] = True
             continue
-        stretches.append(stretch)
+        segments.append(segment)
         call = binding.value
         assert isinstance(call, Call)
         facts = _facts(call, outlined)
         for place, arg in enumerate(call.args[1].fields):  # type: ignore[attr-defined]
             if isinstance(arg, Var) and arg in index_of:
-                uses[index_of[arg]].append(Use(len(stretches) - 1, *facts.use(place)))
+                uses[index_of[arg]].append(Use(len(segments) - 1, *facts.use(place)))
     found: list[KernelCall] = []
     for index, position in enumerate(positions):
         call, var = bindings[position].value, bindings[position].var
@@ -467,7 +467,7 @@ def _calls_of(bindings: Sequence[Binding], positions: Sequence[int], outlined: _
                 facts.pattern,
                 var.ty,  # type: ignore[arg-type]
                 facts.target,
-                stretches[index],
+                segments[index],
                 facts.cost,
                 facts.size,
                 facts.gathers,
@@ -514,7 +514,7 @@ def _check_groups(groups: Sequence[Sequence[int]], calls: Sequence[KernelCall]) 
                 )
             seen.add(index)
         labels = {calls[index].target for index in group}
-        if len(labels) > 1 or len({calls[index].stretch for index in group}) > 1:
+        if len(labels) > 1 or len({calls[index].segment for index in group}) > 1:
             raise PassError(
                 f"fuse-ops: the calls {', '.join(calls[index].name for index in group)} cannot be one function",
                 code="W534",

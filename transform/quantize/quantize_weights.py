@@ -144,17 +144,17 @@ class _Quantizing(FunctionRewriter):
     def _product(self, value: Expr) -> _Product | None:
         if not isinstance(value, Call) or not isinstance(value.op, Op) or value.op.name not in ("matmul", "linear"):
             return None
-        right, turned = value.args[1], value.op.name == "linear"
+        right, transposed = value.args[1], value.op.name == "linear"
         name = right.name if isinstance(right, Var) else ""
         while (behind := self._transposed(right)) is not None:
-            right, turned = behind, not turned
+            right, transposed = behind, not transposed
             name = right.name if isinstance(right, Var) else name
         weight = self._constant(right)
         if weight is None or weight.data.ndim != 2 or weight.dtype not in ("float32", "float16", "bfloat16"):
             return None
         matrix = np.asarray(presented(weight.data, weight.dtype))
         activations, _, *rest = value.args
-        return _Product(value, activations, matrix.T if turned else matrix, rest[0] if rest else None, name)
+        return _Product(value, activations, matrix.T if transposed else matrix, rest[0] if rest else None, name)
 
     # What becomes of it
 

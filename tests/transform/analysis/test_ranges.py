@@ -1,4 +1,4 @@
-"""Touched ranges and inverted indices against brute force: what is left out is really not touched, what is solved for
+"""Touched ranges and inverted indices against brute force: what is left out is really not touched, what is inverted for
 really gives the index."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import pytest
 
 from weft.ir.kernel.prim import binary
 from weft.ir.tensor import Binary, Buffer, BufferStore, FloatImm, For, IntImm, PrimExpr, PrimFunc, PrimVar, SeqStmt
-from weft.transform.analysis.inverted_indices import solved
+from weft.transform.analysis.inverted_indices import inverted
 from weft.transform.analysis.points import Point
 from weft.transform.analysis.touched_ranges import touched
 
@@ -83,7 +83,7 @@ def test_what_an_index_is_solved_for_gives_it_back(indices: tuple[PrimExpr, ...]
     point = Point(PrimFunc((buffer,), SeqStmt()))
     for variable in given:
         point.range(variable, 0, 64)
-    found = solved(indices, {ROW: (0, SIZES[0]), COL: (0, SIZES[1])}, given, point)
+    found = inverted(indices, {ROW: (0, SIZES[0]), COL: (0, SIZES[1])}, given, point)
     assert (found is not None) is is_solved
     reached = {
         tuple(value(index, {ROW: i, COL: j}) for index in indices): (i, j)

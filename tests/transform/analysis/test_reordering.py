@@ -1,6 +1,6 @@
 """What the analysis of dependences claims of loops, beside running them in another order and beside all their accesses.
 
-A claim (no clash, nothing shared, independent, never before) must hold for every program; programs that it does not
+A claim (no conflict, nothing shared, independent, never before) must hold for every program; programs that it does not
 hold for, and plain ones for which it must be found, are given by hand.
 """
 
@@ -36,11 +36,11 @@ from weft.ir.tensor import (
 from weft.transform.analysis.dependence import (
     Nest,
     barrier,
-    clash,
-    never_before,
+    conflict,
+    loop_carried_dependence,
+    outer_accesses,
     private_buffers,
     shared,
-    touches,
     update_of,
 )
 from weft.transform.analysis.points import Point
@@ -115,7 +115,7 @@ SIZES = st.tuples(st.integers(1, 4), st.integers(1, 4))
 def test_loops_without_a_clash_may_be_interchanged(sizes: tuple[int, int], program: Any) -> None:
     body, _, _ = program
     nest = nest_of(sizes, body)
-    if clash(nest, nest.loops[::-1]) is None:
+    if conflict(nest, nest.loops[::-1]) is None:
         assert run(loops_over(sizes, body, (1, 0))[0]) == run(nest.loops[0])
 
 
@@ -151,7 +151,7 @@ def test_what_needs_nothing_of_later_iterations_may_run_inside_of_the_loop(
 ) -> None:
     one, other = (For(COL, 0, sizes[1], body[0]) for body in (first, second))
     loop = For(ROW, 0, sizes[0], one)
-    if never_before(loop, other, Point(PrimFunc((X, Y), loop))) is None:
+    if loop_carried_dependence(loop, other, Point(PrimFunc((X, Y), loop))) is None:
         after = PrimVar("k", "int64")
         apart = SeqStmt((loop, For(after, 0, sizes[0], substitute(other, {ROW: after}))))
         assert run(replace(loop, body=SeqStmt((one, other)))) == run(apart)
@@ -185,9 +185,9 @@ def sum_block(kind: str, init: bool = True) -> Block:
 )
 def test_each_claim_about_loops_has_its_counter_example(body: Stmt, interchanges: bool, parallel: bool) -> None:
     nest = nest_of((4, 4), body)
-    assert (clash(nest, nest.loops[::-1]) is None) is interchanges
+    assert (conflict(nest, nest.loops[::-1]) is None) is interchanges
     assert (shared(nest) is None) is parallel
-    assert clash(nest, nest.loops) is None
+    assert conflict(nest, nest.loops) is None
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_each_claim_about_loops_has_its_counter_example(body: Stmt, interchanges
 def test_a_later_element_keeps_a_reader_out_of_the_loop(read: PrimExpr, may: bool) -> None:
     loop = For(ROW, 0, 4, BufferStore(X, ROW * 7, (ROW,)))
     reader = BufferStore(Y, BufferLoad(X, (read,)), (ROW,))
-    assert (never_before(loop, reader, Point(PrimFunc((X, Y), loop))) is None) is may
+    assert (loop_carried_dependence(loop, reader, Point(PrimFunc((X, Y), loop))) is None) is may
 
 
 def test_what_is_not_arithmetic_on_elements_bars_every_order() -> None:
@@ -205,7 +205,7 @@ def test_what_is_not_arithmetic_on_elements_bars_every_order() -> None:
     body = BufferStore(X, call, (ROW * 4 + COL,))
     assert barrier(body) is call
     nest = nest_of((4, 4), body)
-    assert clash(nest, nest.loops[::-1]) is not None
+    assert conflict(nest, nest.loops[::-1]) is not None
     assert shared(nest) is not None
     assert barrier(BufferStore(X, PrimCall("popcount", (ROW,), "int64"), (ROW,))) is None
 
@@ -232,4 +232,4 @@ def test_private_memory_is_no_memory_of_others() -> None:
     body = SeqStmt((AllocBuffer(own), BufferStore(own, ROW, (COL,)), BufferStore(X, BufferLoad(own, (COL,)), (ROW,))))
     assert private_buffers(body) == {own}
     point = Point(PrimFunc((X, Y), body))
-    assert {(touch.buffer, touch.writes) for touch in touches(body, point.bounds())} == {(X, True)}
+    assert {(touch.buffer, touch.writes) for touch in outer_accesses(body, point.bounds())} == {(X, True)}

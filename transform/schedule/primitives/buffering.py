@@ -260,16 +260,16 @@ class Buffering(ScheduleCore):
         shape = tuple(point.extent(length, "int64") if i == axis else extent for i, extent in enumerate(buffer.shape))
         new = fresh_buffer(buffer, {}, shape=shape)
 
-        def turned(indices: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
+        def wrapped(indices: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
             place = binary("floormod", indices[axis], point.expr(length, indices[axis].dtype))
             return (*indices[:axis], place, *indices[axis + 1 :])
 
         changed = replace(found, predicate=all_of((found.predicate, fresh)))
         body = map_buffers(
             tree.replaced((found, changed)).body,
-            load=lambda node: BufferLoad(new, turned(node.indices), span=node.span) if node.buffer is buffer else None,
+            load=lambda node: BufferLoad(new, wrapped(node.indices), span=node.span) if node.buffer is buffer else None,
             store=lambda node: (
-                BufferStore(new, node.value, turned(node.indices), span=node.span) if node.buffer is buffer else None
+                BufferStore(new, node.value, wrapped(node.indices), span=node.span) if node.buffer is buffer else None
             ),
             touched=[buffer],
         )

@@ -11,7 +11,7 @@ from weft.ir.kernel.prim import as_expr, cast
 from weft.ir.kernel.regions import Bounds, accesses
 from weft.ir.node import Node
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, PrimCall, PrimExpr, PrimVar, SeqStmt
-from weft.transform.analysis.inverted_indices import solved
+from weft.transform.analysis.inverted_indices import inverted
 from weft.transform.analysis.points import Point
 from weft.transform.schedule.buffers import (
     nest_blocks,
@@ -83,7 +83,7 @@ class Inlining(ScheduleCore):
         load = certain_load(tree, found, source)
         require_free_between(tree, producer, found, output)
         sizes = {item.var: (item.start, item.extent) for item in found.iter_vars}
-        answer = solved(load.indices, sizes, target.indices, Point.inside(tree, producer))
+        answer = inverted(load.indices, sizes, target.indices, Point.inside(tree, producer))
         if answer is None:
             raise failure(
                 "W616",

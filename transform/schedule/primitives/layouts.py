@@ -32,7 +32,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
-from weft.transform.analysis.inverted_indices import solved
+from weft.transform.analysis.inverted_indices import inverted
 from weft.transform.analysis.points import Point, variables_in
 from weft.transform.schedule.buffers import (
     require_covering,
@@ -201,7 +201,7 @@ def _transformed(
     ranges: dict[PrimVar, tuple[Extent, Extent]] = {
         var: (0, extent) for var, extent in zip(places, buffer.shape, strict=True)
     }
-    if solved(targets, ranges, targets, point) is None:
+    if inverted(targets, ranges, targets, point) is None:
         raise failure(
             "W616",
             f"the index map {known} is not known to give each element of {buffer.name!r} a place of its own",
@@ -244,7 +244,7 @@ def _over_other_variables(tree: Tree, block: Block, known: IndexMap, point: Poin
     outside = point.copy(loops)
     for item in items:
         outside.range(item.var, item.start, item.extent)
-    answer = solved(targets, ranges, [item.var for item in items], outside)
+    answer = inverted(targets, ranges, [item.var for item in items], outside)
     if answer is None:
         raise failure("W616", f"the index map {known} cannot be turned round for block {block.name!r}", tree, block)
     values, conditions = answer

@@ -8,7 +8,7 @@ from weft.ir import replace, rewrite, substitute
 from weft.ir.dim import Dim, as_dim
 from weft.ir.node import Node
 from weft.ir.tensor import Block, For, PrimVar, Stmt
-from weft.transform.analysis.dependence import never_before
+from weft.transform.analysis.dependence import loop_carried_dependence
 from weft.transform.analysis.points import Point, variables_in
 from weft.transform.schedule.copies import fresh_copy
 from weft.transform.schedule.core import ScheduleCore, primitive
@@ -55,7 +55,7 @@ class LoopMerging(ScheduleCore):
         merged = [first.body]
         for loop in nests[1:]:
             body = substitute(loop.body, {loop.loop_var: first.loop_var})
-            why = never_before(replace(first, body=sequence(merged)), body, point)
+            why = loop_carried_dependence(replace(first, body=sequence(merged)), body, point)
             if why is not None:
                 raise refused(why, tree, loop, "merge")
             merged.append(body)

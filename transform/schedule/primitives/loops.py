@@ -19,7 +19,7 @@ from weft.ir.dim import substitute as substitute_dim
 from weft.ir.kernel.prim import as_expr, binary, cast
 from weft.ir.kernel.prim_dim import symbol_names
 from weft.ir.tensor import Block, Extent, For, PrimExpr, PrimVar, Stmt
-from weft.transform.analysis.dependence import Clash, Nest, clash
+from weft.transform.analysis.dependence import Conflict, Nest, conflict
 from weft.transform.analysis.points import Point, variables_in
 from weft.transform.schedule.buffers import sets_result_when_empty
 from weft.transform.schedule.core import ScheduleCore, primitive
@@ -279,7 +279,7 @@ class LoopPrimitives(ScheduleCore):
                     tree,
                     loop,
                 )
-        why = clash(Nest(tuple(chain), chain[-1].body, Point.around(tree, chain[0])), order)
+        why = conflict(Nest(tuple(chain), chain[-1].body, Point.around(tree, chain[0])), order)
         if why is not None:
             raise refused(why, tree, loops[0], "reorder")
         new = nest_of_loops(order, chain[-1].body)
@@ -328,7 +328,7 @@ def require_terms(tree: Tree, loop: For, what: str, *, always: bool = False) -> 
             )
 
 
-def refused(why: Clash, tree: Tree, loop: For, what: str) -> Exception:
+def refused(why: Conflict, tree: Tree, loop: For, what: str) -> Exception:
     return failure("W607", f"cannot {what} the loop {loop.loop_var.name!r}: {why.reason}", tree, loop)
 
 

@@ -24,7 +24,7 @@ from weft.ir.tensor import (
     PrimExpr,
     PrimVar,
 )
-from weft.transform.analysis.inverted_indices import solved
+from weft.transform.analysis.inverted_indices import inverted
 from weft.transform.analysis.points import Point, variables_in
 from weft.transform.schedule.buffers import (
     empty_cases,
@@ -154,9 +154,9 @@ class Reindexing(ScheduleCore):
             used = {var for target in targets for var in variables_in(target)}
             items = [item for item in block.iter_vars if item.var in used | names]
         sizes = {item.var: (item.start, item.extent) for item in items}
-        if solved(targets, sizes, targets, point) is None:
+        if inverted(targets, sizes, targets, point) is None:
             raise failure("W616", "the new indices do not tell the variables apart", tree, block)
-        if kind == "write" and solved(indices, sizes, indices, point) is None:
+        if kind == "write" and inverted(indices, sizes, indices, point) is None:
             raise failure(
                 "W616",
                 f"different instances of block {block.name!r} may store the same element of {buffer.name!r}",
