@@ -1,5 +1,8 @@
 """The data: nodes, types, symbolic dimensions, modules, operators, verifier. Imports nothing else of weft."""
 
+# The face of the package: what is imported here is for others.
+# pyright: reportUnusedImport=false
+
 import weft.ir.op.sugar  # installs the operators on expressions
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import *

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from weft.guards import is_listing, is_mapping
 from weft.ir.tensor import PREFETCH, IntImm
 
 __all__ = [
@@ -78,7 +79,7 @@ def _text(value: Any) -> bool:
 
 
 def _several(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, (list, tuple)) and all(map(accepts, value))
+    return lambda value: is_listing(value) and all(map(accepts, value))
 
 
 def _anything(value: Any) -> bool:
@@ -93,9 +94,9 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "texts": _several(_text),
     "numbers from 0": _several(_count),
     "pairs of positions": _several(lambda pair: _several(_count)(pair) and len(pair) == 2),
-    "mapping": lambda value: isinstance(value, Mapping),
-    "sizes by symbol": lambda value: isinstance(value, Mapping) and all(map(_count, value.values())),
-    "records": _several(lambda item: isinstance(item, Mapping)),
+    "mapping": lambda value: is_mapping(value),
+    "sizes by symbol": lambda value: is_mapping(value) and all(map(_count, value.values())),
+    "records": _several(lambda item: is_mapping(item)),
     "number": lambda value: isinstance(_plain(value), (int, float)) and not isinstance(value, bool),
     "value": _anything,
 }

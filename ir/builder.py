@@ -9,9 +9,14 @@ Every binding is typed when it is emitted, so errors appear at the emit that cau
 number of bindings and does not recurse on the depth of expressions.
 """
 
+# A variable of a function that is not typed yet has no type.
+# pyright: reportUnnecessaryComparison=false
+# Functions of this file that go through expressions are parts of BlockBuilder.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from weft.errors import VerifyError
+from weft.guards import is_array, is_listing, is_number
 from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.dim import DimExpr
 from weft.ir.graph import (
@@ -56,8 +62,8 @@ class _Scope:
     """Bindings collected for one function or branch."""
 
     function: bool
-    blocks: list[BindingBlock] = field(default_factory=list)
-    bindings: list[Binding] = field(default_factory=list)
+    blocks: list[BindingBlock] = field(default_factory=list[BindingBlock])
+    bindings: list[Binding] = field(default_factory=list[Binding])
     dataflow: bool = False
     result: Expr | None = None
 
@@ -183,7 +189,7 @@ class BlockBuilder:
         attrs: Mapping[str, Any] | None = None,
         pure: bool = True,
         private: bool = False,
-    ) -> Iterator[BlockBuilder]:
+    ) -> Generator[BlockBuilder]:
         """A function of the module; end it with `emit_func_output`, which may also give the parameters."""
         if self._scopes:
             message = f"function {name!r} is begun inside another one"
@@ -216,7 +222,7 @@ class BlockBuilder:
         )
 
     @contextmanager
-    def dataflow(self) -> Iterator[BlockBuilder]:
+    def dataflow(self) -> Generator[BlockBuilder]:
         """A dataflow block; what leaves it goes through `emit_output`."""
         scope = self._scope("dataflow")
         if scope.dataflow:
@@ -230,7 +236,7 @@ class BlockBuilder:
             scope.dataflow = False
 
     @contextmanager
-    def collect(self, dataflow: bool = False) -> Iterator[list[Binding]]:
+    def collect(self, dataflow: bool = False) -> Generator[list[Binding]]:
         """Bindings apart from any function, for passes that replace one: what is emitted inside goes into the list."""
         scope, facts = _Scope(function=False, dataflow=dataflow), self._context.facts
         self._scopes.append(scope)
@@ -473,9 +479,9 @@ def _as_expr(value: Any) -> Expr:
     """Python values as graph expressions."""
     if isinstance(value, Expr):
         return value
-    if isinstance(value, (tuple, list)):
+    if is_listing(value):
         return Tuple(tuple(_as_expr(item) for item in value))
-    if isinstance(value, (np.ndarray, np.generic)):
+    if is_array(value) or is_number(value):
         return Constant(np.asarray(value))
     if isinstance(value, (bool, int, float, DimExpr)):
         return PrimValue(value)

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
-import numpy as np
-
+from weft.guards import is_listing, is_number, is_tuple
 from weft.ir.structure.portable import deep_copy, reduced, shallow_copy, short_text
 from weft.providers import provider
 
@@ -117,7 +116,7 @@ def fields_of(cls: type) -> tuple[FieldInfo, ...]:
     found = _FIELDS.get(cls)
     if found is None:
         infos = {f.name: FieldInfo(f.name, f.metadata.get("role", "child")) for f in fields(cls) if f.init}
-        order = cls.visit_order or tuple(infos)
+        order: tuple[str, ...] = getattr(cls, "visit_order", ()) or tuple(infos)
         rest = tuple(name for name in infos if name not in order)
         found = _FIELDS[cls] = tuple(infos[name] for name in (*order, *rest))
     return found
@@ -188,12 +187,13 @@ class FrozenMap(Mapping[str, Any]):
 
 def freeze(value: Any) -> Any:
     """Attribute data in immutable form: lists become tuples, dicts FrozenMaps, numbers of NumPy those of Python."""
-    if isinstance(value, (list, tuple)):
+    if is_listing(value):
         new = tuple(freeze(item) for item in value)
-        return value if isinstance(value, tuple) and all(a is b for a, b in zip(new, value, strict=True)) else new
+        same = is_tuple(value) and all(a is b for a, b in zip(new, value, strict=True))
+        return value if same else new
     if isinstance(value, dict):
-        return FrozenMap(value)
-    return value.item() if isinstance(value, np.generic) else value
+        return FrozenMap(cast("dict[str, Any]", value))
+    return value.item() if is_number(value) else value
 
 
 EMPTY = FrozenMap()

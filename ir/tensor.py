@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft.dtypes import check_dtype, lanes, with_lanes
 from weft.errors import Span, VerifyError, described
+from weft.guards import is_listing
 from weft.ir.graph import Expr
 from weft.ir.node import EMPTY, FrozenMap, Node, binder, derived, ignored, node, replace
 from weft.ir.types import Type
@@ -258,7 +259,7 @@ def _no_expression(node: Node, *fields: str) -> VerifyError:
     """The error for a node whose parts are no expressions, which its dtype would follow from."""
     for name in fields:
         value = getattr(node, name)
-        for part in value if isinstance(value, tuple) else (value,):
+        for part in value if is_listing(value) else (value,):
             if not isinstance(part, PrimExpr):
                 message = f"`{name}` of {type(node).__name__} takes expressions, got {described(part)}"
                 return VerifyError(message, code="W467", hint="weft.ir.kernel.prim.const makes one of a number")

@@ -18,7 +18,7 @@ arguments, W131 not a function, W132 unknown function, W133 tuple index, W134 wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -134,7 +134,7 @@ class TypeContext:
     _learning: bool = field(default=False, repr=False)
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> Generator[None]:
         """The body of a function or a branch: equalities that are checked inside are facts until it ends."""
         before = self.facts, self._learning
         self._learning = True
@@ -144,7 +144,7 @@ class TypeContext:
             self.facts, self._learning = before
 
     @contextmanager
-    def one_call(self) -> Iterator[None]:
+    def one_call(self) -> Generator[None]:
         """One check of a call against a signature: what it compares first is known to what it compares later."""
         if self._learning:
             yield
@@ -153,7 +153,7 @@ class TypeContext:
             yield
 
     @contextmanager
-    def taking(self, types: Iterable[tuple[Expr, Type]]) -> Iterator[None]:
+    def taking(self, types: Iterable[tuple[Expr, Type]]) -> Generator[None]:
         """While it lasts, the given expressions have the given types."""
         before = dict(self._nested)
         self._nested.update({id(expr): (expr, ty) for expr, ty in types})
@@ -321,7 +321,7 @@ def _is_compound(expr: Expr) -> bool:
     return isinstance(expr, (Call, TupleGetItem)) or (isinstance(expr, Tuple) and any(map(_is_compound, expr.fields)))
 
 
-def _compound_first(root: Expr, known: Callable[[Expr], bool]) -> Iterator[Expr]:
+def _compound_first(root: Expr, known: Callable[[Expr], bool]) -> Generator[Expr]:
     """The compound expressions below root, operands before what uses them, each once; `known` ones are not entered."""
     stack = [(root, False)]
     done: set[int] = set()

@@ -1,5 +1,8 @@
 """Symbolic dimensions and their arithmetic, always in canonical form."""
 
+# What callers give is checked as they run, too.
+# pyright: reportUnnecessaryIsInstance=false
+
 from __future__ import annotations
 
 import keyword
@@ -192,7 +195,7 @@ def _make(terms: Terms) -> DimExpr:
     made.names = frozenset().union(*(atom.names for atom in atoms))
     made.nesting = max(atom.nesting for atom in atoms)
     made.size = sum(1 + sum(atom.size for atom, _ in monomial.powers) for monomial, _ in terms)
-    made._interval = made._normal = made._text = None
+    made.known_interval = made.known_normal = made.known_text = None
     if max(abs(coefficient) for _, coefficient in terms) > MAX_COEFFICIENT:
         raise dim_error("W281", "a coefficient of a dimension does not fit in 64 bits")
     if made.size > MAX_SIZE or made.nesting > MAX_NESTING:

@@ -67,7 +67,7 @@ class Facts:
     def names(self) -> frozenset[str]:
         """The symbols that the facts speak about."""
         dims = [side for pair in (*self.equalities, *self.orders) for side in pair]
-        return frozenset().union(*(d.names for d in dims if isinstance(d, DimExpr)))
+        return frozenset[str]().union(*(d.names for d in dims if isinstance(d, DimExpr)))
 
     @cached_property
     def contradictory(self) -> bool:
@@ -145,7 +145,7 @@ def _world_of(facts: Facts) -> _World:
             break
         steps.append(step)
         zeros, positives = ([d for d in dims if d is not None] for dims in after)
-        positives.extend(value for name, value in step.items() if interval_of(value)[0] < 0)
+        positives.extend(value for value in step.values() if interval_of(value)[0] < 0)
     rest = [side for zero in zeros if zero != 0 for side in (zero, -zero)] + positives
     kept = [d for d in map(normal_form, rest) if interval_of(d)[0] < 0]
     return _World(tuple(steps), tuple(dict.fromkeys(kept)))

@@ -5,6 +5,7 @@ Only this module and `proofs` import sympy, and only when asked.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from weft.ir.dim.representation import ONE, Atom, Monomial, Polynomial, single_atom
@@ -20,9 +21,9 @@ def format_dim(d: int | Polynomial) -> str:
     """
     if not isinstance(d, Polynomial):
         return str(d)
-    if d._text is None:
-        d._text = _sum_text(d)
-    return d._text
+    if d.known_text is None:
+        d.known_text = _sum_text(d)
+    return d.known_text
 
 
 def _sum_text(d: Polynomial) -> str:
@@ -77,20 +78,25 @@ def _sum_text_of_product(d: Polynomial) -> str:
     return f"{'-' if coefficient < 0 else ''}{_term_text(monomial, abs(coefficient), False)}"
 
 
+def load_sympy() -> Any:
+    """The package sympy, which is slow to load and has no types."""
+    return importlib.import_module("sympy")
+
+
 def to_sympy(d: int | Polynomial) -> Any:
     """The same expression for sympy, with nonnegative integer symbols."""
-    import sympy
+    sympy = load_sympy()
 
     if not isinstance(d, Polynomial):
         return sympy.Integer(d)
-    terms = []
+    terms: list[Any] = []
     for monomial, coefficient in d.terms:
         terms.append(sympy.Mul(coefficient, *(_atom_to_sympy(atom) ** power for atom, power in monomial.powers)))
     return sympy.Add(*terms)
 
 
 def _atom_to_sympy(atom: Atom) -> Any:
-    import sympy
+    sympy = load_sympy()
 
     if atom.kind == "symbol":
         return sympy.Symbol(atom.arguments[0], integer=True, nonnegative=True)

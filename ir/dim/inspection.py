@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from operator import index
-from typing import Any
+from typing import Any, cast
 
 from weft.errors import ShapeError
 from weft.ir.dim.expression import Dim, DimExpr, as_dim, atom_dim, floordiv, floormod, make_expression, maximum, minimum
@@ -145,7 +145,7 @@ def fresh_name(base: str, used: Iterable[str]) -> str:
     >>> fresh_name("n", {"n", "n_1"})
     'n_2'
     """
-    taken = used if isinstance(used, set | frozenset | dict) else set(used)
+    taken: Container[str] = cast("Container[str]", used) if isinstance(used, (set, frozenset, dict)) else set(used)
     if base not in taken:
         return base
     return f"{base}_{first_free(lambda number: f'{base}_{number}' in taken, 1)}"

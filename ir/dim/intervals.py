@@ -34,8 +34,8 @@ def interval_of(d: int | Polynomial, known: Mapping[str, Interval] = NO_BOUNDS) 
     """Bounds of the dimension by interval arithmetic; cheap, sound, not tight."""
     if not isinstance(d, Polynomial):
         return d, d
-    if not known and d._interval is not None:
-        return d._interval
+    if not known and d.known_interval is not None:
+        return d.known_interval
     low: Bound = 0
     high: Bound = 0
     for monomial, coefficient in d.terms:
@@ -44,7 +44,7 @@ def interval_of(d: int | Polynomial, known: Mapping[str, Interval] = NO_BOUNDS) 
             bottom, top = top, bottom
         low, high = _plus(low, _scaled(coefficient, bottom)), _plus(high, _scaled(coefficient, top))
     if not known:
-        d._interval = low, high
+        d.known_interval = low, high
     return low, high
 
 

@@ -31,12 +31,12 @@ def normal_form(d: Dim) -> Dim:
     """
     if not isinstance(d, DimExpr):
         return d
-    if d._normal is None:
+    if d.known_normal is None:
         result = map_atoms(d, _normal_atom)
         if isinstance(result, DimExpr):
-            result._normal = result
-        d._normal = result
-    normal = d._normal
+            result.known_normal = result
+        d.known_normal = result
+    normal = d.known_normal
     assert isinstance(normal, (int, DimExpr))
     return normal
 

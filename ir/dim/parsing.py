@@ -7,6 +7,9 @@ power   ::= leaf ["**" unary]
 leaf    ::= NAME | INTEGER | "(" sum ")" | ("min" | "max" | "ceildiv") "(" sum ("," sum)* ")"
 """
 
+# What callers give is checked as they run, too.
+# pyright: reportUnnecessaryIsInstance=false
+
 from __future__ import annotations
 
 import copyreg
@@ -14,7 +17,7 @@ import keyword
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from weft.errors import ShapeError, Source, Span
 from weft.ir.dim.expression import (
@@ -115,6 +118,10 @@ def _syntax_error(text: str, position: int | None) -> ShapeError:
     )
 
 
+Member: TypeAlias = "Callable[[object, list[Any]], Dim]"
+"""What makes the value of a rule of the grammar of the values of its parts."""
+
+
 @lru_cache(maxsize=1)
 def _parser() -> Any:
     from lark import Lark, Transformer
@@ -133,10 +140,10 @@ def _parser() -> Any:
             raise dim_error("W281", f"the integer {digits[:24]}... does not fit in 64 bits")
         return int(digits)
 
-    def binary(build: Callable[[Dim, Any], Dim]) -> Callable[[object, list[Any]], Dim]:
+    def binary(build: Callable[[Dim, Any], Dim]) -> Member:
         return lambda self, items: _checked_range(build(items[0], items[1]))
 
-    members: dict[str, Any] = {
+    members: dict[str, Member] = {
         "add": binary(lambda a, b: sum_of(a, b, 1)),
         "sub": binary(lambda a, b: sum_of(a, b, -1)),
         "mul": binary(product_of),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
 from itertools import islice
 from itertools import product as cartesian
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from weft.errors import ShapeError
 from weft.ir.dim.expression import (
@@ -28,7 +28,7 @@ from weft.ir.dim.expression import (
     unchecked_symbol,
 )
 from weft.ir.dim.facts import Facts, period_of
-from weft.ir.dim.formatting import to_sympy
+from weft.ir.dim.formatting import load_sympy, to_sympy
 from weft.ir.dim.inspection import BUILD, evaluate, free_symbols, map_atoms, substitute
 from weft.ir.dim.intervals import NO_BOUNDS, atom_interval, interval_of
 from weft.ir.dim.linear import atom_axioms, known_bounds, nonnegative_linearly
@@ -379,16 +379,14 @@ def _factors_prove(claim: _Claim, d: Dim, assumptions: tuple[Dim, ...]) -> bool:
 @lru_cache(maxsize=1 << 10)
 def _factor(d: DimExpr) -> tuple[int, list[tuple[Dim, int]]]:
     """The constant and the irreducible factors, with their powers, of a polynomial."""
-    import sympy
-
+    sympy = load_sympy()
     symbols = {name: sympy.Symbol(name, integer=True, nonnegative=True) for name in sorted(d.names)}
-    constant, factors = cast("tuple[Any, list[Any]]", sympy.factor_list(to_sympy(d), *symbols.values()))
+    constant, factors = sympy.factor_list(to_sympy(d), *symbols.values())
     return int(constant), [(_from_polynomial(factor, symbols), int(power)) for factor, power in factors]
 
 
 def _from_polynomial(expression: Any, symbols: Mapping[str, Any]) -> Dim:
-    import sympy
-
+    sympy = load_sympy()
     total: Dim = 0
     for powers, coefficient in sympy.Poly(expression, *symbols.values()).terms():
         total = total + product([int(coefficient), *(symbol(n) ** p for n, p in zip(symbols, powers, strict=True))])

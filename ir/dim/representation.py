@@ -16,7 +16,7 @@ from weft.errors import ShapeError, Span
 
 INTERN_LOCK = threading.Lock()
 if hasattr(os, "register_at_fork"):  # another thread of the parent may have held it
-    os.register_at_fork(after_in_child=lambda: INTERN_LOCK._at_fork_reinit())  # pyright: ignore[reportAttributeAccessIssue]
+    os.register_at_fork(after_in_child=getattr(INTERN_LOCK, "_at_fork_reinit"))  # noqa: B009 (no attribute that type checkers know)
 MAX_COEFFICIENT = 2**63 - 1
 MAX_DEGREE = 64
 MAX_NESTING = 64
@@ -68,7 +68,7 @@ Terms: TypeAlias = tuple[tuple[Monomial, int], ...]
 class Polynomial:
     """What a symbolic dimension consists of; `DimExpr` adds the arithmetic."""
 
-    __slots__ = ("__weakref__", "_interval", "_normal", "_text", "names", "nesting", "size", "terms")
+    __slots__ = ("__weakref__", "known_interval", "known_normal", "known_text", "names", "nesting", "size", "terms")
 
     terms: Terms
     names: frozenset[str]

@@ -18,7 +18,7 @@ def sample_points(names: tuple[str, ...], count: int) -> tuple[dict[str, int], .
     if len(names) > 1:
         state = 12345
         for _ in range(count):
-            point = {}
+            point: dict[str, int] = {}
             for name in names:
                 state = (state * 1103515245 + 12345) % 2**31
                 point[name] = _MIXED[(state >> 12) % len(_MIXED)]

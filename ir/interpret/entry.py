@@ -18,6 +18,7 @@ from weft.errors import (
     Span,
     described,
 )
+from weft.guards import is_array, is_listing
 from weft.ir.deduction.infer import ShapeCheck
 from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, VarBinding
 from weft.ir.interpret.closures.compiled import Lookup
@@ -197,7 +198,7 @@ def _own(result: Any, args: Any) -> Any:
     """A result in memory of its own, as compiled code gives it: a reshaped argument is a view of the argument."""
     if isinstance(result, tuple):
         return tuple(_own(item, args) for item in result)
-    if isinstance(result, np.ndarray) and any(np.may_share_memory(result, item) for item in _arrays(args)):
+    if is_array(result) and any(np.may_share_memory(result, item) for item in _arrays(args)):
         return result.copy()
     return result
 
@@ -212,9 +213,9 @@ _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, functools.partial, 
 
 
 def _arrays(value: Any) -> Iterator[np.ndarray]:
-    if isinstance(value, np.ndarray):
+    if is_array(value):
         yield value
-    elif isinstance(value, (tuple, list)):
+    elif is_listing(value):
         for item in value:
             yield from _arrays(item)
 

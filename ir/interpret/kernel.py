@@ -9,7 +9,7 @@ output that is not wholly written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 from weft import dtypes
 from weft.dlpack import offered_array
 from weft.errors import ArgumentError, BoundsError, RecursionDepthError, Span, WeftError
+from weft.guards import is_array
 from weft.ir.dim import Dim
 from weft.ir.graph import Function
 from weft.ir.interpret.closures.allocations import view_maker
@@ -166,7 +167,7 @@ class Kernel:
         """Run on arrays, those of `ml_dtypes` as their bits."""
         params = self.function.params
         raw = [
-            dtypes.stored(arg, param.dtype) if isinstance(arg, np.ndarray) and isinstance(param, Buffer) else arg
+            dtypes.stored(arg, param.dtype) if is_array(arg) and isinstance(param, Buffer) else arg
             for arg, param in zip(given, params, strict=True)
         ]
         result = self.run(raw, Caller())
@@ -243,7 +244,7 @@ class Kernel:
 
     def _accept_scalar(self, position: int, param: PrimVar, value: Any, caller: Caller) -> Any:
         if param.dtype == "handle":
-            if isinstance(value, np.ndarray):
+            if is_array(value):
                 if caller.outputs is not None and not value.flags.writeable:
                     value = np.array(value, order="C")  # an input in a graph function, which stays what it is
                 value = np.asarray(value)
@@ -268,7 +269,7 @@ class Kernel:
             if isinstance(param, PrimVar):
                 if isinstance(value, int) and not isinstance(value, bool):
                     symbols.set(self.names[param], value, self._place(i, caller))
-            elif isinstance(value, np.ndarray):
+            elif is_array(value):
                 shaped.append((i, value.shape))
             elif value.view is not None:
                 shaped.append((i, value.view.shape))
@@ -293,7 +294,7 @@ class Kernel:
         """The view of an argument, and the caller's array when the view is of a copy that must be copied back."""
         param = self.function.params[position]
         assert isinstance(param, Buffer)
-        shape = value.shape if isinstance(value, np.ndarray) else value.view.shape if value.view is not None else ()
+        shape = value.shape if is_array(value) else value.view.shape if value.view is not None else ()
         self._bind_layout(frame, param, shape)
         make = self.makers[position]
         assert make is not None
@@ -370,7 +371,7 @@ def _refuse_vectors(function: PrimFunc) -> None:
             )
 
 
-def _layout_symbols(function: PrimFunc) -> Iterator[PrimVar]:
+def _layout_symbols(function: PrimFunc) -> Generator[PrimVar]:
     """The variables in the shapes, strides and offsets of parameters: the call binds them."""
     for param in function.params:
         if isinstance(param, Buffer):

@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import ArgumentError, BoundsError, DTypeError, ShapeError
+from weft.guards import is_array, is_listing
 from weft.ir.deduction.infer import quick_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import prove_equal
@@ -111,17 +112,17 @@ def _decoded(value: Any, ty: Type | None) -> Any:
         and dtypes.is_float(ty.dtype)
         and not dtypes.is_numpy(ty.dtype)
     )
-    return decode(value, ty.dtype) if small and isinstance(value, np.ndarray) else value  # type: ignore[union-attr, arg-type]
+    return decode(value, ty.dtype) if small and is_array(value) else value  # type: ignore[union-attr, arg-type]
 
 
 def _in_own_type(value: Any, ty: Type | None) -> Any:
-    known = isinstance(ty, TensorType) and ty.dtype is not None and isinstance(value, np.ndarray)
+    known = isinstance(ty, TensorType) and ty.dtype is not None and is_array(value)
     return dtypes.presented(value, ty.dtype) if known else value  # type: ignore[union-attr, arg-type]
 
 
 def _encoded(result: Any, ty: Type, name: str) -> Any:
     """A result in the form of its type; DTypeError W321 when the reference computed another dtype."""
-    if isinstance(ty, TupleType) and isinstance(result, (tuple, list)):
+    if isinstance(ty, TupleType) and is_listing(result):
         return tuple(_encoded(item, field, name) for item, field in zip(result, ty.fields, strict=True))
     if isinstance(ty, ShapeType):
         return tuple(int(size) for size in result)
@@ -159,7 +160,7 @@ def _call_tir(given: _Given) -> Any:
 
 
 def _read_only(value: Any) -> Any:
-    if not isinstance(value, np.ndarray) or not value.flags.writeable:
+    if not is_array(value) or not value.flags.writeable:
         return value
     view = value.view()
     view.flags.writeable = False
@@ -288,7 +289,7 @@ def _call_tir_dyn(given: _Given) -> Any:
 
 
 def _shown(value: Any, ty: Type | None) -> str:
-    if isinstance(value, np.ndarray):
+    if is_array(value):
         dtype = ty.dtype if isinstance(ty, TensorType) and ty.dtype else value.dtype.name
         return str(shown_values(value, dtype))
     return str(value)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.guards import is_array
 from weft.ir.interpret.small_floats import round_to
 
 __all__ = [
@@ -68,7 +69,7 @@ def wrap_array(dtype: str) -> Callable[[Any], Any]:
 
 def check_scalar(value: Any, dtype: str) -> Any:
     """A caller's number as a scalar of `dtype`, or None when its kind or range does not fit."""
-    if isinstance(value, np.ndarray) and value.shape == ():
+    if is_array(value) and value.shape == ():
         value = value[()]
     if isinstance(value, np.generic):
         if value.dtype.name != dtype and not (dtypes.is_integer(dtype) and isinstance(value, np.integer)):
@@ -165,13 +166,13 @@ def _bool_scalar(kind: str) -> Function:
 
 
 def _float_minimum(a: Any, b: Any) -> Any:
-    if isinstance(a, np.ndarray):
+    if is_array(a):
         return np.where(a == b, np.where(np.signbit(a), a, b), np.minimum(a, b))
     return _least(a, b)
 
 
 def _float_maximum(a: Any, b: Any) -> Any:
-    if isinstance(a, np.ndarray):
+    if is_array(a):
         return np.where(a == b, np.where(np.signbit(a), b, a), np.maximum(a, b))
     return -_least(-a, -b)
 

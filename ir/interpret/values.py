@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.dlpack import offered_array
+from weft.guards import is_array
 from weft.ir.dim import Dim
 from weft.ir.graph import Var
 from weft.ir.interpret.scalars import check_scalar
@@ -42,7 +43,7 @@ def value_text(value: Any) -> str:
     >>> value_text(np.zeros((2, 3), "float32"))
     'float32[(2, 3)]'
     """
-    if isinstance(value, np.ndarray):
+    if is_array(value):
         return f"{value.dtype}[{shape_text(value.shape)}]"
     if isinstance(value, np.generic):
         return f"{value.dtype}[()]"
@@ -80,7 +81,7 @@ def adopt(value: Any, ty: Type | None) -> Any:
         if type(value) is not np.ndarray:
             offered = offered_array(value)
             value = value if offered is None else offered
-        return dtypes.stored(value, ty.dtype) if ty.dtype is not None and isinstance(value, np.ndarray) else value
+        return dtypes.stored(value, ty.dtype) if ty.dtype is not None and is_array(value) else value
     items = dtypes.offered_items(value)
     if isinstance(ty, TupleType) and items is not None and len(items) == len(ty.fields):
         return tuple(adopt(item, field) for item, field in zip(items, ty.fields, strict=True))
@@ -101,7 +102,7 @@ def shown(value: Any, ty: Type | None) -> Any:
     if isinstance(ty, TupleType) and isinstance(value, tuple):
         return tuple(map(shown, value, ty.fields))
     dtype = ty.dtype if isinstance(ty, TensorType) else None
-    return dtypes.presented(value, dtype) if dtype is not None and isinstance(value, np.ndarray) else value
+    return dtypes.presented(value, dtype) if dtype is not None and is_array(value) else value
 
 
 def typed(value: Any, ty: Type | None) -> Any:
@@ -182,7 +183,7 @@ def _is_constant(scalar: Any, ty: PrimType) -> bool:
 
 
 def _tensor_sizes(value: Any, ty: TensorType, shape_of: ShapeOf) -> Iterator[tuple[Sequence[Dim], Sequence[int]]]:
-    if not isinstance(value, np.ndarray) or (ty.dtype is not None and value.dtype != dtypes.storage(ty.dtype)):
+    if not is_array(value) or (ty.dtype is not None and value.dtype != dtypes.storage(ty.dtype)):
         raise Mismatch(expected_text(ty), value_text(value))
     if ty.ndim >= 0 and value.ndim != ty.ndim:
         raise Mismatch(expected_text(ty), value_text(value), kind="W852")

@@ -9,6 +9,9 @@ the programs it takes part in (`TargetKind.extern`). What nobody declared is rea
 Errors: TargetError W763 for a declaration without a C name, or another one of the same name.
 """
 
+# What callers give is checked as they run, too.
+# pyright: reportUnnecessaryIsInstance=false
+
 from __future__ import annotations
 
 import re

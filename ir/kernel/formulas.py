@@ -29,7 +29,8 @@ def expanded(call: PrimCall, within: tuple[str, ...] = ()) -> PrimExpr:
     within = (*within, str(call.op))
     formula = INTRINSICS[str(call.op)].formula
     assert formula is not None
-    operands, names = [], []
+    operands: list[PrimExpr] = []
+    names: list[tuple[PrimVar, PrimExpr]] = []
     for position, operand in enumerate(call.args):
         assert isinstance(operand, PrimExpr)
         if not isinstance(operand, (PrimVar, IntImm, FloatImm, BufferLoad)):

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from weft.errors import ScriptError, ShapeError, Span
+from weft.guards import is_listing
 from weft.ir.dim import Dim, DimExpr, free_symbols, maximum, operation, parse_dim, prove_nonnegative, substitute, symbol
 from weft.ir.node import Node, ignored, node
 
@@ -81,7 +82,7 @@ def _bounds(target: Dim, ranges: dict[str, Dim]) -> tuple[Dim, Dim]:
 
 def index_map(count: int, targets: Any) -> IndexMap:
     """The index map with the given targets; ScriptError W142 for anything else than expressions of i0, i1, ..."""
-    listed = tuple(targets) if isinstance(targets, (tuple, list)) else (targets,)
+    listed: tuple[Any, ...] = tuple(targets) if is_listing(targets) else (targets,)
     known = {f"i{position}" for position in range(count)}
     for target in listed:
         plain = isinstance(target, int) and not isinstance(target, bool)

@@ -189,6 +189,10 @@ def _clz(x: Any) -> Any:
     return out.astype(array.dtype)
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 def _dot_product(total: Any, a: Any, b: Any) -> Any:
     """Each lane of the sums with the products of its group of lanes of both operands added, one after another."""
     kind = np.asarray(total).dtype
@@ -274,7 +278,7 @@ _function(
 )
 _function("popcount", _popcount, "how many bits are set", rule="integer", c="")
 _function("clz", _clz, "how many bits are clear before the highest that is set", rule="integer", c="")
-_function("likely", lambda x: x, "a, which is expected to hold", rule="bool", c="")
+_function("likely", _same, "a, which is expected to hold", rule="bool", c="")
 
 
 def _names(names: str, arity: int, rule: str = "given", **options: Any) -> None:

@@ -64,7 +64,7 @@ def const(value: int | float | bool, dtype: str) -> PrimExpr:
     if dtypes.is_float(dtype):
         return FloatImm(float(value), dtype)
     if isinstance(value, float):
-        if value != int(value):
+        if not value.is_integer():
             raise DTypeError(f"{value!r} is not a value of {dtype}", code="W310")
         value = int(value)
     if dtypes.is_bool(dtype):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from weft.dtypes import Scalable
 from weft.errors import ShapeError
@@ -490,8 +491,9 @@ def _spelled(indices: tuple[PrimExpr, ...]) -> list[object]:
     while stack:
         current = stack.pop()
         if isinstance(current, tuple):
-            parts.append(len(current))
-            stack.extend(current)
+            inner = cast("tuple[object, ...]", current)
+            parts.append(len(inner))
+            stack.extend(inner)
         elif isinstance(current, Node) and not isinstance(current, (PrimVar, Buffer)):
             parts.append(type(current))
             stack.extend(getattr(current, info.name) for info in fields_of(type(current)) if info.role != "ignored")

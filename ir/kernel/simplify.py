@@ -81,17 +81,17 @@ _EXACT: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
-    "floordiv": operator.floordiv,
+    "floordiv": lambda a, b: a // b,
     "floormod": operator.mod,
     "truncdiv": _truncdiv,
     "truncmod": lambda a, b: a - b * _truncdiv(a, b),
     "min": min,
     "max": max,
-    "bitwise_and": operator.and_,
-    "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor,
-    "shift_left": operator.lshift,
-    "shift_right": operator.rshift,
+    "bitwise_and": lambda a, b: a & b,
+    "bitwise_or": lambda a, b: a | b,
+    "bitwise_xor": lambda a, b: a ^ b,
+    "shift_left": lambda a, b: a << b,
+    "shift_right": lambda a, b: a >> b,
 }
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq,
@@ -105,7 +105,7 @@ _FLOAT: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
-    "div": operator.truediv,
+    "div": lambda a, b: a / b,
 }
 _DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 _FOLDED_FLOATS = ("float32", "float64")

@@ -42,6 +42,7 @@ import numpy as np
 
 from weft.dtypes import can_hold, check_dtype, is_bool, is_float, is_integer, is_numpy, max_value
 from weft.errors import DTypeError, ScriptError, Span, WeftError
+from weft.guards import is_array, is_listing
 from weft.ir.attrs import ABSENT
 from weft.ir.deduction.device_mesh import DeviceMesh, parse_placement
 from weft.ir.deduction.infer import TypeContext, quick_type, type_text
@@ -483,7 +484,7 @@ def _sequence(item: Callable[[Any], Any], what: str) -> Callable[[Any], tuple[An
         if isinstance(value, (Tuple, ShapeExpr)):
             value = value.fields if isinstance(value, Tuple) else value.dims
         try:
-            return tuple(item(part) for part in value) if isinstance(value, (list, tuple)) else (item(value),)
+            return tuple(item(part) for part in value) if is_listing(value) else (item(value),)
         except _Unfit:
             raise _Unfit(what) from None
 
@@ -532,7 +533,7 @@ def _any(value: Any) -> Any:
         value = value.fields
     if isinstance(value, ShapeExpr):
         value = value.dims
-    if isinstance(value, (list, tuple)):
+    if is_listing(value):
         return tuple(_any(item) for item in value)
     if isinstance(value, dict):
         return FrozenMap({key: _any(item) for key, item in value.items()})
@@ -649,7 +650,7 @@ class _Binder:
             if name in given and names[name].kind != ParamKind.VARIADIC:
                 raise self.error(f"got two values for {name}")
             if names[name].kind == ParamKind.VARIADIC:
-                if not isinstance(value, (list, tuple)):
+                if not is_listing(value):
                     raise self.error(f"{name} must be a list of values, got {_describe(value)}", "W142")
                 value = tuple(value)
             given[name] = value
@@ -682,18 +683,18 @@ class _Binder:
             return _Number(value, param.of)
         if isinstance(value, PrimExpr):
             return _Number(_plain(value), param.of) if isinstance(value, IntImm) else value
-        if isinstance(value, np.ndarray):
+        if is_array(value):
             return Constant(value, span=self.span)
         if isinstance(value, DimExpr):
             return PrimValue(value, span=self.span)
         if isinstance(value, str):
             return StringImm(value, span=self.span)
-        if isinstance(value, (list, tuple)):
+        if is_listing(value):
             return self.exprs(param, value)
         raise self.error(f"{param.name} must be a run-time value, got {_describe(value)}", "W142")
 
     def exprs(self, param: Param, value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
+        if is_listing(value):
             return Tuple(tuple(self.element(param, item) for item in value), span=self.span)
         value = self.element(param, value)
         if isinstance(value, Tuple) or isinstance(quick_type(value), (TupleType, AnyType)):
@@ -714,7 +715,7 @@ class _Binder:
             value = value.fields
         if isinstance(value, (int, DimExpr)) and not isinstance(value, bool):
             value = (value,)
-        if isinstance(value, (list, tuple)):
+        if is_listing(value):
             for size in value:
                 if isinstance(size, int) and not -(2**63) <= size < 2**63:
                     raise self.error(f"{param.name}: the size {_describe(size)} does not fit in 64 bits", "W142")
@@ -777,7 +778,7 @@ class _Binder:
             if param.default is REQUIRED:
                 raise self.error(f"{param.name} must be a type", "W142")
             return ()
-        if isinstance(value, (list, tuple)):
+        if is_listing(value):
             if not all(isinstance(item, Type) for item in value):
                 raise self.error(f"{param.name} must be a list of types, got {_describe(value)}", "W142")
             return (value[0],) if len(value) == 1 else (TupleType(tuple(value)),)

@@ -8,7 +8,7 @@ array is taken to stay as it is, and is read for its first digest only.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -36,7 +36,7 @@ def array_digest(array: np.ndarray) -> bytes:
 
 
 @contextmanager
-def digests_kept() -> Iterator[None]:
+def digests_kept() -> Generator[None]:
     """Make the digest of each array once."""
     token = _kept.set({} if _kept.get() is None else _kept.get())
     try:

@@ -12,9 +12,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from weft.errors import Source, Span
+from weft.guards import is_array
 from weft.ir.dim import DimExpr
 from weft.ir.node import FrozenMap, Node, fields_of
 from weft.ir.structure.array_digests import array_digest
@@ -84,7 +83,7 @@ class _Fingerprint:
             self.parts.append(struct.pack("<d", x).hex())  # of a nan too: its sign and payload
         elif isinstance(x, bytes):
             self.parts.append(f"b{x.hex()}")
-        elif isinstance(x, np.ndarray) and not x.dtype.hasobject:
+        elif is_array(x) and not x.dtype.hasobject:
             self.parts.append(f"array {x.dtype.str} {x.dtype.name} {x.shape} {array_digest(x).hex()}")
         else:
             return False

@@ -8,10 +8,11 @@ from __future__ import annotations
 import functools
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from weft.errors import Span, VerifyError, WeftError, described
+from weft.guards import is_listing, is_mapping, is_tuple
 from weft.ir.node import Node, fields_of
 
 __all__ = ["FAILURES", "explained_by", "malformed"]
@@ -59,9 +60,9 @@ def malformed(root: Any) -> VerifyError | None:
             if found is not None:
                 return found
             pending.extend((getattr(value, item.name, None), span) for item in reversed(fields_of(type(value))))
-        elif isinstance(value, (tuple, list)):
+        elif is_listing(value):
             pending.extend((item, span) for item in reversed(value))
-        elif isinstance(value, Mapping):
+        elif is_mapping(value):
             pending.extend((item, span) for item in value.values())
     return None
 
@@ -71,7 +72,7 @@ def _wrong_field(node: Node, span: Span | None) -> VerifyError | None:
     for item in fields_of(type(node)):
         hint, value = hints.get(item.name, Any), getattr(node, item.name, None)
         if not _fits(value, hint):
-            shown = described(value) if not isinstance(value, (tuple, list)) else _first_wrong(value, hint)
+            shown = described(value) if not is_listing(value) else _first_wrong(value, hint)
             message = f"`{item.name}` of {type(node).__name__} takes {_words(hint)}, got {shown}"
             where = span if isinstance(span, Span) else None
             return VerifyError(message, code="W467", span=where, hint="weft.ir.kernel.prim.const makes one of a number")
@@ -92,7 +93,7 @@ def _fits(value: Any, hint: Any) -> bool:
         return any(_fits(value, part) for part in arguments)
     if origin is tuple:
         items = arguments[:1] if len(arguments) == 2 and arguments[1] is Ellipsis else ()
-        return isinstance(value, tuple) and all(_fits(item, items[0]) for item in value if items)
+        return is_tuple(value) and all(_fits(item, items[0]) for item in value if items)
     if hint is Any:  # a class since Python 3.11, though nothing is an instance of it
         return True
     if hint is int:
@@ -103,7 +104,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 def _first_wrong(value: Any, hint: Any) -> str:
     tuples = [part for part in (hint, *typing.get_args(hint)) if typing.get_origin(part) is tuple]
-    if not isinstance(value, tuple) or not tuples:
+    if not is_tuple(value) or not tuples:
         return described(value)
     wanted = typing.get_args(tuples[0])[0]
     return next((f"{described(item)} among them" for item in value if not _fits(item, wanted)), described(value))

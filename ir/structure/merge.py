@@ -160,7 +160,7 @@ def rename_functions(module: IRModule, mapping: Mapping[str, str], symbols: Mapp
             return replace(item, name=changed[item.name])
         return None
 
-    functions = {}
+    functions: dict[str, BaseFunc] = {}
     for name, function in module.items():
         new = rewrite(function, follow)
         if name in changed and not isinstance(new, ExternFunc):

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
+
+from weft.guards import is_listing, is_mapping
 
 __all__ = ["deep_copy", "reduced", "shallow_copy", "short_text"]
 
@@ -25,15 +27,15 @@ _LEAVES = frozenset({str, int, float, bool, type(None)})
 
 def shallow_copy(node: Any) -> Any:
     """A new node with the same parts."""
-    return _made(type(node), tuple(getattr(node, name) for name in _names(type(node))))
+    return _made(node.__class__, tuple(getattr(node, name) for name in _names(node.__class__)))
 
 
 def deep_copy(node: Any, memo: dict[int, Any]) -> Any:
     """New nodes throughout; what occurs twice stays one object."""
     for item in _parts_first(node, memo):
-        held = (getattr(item, name) for name in _names(type(item)))
+        held = (getattr(item, name) for name in _names(item.__class__))
         values = tuple(value if value.__class__ in _LEAVES else copy.deepcopy(value, memo) for value in held)
-        memo[id(item)] = _made(type(item), values)
+        memo[id(item)] = _made(item.__class__, values)
     return memo[id(node)]
 
 
@@ -49,7 +51,7 @@ def short_text(node: Any) -> str:
         text += piece
         if len(text) > _MOST:
             break
-    return f"{type(node).__name__}({text[:_MOST]}{'...' if len(text) > _MOST else ''})"
+    return f"{node.__class__.__name__}({text[:_MOST]}{'...' if len(text) > _MOST else ''})"
 
 
 def _is_node(value: Any) -> bool:
@@ -78,9 +80,13 @@ def _shown(cls: type) -> tuple[str, ...]:
     return found
 
 
+def _empty(cls: Any) -> Any:
+    return object.__new__(cls)
+
+
 def _made(cls: type, values: tuple[Any, ...]) -> Any:
     """A node of a class with the given fields, in their order."""
-    new = object.__new__(cls)
+    new = _empty(cls)
     for name, value in zip(_names(cls), values, strict=True):
         object.__setattr__(new, name, value)
     return new
@@ -97,7 +103,7 @@ def _parts_first(root: Any, done: Container[int]) -> Iterator[Any]:
         elif id(current) not in seen and id(current) not in done:
             seen.add(id(current))
             stack.append((current, True))
-            for name in reversed(_names(type(current))):
+            for name in reversed(_names(current.__class__)):
                 value = getattr(current, name)
                 if _is_node(value):
                     stack.append((value, False))
@@ -112,9 +118,9 @@ def _nodes_in(value: Any) -> Iterator[Any]:
         current = stack.pop()
         if _is_node(current):
             yield current
-        elif isinstance(current, (tuple, list)):
+        elif is_listing(current):
             stack.extend(reversed(current))
-        elif isinstance(current, Mapping):
+        elif is_mapping(current):
             stack.extend(current.values())
 
 
@@ -127,7 +133,7 @@ class _Shell:
         self.node = node
 
     def __reduce__(self) -> tuple[Any, ...]:
-        cls = type(self.node)
+        cls = self.node.__class__
         return _made, (cls, tuple(_shelled(getattr(self.node, name)) for name in _names(cls)))
 
 
@@ -149,9 +155,9 @@ def _shelled(value: Any) -> Any:
         return _shell(value)
     if next(_nodes_in(value), None) is None:
         return value
-    if isinstance(value, (tuple, list)):
-        return type(value)(map(_shelled, value))
-    return type(value)({key: _shelled(item) for key, item in value.items()})
+    if is_listing(value):
+        return value.__class__(map(_shelled, value))
+    return value.__class__({key: _shelled(item) for key, item in value.items()})
 
 
 def _last(nodes: list[Any]) -> Any:
@@ -167,19 +173,21 @@ def _pieces(root: Any) -> Iterator[str]:
         if _is_node(value):
             stack.append((")", _NOTHING))
             stack.extend(reversed(_fields_of(value)))
-            yield f"{type(value).__name__}("
-        elif isinstance(value, (tuple, list)) and type(value) in (tuple, list):
+            yield f"{value.__class__.__name__}("
+        elif is_listing(value) and value.__class__ in (tuple, list):
             opening, closing = "()" if isinstance(value, tuple) else "[]"
             stack.append(("," * (len(value) == 1 and opening == "(") + closing, _NOTHING))
             stack.extend((", " if i else "", value[i]) for i in reversed(range(len(value))))
             yield opening
-        elif isinstance(value, Mapping) and type(value) is not dict and next(_nodes_in(value), None) is not None:
+        elif is_mapping(value) and value.__class__ is not dict and next(_nodes_in(value), None) is not None:
             stack.append(("})", _NOTHING))
             items = list(value.items())
             stack.extend((f"{', ' if i else ''}{items[i][0]!r}: ", items[i][1]) for i in reversed(range(len(items))))
-            yield f"{type(value).__name__}({{"
+            yield f"{value.__class__.__name__}({{"
+        elif value.__class__ is int:
+            yield number_text(cast("int", value))
         elif value is not _NOTHING:
-            yield number_text(value) if type(value) is int else repr(value)
+            yield repr(value)
 
 
 _DECIMAL_BITS = 10_000
@@ -199,5 +207,5 @@ _NOTHING = object()
 
 
 def _fields_of(node: Any) -> list[tuple[str, Any]]:
-    names = _shown(type(node))
+    names = _shown(node.__class__)
     return [(f"{', ' if i else ''}{name}=", getattr(node, name)) for i, name in enumerate(names)]

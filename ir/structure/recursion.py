@@ -11,12 +11,14 @@ than the thread that asks has stack for, and goes back when the last one leaves,
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from weft.guards import is_listing, is_mapping
 from weft.ir.node import Node, fields_of
 from weft.ir.structure.visit import children, post_order
 from weft.ir.tensor import PrimFunc
@@ -74,10 +76,10 @@ def _parts(value: Any) -> list[Any]:
     """What may hold nodes directly inside of a node or a collection."""
     if isinstance(value, Node):
         inside: Any = [getattr(value, item.name, None) for item in fields_of(type(value))]
-    elif isinstance(value, Mapping):
+    elif is_mapping(value):
         inside = value.values()
     else:
-        inside = value if isinstance(value, (tuple, list)) else ()
+        inside = value if is_listing(value) else ()
     return [part for part in inside if isinstance(part, (Node, tuple, list, Mapping))]
 
 
@@ -109,14 +111,14 @@ def is_deep(root: Any) -> bool:
 
 
 @contextmanager
-def room_for(root: Any) -> Iterator[None]:
+def room_for(root: Any) -> Generator[None]:
     """Room for the nesting of a node while inside, where the usual limit may be too little for it."""
     with room_of(nesting(root)):
         yield
 
 
 @contextmanager
-def room_of(levels: int) -> Iterator[None]:
+def room_of(levels: int) -> Generator[None]:
     """Room for so many levels while inside, where the usual limit may be too little for them."""
     if levels <= USUAL_NESTING or _granted() >= _most():
         yield
@@ -127,15 +129,15 @@ def room_of(levels: int) -> Iterator[None]:
 
 def used_frames() -> int:
     """How many Python calls are open."""
-    used, frame = 0, sys._getframe()
+    used, frame = 0, inspect.currentframe()
     while frame is not None:
         used += 1
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return used
 
 
 @contextmanager
-def deep_recursion(frames: int = _LIMIT) -> Iterator[None]:
+def deep_recursion(frames: int = _LIMIT) -> Generator[None]:
     """Raise the recursion limit while inside, to at most so many frames; the last one out restores it."""
     global _before
     wanted, granted = min(frames, _most()), _granted()

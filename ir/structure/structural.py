@@ -13,10 +13,11 @@ import hashlib
 import struct
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from weft.guards import is_array
 from weft.ir.dim import DimExpr, free_symbols, substitute, symbol
 from weft.ir.graph import Function, Var, VarBinding
 from weft.ir.kernel.regions import stated_accesses
@@ -146,9 +147,11 @@ class _Comparison:
                     stack.append((left(info.name), right(info.name), inner, defines or info.role == "binder"))
             return None
         if isinstance(x, tuple) and isinstance(y, tuple):
-            if len(x) != len(y):
-                return f"{path}: {len(x)} items against {len(y)}"
-            pairs = reversed(list(enumerate(zip(x, y, strict=True))))
+            left_items = cast("tuple[Any, ...]", x)
+            right_items = cast("tuple[Any, ...]", y)
+            if len(left_items) != len(right_items):
+                return f"{path}: {len(left_items)} items against {len(right_items)}"
+            pairs = reversed(list(enumerate(zip(left_items, right_items, strict=True))))
             stack.extend((p, q, _Path(path, f"[{i}]"), defines) for i, (p, q) in pairs)
             return None
         if isinstance(x, FrozenMap) and isinstance(y, FrozenMap):
@@ -170,7 +173,7 @@ class _Comparison:
         if isinstance(x, Var):
             stack.append((x.ty, y.ty, _Path(path, ".ty"), True))
         else:
-            for info in reversed(fields_of(type(x))):
+            for info in reversed(fields_of(x.__class__)):
                 if info.role != "ignored":
                     stack.append((getattr(x, info.name), getattr(y, info.name), _Path(path, f".{info.name}"), True))
         return None
@@ -222,7 +225,7 @@ def _same_bytes(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def _same_data(x: Any, y: Any) -> bool:
-    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+    if is_array(x) and is_array(y):
         return x is y or (x.dtype == y.dtype and x.shape == y.shape and _same_bytes(x, y))
     if type(x) is not type(y):
         return False
@@ -277,9 +280,8 @@ class _Hashing:
             if number is None:
                 number = self.numbers[id(x)] = len(self.numbers)
                 if defines:
-                    names = (
-                        ("ty",) if isinstance(x, Var) else [i.name for i in fields_of(type(x)) if i.role != "ignored"]
-                    )
+                    fields = fields_of(x.__class__)
+                    names = ["ty"] if isinstance(x, Var) else [item.name for item in fields if item.role != "ignored"]
                     stack.extend((getattr(x, name), True) for name in reversed(names))
             self._put(type(x).__name__, number)
         elif isinstance(x, Node):
@@ -289,8 +291,9 @@ class _Hashing:
                 if info.role != "ignored":
                     stack.append((part(info.name), defines or info.role == "binder"))
         elif isinstance(x, tuple):
-            self._put("tuple", len(x))
-            stack.extend((item, defines) for item in reversed(x))
+            items = cast("tuple[Any, ...]", x)
+            self._put("tuple", len(items))
+            stack.extend((item, defines) for item in reversed(items))
         elif isinstance(x, FrozenMap):
             self._put("map", *sorted(x))
             stack.extend((x[key], defines) for key in reversed(sorted(x)))
@@ -304,7 +307,7 @@ class _Hashing:
                 self._put("dim", self.symbols.setdefault(names[0], len(self.symbols)))
             else:  # coarse on purpose: the symbols of a compound dimension may be matched only later
                 self._put("dim", "compound", len(names))
-        elif isinstance(x, np.ndarray):
+        elif is_array(x):
             self._put("array", x.dtype.str, x.shape, array_digest(x).hex())
         elif isinstance(x, float):
             self._put("float", struct.pack("<d", x).hex())

@@ -13,6 +13,9 @@ Occurrences of a Buffer or Var are leaves for `walk`; their own fields (shape, t
 `rewrite` memoises by identity, so a binder and its occurrences are replaced by one new object.
 """
 
+# A variable of a function that is not typed yet has no type.
+# pyright: reportUnnecessaryComparison=false
+
 from __future__ import annotations
 
 import operator

@@ -54,10 +54,14 @@ from weft.ir.te.sizes import INDEX, Index, Size, index, size, var
 from weft.ir.te.tensors import Tensor, compute, placeholder, scan
 
 __all__ = [
+    "INDEX",
     "Check",
+    "Index",
     "ReduceAxis",
     "Reduction",
+    "Size",
     "Tensor",
+    "Traced",
     "abs",
     "all",
     "any",

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.errors import ShapeError, VerifyError
+from weft.guards import is_listing, is_mapping
 from weft.ir import te
 from weft.ir.deduction.infer import type_text
 from weft.ir.deduction.subtyping import dims_of
@@ -48,11 +49,12 @@ def call_formula(
     attrs = options.pop("primfunc_attrs", None)
     inputs = _Inputs(leaf, infer)
     result = formula(*inputs.convert(tuple(args)), **inputs.convert(options))
-    several = isinstance(result, (tuple, list))
-    outputs = list(result) if several else [result]
-    for output in outputs:
+    several = is_listing(result)
+    given: list[Any] = list(result) if several else [result]
+    for output in given:
         if not isinstance(output, te.Tensor):
             raise VerifyError(f"the formula returned {type(output).__name__}, not a tensor", code="W485")
+    outputs: list[te.Tensor] = given
     name = hint or _formula_name(formula, outputs)
     distinct = _distinct(outputs, inputs.tensors)
     traced = te.trace([*inputs.tensors, *distinct], name)
@@ -78,13 +80,20 @@ def _tensor_type(tensor: te.Tensor) -> TensorType:
     return TensorType(tuple(dim for dim in dims if dim is not None), tensor.dtype)
 
 
+def _elements(source: te.Tensor) -> Callable[..., Any]:
+    def element(*indices: PrimExpr) -> Any:
+        return source[indices]
+
+    return element
+
+
 def _distinct(outputs: list[te.Tensor], inputs: list[te.Tensor]) -> list[te.Tensor]:
     """The outputs, with a copy of each that is an input or occurs twice: a kernel writes each of its outputs."""
     seen = {id(tensor) for tensor in inputs}
     result: list[te.Tensor] = []
     for output in outputs:
         if id(output) in seen:
-            output = te.compute(output.shape, lambda *indices, source=output: source[indices], name="copy")
+            output = te.compute(output.shape, _elements(output), name="copy")
         seen.add(id(output))
         result.append(output)
     return result
@@ -96,14 +105,14 @@ class _Inputs:
 
     leaf: Callable[[Expr], Expr]
     infer: Callable[[Expr], Type]
-    values: list[Expr] = field(default_factory=list)
-    tensors: list[te.Tensor] = field(default_factory=list)
+    values: list[Expr] = field(default_factory=list[Expr])
+    tensors: list[te.Tensor] = field(default_factory=list[te.Tensor])
 
     def convert(self, value: Any) -> Any:
         """The value with every graph value in it replaced by what stands for it in formulas."""
-        if isinstance(value, dict):
+        if is_mapping(value):
             return {key: self.convert(item) for key, item in value.items()}
-        if isinstance(value, (tuple, list)):
+        if is_listing(value):
             return type(value)(self.convert(item) for item in value)
         if isinstance(value, PrimExpr) or not isinstance(value, Expr):
             return value

@@ -7,12 +7,14 @@ A reduction is a whole formula, not a part of one: W480 where it stands in an ex
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from weft import dtypes
 from weft.errors import Span, VerifyError
+from weft.guards import is_listing
 from weft.ir.dim import DimExpr
 from weft.ir.kernel import prim
 from weft.ir.node import ignored, node
@@ -59,15 +61,16 @@ class Reduction:
     axes: tuple[ReduceAxis, ...]
     may_be_empty: bool = True  # False: the result for empty axes is never read, so nothing need be stored for it
 
-    def _no_arithmetic(self, *_: Any) -> Any:
+    def no_arithmetic(self, *_: Any) -> Any:
+        """VerifyError W480: what arithmetic with a reduction gives."""
         raise VerifyError(
             "a reduction is used inside an expression",
             code="W480",
             hint="give the reduction a compute of its own and use the tensor that it returns",
         )
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
-    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _no_arithmetic
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = no_arithmetic
+    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = no_arithmetic
 
 
 Axes: TypeAlias = ReduceAxis | Sequence[ReduceAxis]
@@ -85,7 +88,7 @@ def comm_reducer(
     """
 
     def reducer(value: Any, axis: Axes) -> Reduction:
-        several = isinstance(value, (tuple, list))
+        several = is_listing(value)
         values = tuple(prim.as_expr(part) for part in value) if several else (prim.as_expr(value),)
         neutral = identity(*(part.dtype for part in values))
         neutral = tuple(neutral) if several else (neutral,)
@@ -94,7 +97,7 @@ def comm_reducer(
             return tuple(combine(a, b)) if several else (combine(a[0], b[0]),)
 
         start = tuple(prim.as_expr(part, values[i].dtype) for i, part in enumerate(neutral))
-        return Reduction(combined, start, values, tuple(axis) if isinstance(axis, (tuple, list)) else (axis,))  # type: ignore[arg-type]
+        return Reduction(combined, start, values, (axis,) if isinstance(axis, ReduceAxis) else tuple(axis))
 
     reducer.__name__ = name
     return reducer
@@ -108,8 +111,16 @@ def _greatest(dtype: str) -> PrimExpr:
     return const(dtypes.highest(dtype), dtype)
 
 
-_sum_reducer = comm_reducer(lambda x, y: x + y, lambda dtype: const(0, dtype), "sum")
-_prod_reducer = comm_reducer(lambda x, y: x * y, lambda dtype: const(1, dtype), "prod")
+def _zero(dtype: str) -> PrimExpr:
+    return const(0, dtype)
+
+
+def _one(dtype: str) -> PrimExpr:
+    return const(1, dtype)
+
+
+_sum_reducer = comm_reducer(operator.add, _zero, "sum")
+_prod_reducer = comm_reducer(operator.mul, _one, "prod")
 _max_reducer = comm_reducer(maximum, _least, "max")
 _min_reducer = comm_reducer(minimum, _greatest, "min")
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from weft import dtypes
 from weft.errors import ShapeError
+from weft.guards import is_listing
 from weft.ir.dim import DimExpr
 from weft.ir.kernel import prim
 from weft.ir.node import ignored, node
@@ -115,13 +116,13 @@ def compute(shape: Iterable[Size] | Size, fcompute: Callable[..., Any], name: st
     dims = as_shape(shape)
     indices = tuple(PrimVar(text, INDEX) for text in index_names(fcompute, len(dims)))
     result = fcompute(*indices)
-    several = isinstance(result, (tuple, list)) or (isinstance(result, Reduction) and len(result.values) > 1)
+    several = is_listing(result) or (isinstance(result, Reduction) and len(result.values) > 1)
     reduction = result if isinstance(result, Reduction) else None
     variables = indices if reduction is None else (*indices, *reduction.axes)
     if reduction is not None:
         values = reduction.values
     else:
-        parts: tuple[Any, ...] = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        parts: tuple[Any, ...] = tuple(result) if is_listing(result) else (result,)
         values = tuple(_value(part) for part in parts)
     kinds = ("spatial",) * len(dims) + ("reduce",) * (len(variables) - len(dims))
     stage = Stage(name, variables, kinds, values, reduction)
@@ -132,7 +133,7 @@ def compute(shape: Iterable[Size] | Size, fcompute: Callable[..., Any], name: st
 
 def _value(value: Any) -> PrimExpr:
     if isinstance(value, Reduction):
-        return value._no_arithmetic()
+        return value.no_arithmetic()
     return size(value) if isinstance(value, DimExpr) else prim.as_expr(value)
 
 

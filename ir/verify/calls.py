@@ -127,7 +127,7 @@ def _half_differs(node: PrimCall) -> str | None:
 
 
 def _joined_differs(node: PrimCall) -> str | None:
-    low, high = (arg.dtype for arg in node.args[-2:])  # type: ignore[attr-defined]
+    low, high = (arg.dtype for arg in node.args[-2:] if isinstance(arg, PrimExpr))
     whole = dtypes.with_lanes(dtypes.element(low), 2 * dtypes.lanes(low))
     return None if low == high and whole == node.dtype else f"of {low} and {high} is no {node.dtype}"
 

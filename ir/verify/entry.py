@@ -1,5 +1,8 @@
 """The entry to the verifier."""
 
+# What stands in a field may be anything until it is verified.
+# pyright: reportUnnecessaryIsInstance=false
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

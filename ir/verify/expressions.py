@@ -1,5 +1,8 @@
 """Checks of tensor-level expressions: dtypes of operands, conditions, indices, vectors, intrinsics."""
 
+# What stands in a field may be anything until it is verified.
+# pyright: reportUnnecessaryIsInstance=false
+
 from __future__ import annotations
 
 from weft import dtypes

@@ -63,9 +63,9 @@ class Report:
     """Collects the findings of one function."""
 
     function: str
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list[Finding])
     path: str = ""
-    _seen: set[tuple[str, int, str]] = field(default_factory=set)
+    _seen: set[tuple[str, int, str]] = field(default_factory=set[tuple[str, int, str]])
 
     def add(
         self,

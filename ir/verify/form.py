@@ -1,5 +1,8 @@
 """Checks of the form of graph functions: A-normal form, where sequences and conditionals may stand."""
 
+# What stands in a field may be anything until it is verified.
+# pyright: reportUnnecessaryIsInstance=false
+
 from __future__ import annotations
 
 from weft.ir.graph import Call, Expr, Function, If, SeqExpr, Tuple, TupleGetItem

@@ -1,10 +1,14 @@
 """Checks of names in graph functions: variables, dataflow variables, parameters, symbols, function references."""
 
+# A variable of a function that is not typed yet has no type.
+# pyright: reportUnnecessaryComparison=false
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from weft.errors import Span, WeftError
+from weft.guards import is_listing
 from weft.ir.deduction.subtyping import dims_of, type_symbols
 from weft.ir.dim import DimExpr, determined, free_symbols
 from weft.ir.graph import (
@@ -248,7 +252,7 @@ def _dims(ty: Type) -> Iterator[DimExpr]:
 def _dims_in(value: object) -> Iterator[DimExpr]:
     if isinstance(value, DimExpr):
         yield value
-    elif isinstance(value, tuple):
+    elif is_listing(value):
         for item in value:
             yield from _dims_in(item)
     elif isinstance(value, FrozenMap):

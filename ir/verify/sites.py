@@ -4,6 +4,9 @@ A site is a binding or the result of a sequence, with the block it is in and the
 order of execution; those of a nested function or branch before the binding that holds it.
 """
 
+# What stands in a field may be anything until it is verified.
+# pyright: reportUnnecessaryIsInstance=false
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -4,6 +4,9 @@ kind.
 scope ::= variables and buffers visible here; what a statement of a sequence introduces stays visible in its rest
 """
 
+# What stands in a field may be anything until it is verified.
+# pyright: reportUnnecessaryIsInstance=false
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -162,14 +165,14 @@ class _Walk:
         if check is not None:
             check(self, node)
 
-    def _sequence(self, node: SeqStmt) -> None:
+    def check_sequence(self, node: SeqStmt) -> None:
         def steps() -> None:
             for step in node.stmts:
                 self.statement(step)
 
         self.names.scoped(steps)
 
-    def _store(self, node: BufferStore) -> None:
+    def check_store(self, node: BufferStore) -> None:
         self.names.buffer(node.buffer, node.span)
         for part in (node.value, *node.indices):
             if not isinstance(part, PrimExpr):
@@ -183,7 +186,7 @@ class _Walk:
             self.expression(node.predicate)
         accesses.check_store(node, self.report)
 
-    def _for(self, node: For) -> None:
+    def check_for(self, node: For) -> None:
         for part in (node.start, node.extent, node.step):
             if isinstance(part, PrimExpr):
                 self.expression(part)
@@ -209,34 +212,34 @@ class _Walk:
         self.names.scoped(body)
         self.loops -= 1
 
-    def _while(self, node: While) -> None:
+    def check_while(self, node: While) -> None:
         self.expression(node.condition)
         expressions.check_condition(node.condition, self.report, node.span)
         self.loops += 1
         self.names.scoped(lambda: self.statement(node.body))
         self.loops -= 1
 
-    def _if(self, node: IfThenElse) -> None:
+    def check_if(self, node: IfThenElse) -> None:
         self.expression(node.condition)
         expressions.check_condition(node.condition, self.report, node.span)
         for branch in (node.then_body, node.else_body):
             if branch is not None:
                 self.names.scoped(lambda branch=branch: self.statement(branch))
 
-    def _bind(self, node: Bind) -> None:
+    def check_bind(self, node: Bind) -> None:
         self.expression(node.value)
         expressions.check_same(node.var.dtype, node.value, f"variable {node.var.name!r}", self.report, node.span)
         self.names.define(node.var, node.span)
 
-    def _allocate(self, node: AllocBuffer | DeclBuffer) -> None:
+    def check_allocate(self, node: AllocBuffer | DeclBuffer) -> None:
         self._layout(node.buffer)
         self.names.define(node.buffer, node.span)
 
-    def _assert(self, node: AssertStmt) -> None:
+    def check_assert(self, node: AssertStmt) -> None:
         self.expression(node.condition)
         expressions.check_condition(node.condition, self.report, node.span)
 
-    def _attribute(self, node: AttrStmt) -> None:
+    def check_attribute(self, node: AttrStmt) -> None:
         def inside() -> None:
             if isinstance(node.node, IterVar) and node.node.var not in self.names.visible:
                 self.names.define(node.node.var, node.span)
@@ -246,14 +249,14 @@ class _Walk:
             self.expression(node.value)
         self.names.scoped(inside)
 
-    def _evaluate(self, node: Evaluate) -> None:
+    def check_evaluate(self, node: Evaluate) -> None:
         self.expression(node.value)
 
-    def _jump(self, node: Break | Continue) -> None:
+    def check_jump(self, node: Break | Continue) -> None:
         if not self.loops:
             self.report.add("W464", f"{type(node).__name__.lower()} outside a loop", node.span)
 
-    def _return(self, node: Return) -> None:
+    def check_return(self, node: Return) -> None:
         declared = self.function.ret_type
         wanted = declared.dtype if isinstance(declared, PrimType) else None
         if node.value is not None:
@@ -263,7 +266,7 @@ class _Walk:
         elif wanted is not None:
             self.report.add("W465", f"the function returns {wanted}, and this return has no value", node.span)
 
-    def _block(self, node: Block) -> None:
+    def check_block(self, node: Block) -> None:
         self.report.path, outer = f"block {node.name}", self.report.path
         self.names.scoped(lambda: self._inside_block(node))
         blocks.check_block(node, self.varying, self.report)
@@ -353,19 +356,19 @@ class _Walk:
 
 
 _STATEMENTS: dict[type, Callable[[_Walk, Any], None]] = {
-    SeqStmt: _Walk._sequence,
-    BufferStore: _Walk._store,
-    For: _Walk._for,
-    While: _Walk._while,
-    IfThenElse: _Walk._if,
-    Bind: _Walk._bind,
-    AllocBuffer: _Walk._allocate,
-    DeclBuffer: _Walk._allocate,
-    AssertStmt: _Walk._assert,
-    AttrStmt: _Walk._attribute,
-    Evaluate: _Walk._evaluate,
-    Break: _Walk._jump,
-    Continue: _Walk._jump,
-    Return: _Walk._return,
-    Block: _Walk._block,
+    SeqStmt: _Walk.check_sequence,
+    BufferStore: _Walk.check_store,
+    For: _Walk.check_for,
+    While: _Walk.check_while,
+    IfThenElse: _Walk.check_if,
+    Bind: _Walk.check_bind,
+    AllocBuffer: _Walk.check_allocate,
+    DeclBuffer: _Walk.check_allocate,
+    AssertStmt: _Walk.check_assert,
+    AttrStmt: _Walk.check_attribute,
+    Evaluate: _Walk.check_evaluate,
+    Break: _Walk.check_jump,
+    Continue: _Walk.check_jump,
+    Return: _Walk.check_return,
+    Block: _Walk.check_block,
 }

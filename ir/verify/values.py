@@ -1,5 +1,8 @@
 """Checks of types in graph functions: present, and consistent with what deduction finds."""
 
+# A variable of a function that is not typed yet has no type.
+# pyright: reportUnnecessaryComparison=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.guards import is_listing
 from weft.ir.graph import Expr
 from weft.ir.op.common import example, f32, i64, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
@@ -18,7 +19,7 @@ _OVER = (Param("x"), Param("axis", "attr", None, "ints?"), Param("keepdims", "at
 
 
 def _axes(axis: Any) -> Any:
-    return tuple(axis) if isinstance(axis, (list, tuple)) else axis
+    return tuple(axis) if is_listing(axis) else axis
 
 
 def _truths(name: str, doc: str, of_zero: bool) -> OpDef:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.guards import is_listing
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import symbol
@@ -457,7 +458,7 @@ def multibox_transform_loc(args: Arguments, context: TypeContext) -> Type:
     same_dtype(args, scores, offsets)
     same_dtype(args, scores, anchor)
     if not (
-        isinstance(args.variances, (tuple, list))
+        is_listing(args.variances)
         and len(args.variances) == 4
         and all(isinstance(item, (int, float)) for item in args.variances)
     ):
