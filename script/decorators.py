@@ -75,6 +75,11 @@ def rewriter(cls: type) -> Any:
     return provider("rewriter")(_read_class(cls, _caller(sys._getframe(1))))
 
 
+def _decorated(func: Callable[..., Any] | None, frame: tuple[FrameType, int]) -> Any:
+    """The function that is read, or what reads it where the decorator was called with options."""
+    return _read_function(func, frame) if func is not None else lambda decorated: _read_function(decorated, frame)
+
+
 def function(
     func: Callable[..., Any] | None = None,
     *,
@@ -84,10 +89,7 @@ def function(
     name: str | None = None,
 ) -> Any:
     """Read a Python function as a graph function."""
-    frame = _caller(sys._getframe(1))
-    if func is None:
-        return lambda decorated: _read_function(decorated, frame)
-    return _read_function(func, frame)
+    return _decorated(func, _caller(sys._getframe(1)))
 
 
 def prim_func(
@@ -100,10 +102,7 @@ def prim_func(
     name: str | None = None,
 ) -> Any:
     """Read a Python function as a tensor-level function."""
-    frame = _caller(sys._getframe(1))
-    if func is None:
-        return lambda decorated: _read_function(decorated, frame)
-    return _read_function(func, frame)
+    return _decorated(func, _caller(sys._getframe(1)))
 
 
 @overload

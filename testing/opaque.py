@@ -48,15 +48,6 @@ from weft.transform.infra.generators.values import attribute_map
 
 __all__ = ["opaque_kernel"]
 
-_FLOATS = ("float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float4_e2m1fn")
-_INTEGERS = ("int32", "int64", "uint8", "int8", "uint64", "int16", "uint1", "int4")
-_EXTREMES = {
-    "int64": (2**63 - 1, -(2**63)),
-    "uint64": (2**64 - 1, 2**63),
-    "int32": (2**31 - 1, -(2**31)),
-    "int8": (127, -128),
-}
-_ARITHMETIC = ("add", "sub", "mul", "min", "max")
 _SCOPES = ("global", "local", "shared", "shared.dyn", "wmma.matrix_a")
 
 

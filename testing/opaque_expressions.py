@@ -38,7 +38,6 @@ _EXTREMES = {
     "int8": (127, -128),
 }
 _ARITHMETIC = ("add", "sub", "mul", "min", "max")
-_SCOPES = ("global", "local", "shared", "shared.dyn", "wmma.matrix_a")
 
 
 @dataclass

@@ -29,13 +29,12 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.family import OperatorFamily
 from weft.ir.op.layout_rules.families import windowed
 from weft.ir.op.linear_algebra import contraction
 from weft.ir.op.nn.conv_phases import TransposedShape, by_phases
 from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
 from weft.ir.op.nn.window import (
-    SPATIAL,
+    SpatialFamily,
     Window,
     by_letter,
     check_window,
@@ -94,18 +93,12 @@ def _window(args: Arguments, spatial: str, weight: Mapping[str, Dim]) -> Window:
 
 
 @dataclass(frozen=True)
-class _Windowed(OperatorFamily):
+class _Windowed(SpatialFamily):
     """A convolution over so many spatial axes, or the transposed one."""
 
-    count: int
     kernel_order: ClassVar[str] = "OI"
     extra: ClassVar[tuple[str, ...]] = ()
     layout: ClassVar[Any] = staticmethod(windowed)
-
-    @property
-    def spatial(self) -> str:
-        """The letters of the spatial axes."""
-        return SPATIAL[self.count]
 
     @property
     def params(self) -> tuple[Param, ...]:

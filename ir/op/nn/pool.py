@@ -32,10 +32,9 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.family import OperatorFamily
 from weft.ir.op.layout_rules.families import by_text, padding
 from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
-from weft.ir.op.nn.window import SPATIAL, Window, by_letter, check_window, window_of
+from weft.ir.op.nn.window import SpatialFamily, Window, by_letter, check_window, window_of
 from weft.ir.op.reductions.reduction import mean_dtype
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -80,19 +79,26 @@ def _whole_windows(window: Window) -> bool:
     return not window.ceil and not any((*window.begins, *window.ends))
 
 
+def window_params(count: int) -> tuple[Param, ...]:
+    """The data of a pool over so many axes, and what its windows are."""
+    one, none = (1,) * count, (0,) * count
+    return (
+        Param("data"),
+        Param("pool_size", "attr", one, "ints"),
+        Param("strides", "attr", one, "ints"),
+        Param("padding", "attr", none, "ints"),
+        Param("dilation", "attr", one, "ints"),
+        Param("ceil_mode", "attr", False, "bool"),
+    )
+
+
 @dataclass(frozen=True)
-class _Pool(OperatorFamily):
+class _Pool(SpatialFamily):
     """The greatest or the mean of the windows over so many spatial axes."""
 
-    count: int
     layout: ClassVar[Any] = staticmethod(by_text("data", out="out_layout"))
     average: bool
     include_pad: bool = False
-
-    @property
-    def spatial(self) -> str:
-        """The letters of the spatial axes."""
-        return SPATIAL[self.count]
 
     @property
     def name(self) -> str:
@@ -102,14 +108,8 @@ class _Pool(OperatorFamily):
     @property
     def params(self) -> tuple[Param, ...]:
         """The parameters of the operator."""
-        one, none = (1,) * self.count, (0,) * self.count
         return (
-            Param("data"),
-            Param("pool_size", "attr", one, "ints"),
-            Param("strides", "attr", one, "ints"),
-            Param("padding", "attr", none, "ints"),
-            Param("dilation", "attr", one, "ints"),
-            Param("ceil_mode", "attr", False, "bool"),
+            *window_params(self.count),
             Param("count_include_pad", "attr", self.include_pad, "bool"),
             Param("layout", "attr", f"NC{self.spatial}", "str"),
             Param("out_layout", "attr", None, "str?"),
@@ -299,16 +299,10 @@ def _longest(size: Dim, count: Dim) -> Dim:
 
 
 @dataclass(frozen=True)
-class _AdaptivePool(OperatorFamily):
+class _AdaptivePool(SpatialFamily):
     """The mean of the windows into which each axis is cut."""
 
-    count: int
     layout: ClassVar[Any] = staticmethod(by_text("data", out="out_layout"))
-
-    @property
-    def spatial(self) -> str:
-        """The letters of the spatial axes."""
-        return SPATIAL[self.count]
 
     @property
     def name(self) -> str:

@@ -34,8 +34,8 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.family import OperatorFamily
-from weft.ir.op.nn.window import SPATIAL, Window, check_window, per_axis, window_of
+from weft.ir.op.nn.pool import window_params
+from weft.ir.op.nn.window import SpatialFamily, Window, check_window, per_axis, window_of
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
 
@@ -114,15 +114,8 @@ def _numpy_greatest(data: np.ndarray, reads: Sequence[np.ndarray]) -> tuple[np.n
 
 
 @dataclass(frozen=True)
-class _MaxPoolWithIndices(OperatorFamily):
+class _MaxPoolWithIndices(SpatialFamily):
     """The greatest element of each window over so many spatial axes, and its index."""
-
-    count: int
-
-    @property
-    def spatial(self) -> str:
-        """The letters of the spatial axes."""
-        return SPATIAL[self.count]
 
     @property
     def name(self) -> str:
@@ -132,15 +125,7 @@ class _MaxPoolWithIndices(OperatorFamily):
     @property
     def params(self) -> tuple[Param, ...]:
         """The parameters of the operator."""
-        one, none = (1,) * self.count, (0,) * self.count
-        return (
-            Param("data"),
-            Param("pool_size", "attr", one, "ints"),
-            Param("strides", "attr", one, "ints"),
-            Param("padding", "attr", none, "ints"),
-            Param("dilation", "attr", one, "ints"),
-            Param("ceil_mode", "attr", False, "bool"),
-        )
+        return window_params(self.count)
 
     def _window(self, args: Arguments) -> Window:
         return window_of(args, self.spatial, per_axis(args, "pool_size", self.count), args.ceil_mode)
@@ -218,10 +203,8 @@ _MaxPoolWithIndices(3).declare(
 
 
 @dataclass(frozen=True)
-class _FractionalMaxPool(OperatorFamily):
+class _FractionalMaxPool(SpatialFamily):
     """The greatest elements of windows whose places a sample for each channel spreads over so many spatial axes."""
-
-    count: int
 
     @property
     def name(self) -> str:

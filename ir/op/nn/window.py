@@ -14,11 +14,24 @@ from weft.ir import te
 from weft.ir.dim import Dim
 from weft.ir.op.common import Dims, Kernel, shape_error
 from weft.ir.op.declare import Arguments
+from weft.ir.op.family import OperatorFamily
 from weft.ir.tensor import PrimExpr
 
-__all__ = ["Window", "by_letter", "check_window", "per_axis", "window_of"]
+__all__ = ["SPATIAL", "SpatialFamily", "Window", "by_letter", "check_window", "per_axis", "window_of"]
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+
+
+@dataclass(frozen=True)
+class SpatialFamily(OperatorFamily):
+    """Operators over so many spatial axes."""
+
+    count: int
+
+    @property
+    def spatial(self) -> str:
+        """The letters of the spatial axes."""
+        return SPATIAL[self.count]
 
 
 def by_letter(letters: str, values: Sequence[Any]) -> dict[str, Any]:

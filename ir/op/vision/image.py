@@ -44,10 +44,9 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.family import OperatorFamily
 from weft.ir.op.layout_rules.families import by_text
 from weft.ir.op.nn.layouts import Layout, axis_of, finished, layout_of, packed, unpacked
-from weft.ir.op.nn.window import SPATIAL, by_letter
+from weft.ir.op.nn.window import SPATIAL, SpatialFamily, by_letter
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import Let, PrimExpr, PrimFunc, PrimVar
 from weft.ir.types import TensorType
@@ -197,17 +196,11 @@ def _product(parts: Sequence[PrimExpr]) -> PrimExpr:
 
 
 @dataclass(frozen=True)
-class _Resize(OperatorFamily):
+class _Resize(SpatialFamily):
     """Images of so many spatial axes at another size; `rounding` is the default of rounding_method."""
 
-    count: int
     layout: ClassVar[Any] = staticmethod(by_text("data"))
     rounding: str
-
-    @property
-    def spatial(self) -> str:
-        """The letters of the spatial axes."""
-        return SPATIAL[self.count]
 
     @property
     def name(self) -> str:

@@ -46,7 +46,7 @@ from weft.transform.schedule.copies import fresh_buffer
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, LoopRV
-from weft.transform.schedule.primitives.caching import Choice, buffer_of, index_dtype, inserted, word
+from weft.transform.schedule.primitives.caching import Choice, buffer_of, cache_of, index_dtype, inserted
 from weft.transform.schedule.primitives.queries import written_buffers
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
 from weft.transform.schedule.tree import (
@@ -86,7 +86,7 @@ class Buffering(ScheduleCore):
             )
         point = Point.inside(tree, target)
         nest = nest_of_loops(loops_inside(tree, found, target), found)
-        cache = _cache_of(buffer, storage_scope)
+        cache = cache_of(buffer, storage_scope)
         name = tree.fresh_block_name(cache.name)
         spans = touched([nest], buffer, point)
         copy = _copied(name, buffer, cache, _ranges(spans, buffer, point, tree, found), point, index_dtype(found))
@@ -111,7 +111,7 @@ class Buffering(ScheduleCore):
         require_plain_uses(tree, found, buffer)
         point = Point.inside(tree, target)
         box = own_box(tree, target, buffer)
-        cache = _cache_of(buffer, storage_scope)
+        cache = cache_of(buffer, storage_scope)
         name = tree.fresh_block_name(cache.name)
         copy = _copied(name, cache, buffer, _ranges(box, buffer, point, tree, found), point, index_dtype(found))
         changes = [(item, without_regions(substitute(item, {buffer: cache}))) for item in users(target.body, buffer)]
@@ -161,7 +161,7 @@ class Buffering(ScheduleCore):
                 hint="cache_write it",
             )
         point = Point.around(tree, place)
-        cache = _cache_of(buffer, storage_scope)
+        cache = cache_of(buffer, storage_scope)
         names = [tree.fresh_block_name(cache.name)]
         names.append(tree.fresh_block_name(f"{cache.name}_back"))
         spans = _ranges(touched([place], buffer, point), buffer, point, tree, found)
@@ -274,12 +274,6 @@ class Buffering(ScheduleCore):
             touched=[buffer],
         )
         self._set(tree, tree.with_body(substitute(body, {buffer: new})))
-
-
-def _cache_of(buffer: Buffer, scope: str) -> Buffer:
-    return fresh_buffer(
-        buffer, {}, name=f"{buffer.name}_{word(scope)}", scope=scope, data=None, strides=None, elem_offset=None
-    )
 
 
 def _ranges(

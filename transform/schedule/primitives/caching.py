@@ -51,6 +51,7 @@ __all__ = [
     "Choice",
     "Where",
     "buffer_of",
+    "cache_of",
     "index_dtype",
     "inserted",
     "nest_over",
@@ -100,15 +101,7 @@ class Caching(ScheduleCore):
         spans = inside(touched(readers_with_loops(tree, readers), buffer, point), buffer, point)
         if spans is None:
             raise failure("W604", f"the sizes of {buffer.name!r} are no dimensions", tree, found)
-        cache = fresh_buffer(
-            buffer,
-            {},
-            name=f"{buffer.name}_{word(storage_scope)}",
-            scope=storage_scope,
-            data=None,
-            strides=None,
-            elem_offset=None,
-        )
+        cache = cache_of(buffer, storage_scope)
         name = tree.fresh_block_name(cache.name)
         copy = _copy(name, buffer, cache, spans, point, index_dtype(found))
         changes: list[tuple[Stmt, Stmt]] = [(item, substitute(item, {buffer: cache})) for item in readers]
@@ -143,15 +136,7 @@ class Caching(ScheduleCore):
         others = [item for item in scope_blocks(tree, found) if item is not found and buffer in buffers_of(item)]
         empty = empty_cases(tree, found, buffer)
         moved = [item for item in others if item in chosen or item in empty or tree.place_of(item) is place]
-        cache = fresh_buffer(
-            buffer,
-            {},
-            name=f"{buffer.name}_{word(storage_scope)}",
-            scope=storage_scope,
-            data=None,
-            strides=None,
-            elem_offset=None,
-        )
+        cache = cache_of(buffer, storage_scope)
         name = tree.fresh_block_name(cache.name)
         copy = _copy(name, cache, buffer, spans, point, index_dtype(found))
         changes: list[tuple[Stmt, Stmt]] = [(item, substitute(item, {buffer: cache})) for item in (found, *moved)]
@@ -176,6 +161,13 @@ def inserted(
     new = sequence([part for part in (before, changed, after) if part is not None])
     function = tree.replaced((place, new), *outer)
     return with_allocation(function, scope, buffer)
+
+
+def cache_of(buffer: Buffer, scope: str) -> Buffer:
+    """A new buffer in another scope with the elements of a buffer."""
+    return fresh_buffer(
+        buffer, {}, name=f"{buffer.name}_{word(scope)}", scope=scope, data=None, strides=None, elem_offset=None
+    )
 
 
 def read_map(index_map: Any) -> str:
