@@ -30,7 +30,16 @@ def parsed(text: str) -> IRModule:
     return function if isinstance(function, IRModule) else IRModule({function.name: function})
 
 
-WRONG = {"abs": "negative", "sin": "cos", "cos": "sin", "square": "abs"}
+SWAPPED = (
+    ("sin", "cos"),
+    ("maximum", "minimum"),
+    ("floor", "ceil"),
+    ("exp", "exp2"),
+    ("tanh", "sigmoid"),
+    ("add", "multiply"),
+    ("max", "min"),
+)
+WRONG = {"abs": "negative", "square": "abs", **dict(SWAPPED), **{b: a for a, b in SWAPPED}}
 
 
 @dataclass(frozen=True)
