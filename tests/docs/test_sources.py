@@ -25,15 +25,3 @@ def test_a_source_is_named_where_its_idea_is(source: str, files: str) -> None:
     for path in paths:
         text = (ROOT / "docs" / path).read_text("utf-8")
         assert author[0] in text, f"{path} does not name {author[0]}"
-
-
-def test_every_source_that_a_module_names_is_on_the_page() -> None:
-    """A docstring that says `Source:` belongs to a row, or names a document of another project."""
-    listed = {(ROOT / "docs" / path).resolve() for row in ROWS for path in re.findall(r"\]\(([^)]*)\)", row[2])}
-    naming = {
-        path
-        for folder in ("ir", "transform", "codegen", "runtime")
-        for path in (ROOT / folder).rglob("*.py")
-        if re.search(r"\bSources?: [A-Z]\w+.*\b(19|20)\d\d\b", path.read_text("utf-8").split('"""')[1])
-    }
-    assert sorted(str(path.relative_to(ROOT)) for path in naming - listed) == []
