@@ -30,7 +30,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from weft.errors import ArtifactError
+from weft.errors import ArtifactError, printable
 from weft.providers import provider
 from weft.runtime.loaded import LoadedModule
 from weft.runtime.safe_archive import DAMAGE, Limits, open_file, read_archive, write_archive, write_whole
@@ -257,7 +257,7 @@ class ArtifactSet(Mapping[str, Artifact]):
         return hash(self.content_hash)
 
     def __repr__(self) -> str:
-        return f"ArtifactSet({', '.join(self.names)})"
+        return printable(f"ArtifactSet({', '.join(self.names)})")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import offered_items, stored
-from weft.errors import RecursionDepthError, ShapeError, WeftError, note_call
+from weft.errors import RecursionDepthError, ShapeError, WeftError, note_call, printable
 from weft.isolation import Typed, hand_over, isolated, plain, shown
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.failures import span_of
@@ -264,7 +264,7 @@ def _show_format(site: dict[str, Any]) -> Callable[..., None]:
 
 def _assert(site: dict[str, Any]) -> Callable[..., None]:
     def stop(*values: Any) -> None:
-        raise AssertionError(_formatted(site.get("format", ""), values) or "R.assert_op failed")
+        raise AssertionError(printable(_formatted(site.get("format", ""), values)) or "R.assert_op failed")
 
     return stop
 

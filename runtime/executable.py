@@ -21,7 +21,7 @@ import numpy as np
 
 from weft.aligned import ALIGNMENT
 from weft.dtypes import shares_bits, stored
-from weft.errors import ArgumentError, ArtifactError
+from weft.errors import ArgumentError, ArtifactError, printable
 from weft.isolation import isolated
 from weft.providers import load as load_place
 from weft.providers import provider
@@ -128,7 +128,7 @@ class CompiledFunction:
         self._call = caller.guarded if loaded.guards is not None else caller.fast() or caller
 
     def __repr__(self) -> str:
-        return f"<compiled function {self.name}({', '.join(param.name for param in self.signature.params)})>"
+        return printable(f"<compiled function {self.name}({', '.join(x.name for x in self.signature.params)})>")
 
     def __call__(self, /, *args: Any, **options: Any) -> Any:
         """Run on arrays; a tensor-level function writes its outputs in place and returns its scalar result if any.
@@ -330,7 +330,7 @@ class Executable(Mapping[str, CompiledFunction]):
         return self["main"](*args, **options)
 
     def __repr__(self) -> str:
-        return f"<Executable of {', '.join(self.functions) or 'nothing'}>"
+        return printable(f"<Executable of {', '.join(self.functions) or 'nothing'}>")
 
     def source(self, form: str | None = None) -> str:
         """The generated code as text, in a form that the back end has: "llvm" or "asm", "vm", "c" of other parts, ...

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from weft.errors import printable
+
 __all__ = ["LoadedModule"]
 
 
@@ -28,4 +30,4 @@ class LoadedModule(Mapping[str, Callable[..., Any]]):
         return len(self._functions)
 
     def __repr__(self) -> str:
-        return f"LoadedModule({', '.join(self._functions)})"
+        return printable(f"LoadedModule({', '.join(self._functions)})")

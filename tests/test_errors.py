@@ -6,6 +6,7 @@ import json
 import logging
 import unicodedata
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -135,3 +136,25 @@ def test_log_lines_show_no_control_characters(capsys: pytest.CaptureFixture[str]
 def test_words_about_names_show_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     say("\x9b31mname\u202e")
     assert capsys.readouterr().out == "\\x9b31mname\\u202e\n"
+
+
+@pytest.mark.parametrize("way", ["interpreter", "native", "vm"])
+def test_assertions_and_the_names_of_compiled_programs_are_printable(way: str) -> None:
+    """What a text says is shown on terminals, which obey control characters."""
+    text = (
+        "@T.prim_func\ndef k(a: T.Buffer((4,), 'float32')):\n"
+        "    assert a[0] > T.float32(1), '\x1b[2Jgone'\n    a[0] = T.float32(2)"
+    )
+    module = weft.IRModule({"na\x1bme": weft.parse(text)})  # type: ignore[dict-item]
+    made = weft.interpret(module) if way == "interpreter" else weft.compile(module, executor=way)
+    with pytest.raises(AssertionError) as caught:
+        made["na\x1bme"](np.zeros(4, "float32"))
+    assert str(caught.value) == r"\x1b[2Jgone"
+    assert way == "interpreter" or repr(made) == r"<Executable of na\x1bme>"
+    assert "\x1b" not in repr(made["na\x1bme"])
+
+
+def test_one_long_line_is_held_once() -> None:
+    source = Source("file.py", "x" * 5000 + "\nshort")
+    assert source.line_text(1) is source.line_text(1)
+    assert (len(source.line_text(1)), source.line_text(2)) == (5000, "short")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.errors import ArgumentError, BoundsError, DTypeError, ShapeError
+from weft.errors import ArgumentError, BoundsError, DTypeError, ShapeError, printable
 from weft.guards import is_array, is_listing
 from weft.ir.deduction.infer import quick_type
 from weft.ir.deduction.subtyping import dims_of
@@ -326,7 +326,7 @@ def _print(given: _Given) -> Any:
 def _assert_op(given: _Given) -> Any:
     condition = given.value("condition")
     if not bool(np.all(condition)):
-        raise AssertionError(_text(given, "format_args", "format") or "R.assert_op failed")
+        raise AssertionError(printable(_text(given, "format_args", "format")) or "R.assert_op failed")
     return ()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft import dtypes
-from weft.errors import DTypeError, Span
+from weft.errors import DTypeError, Span, described
 from weft.ir.kernel.intrinsics import INTRINSICS, result_dtype
 from weft.ir.node import replace
 from weft.ir.tensor import (
@@ -62,7 +62,10 @@ def const(value: int | float | bool, dtype: str) -> PrimExpr:
     if lanes > 1:
         return Broadcast(const(value, dtypes.element(dtype)), lanes)
     if dtypes.is_float(dtype):
-        return FloatImm(float(value), dtype)
+        try:
+            return FloatImm(float(value), dtype)
+        except (TypeError, ValueError, OverflowError):  # None, a text, an integer beyond floats
+            raise DTypeError(f"{described(value)} is not a value of {dtype}", code="W310") from None
     if isinstance(value, float):
         if not value.is_integer():
             raise DTypeError(f"{value!r} is not a value of {dtype}", code="W310")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from weft.errors import VerifyError
+from weft.errors import VerifyError, described
 from weft.ir.dim import DimExpr
 from weft.ir.kernel import prim
 from weft.ir.structure.visit import substitute, walk
@@ -132,6 +132,9 @@ class _Builder:
                 hint = "only a bare symbol can be a scalar parameter"
                 raise VerifyError(f"{arg} is not a symbol", code="W482", hint=hint)
             return self._own(variable)
+        if not isinstance(arg, PrimVar):
+            hint = "the arguments are placeholders, computed tensors and symbols"
+            raise VerifyError(f"{described(arg)} is no argument of a tensor expression", code="W482", hint=hint)
         return arg
 
     def _own(self, value: Any) -> Any:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import presented
-from weft.errors import ArgumentError, ArtifactError, BoundsError, ShapeError, WeftError, note_call
+from weft.errors import ArgumentError, ArtifactError, BoundsError, ShapeError, WeftError, note_call, printable
 from weft.isolation import Typed
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim
@@ -57,7 +57,7 @@ class EntryFunction:
 
     def __repr__(self) -> str:
         names = ", ".join(param.name for param in self.signature.params)
-        return f"<{self.program['executor']} function {self.name}({names})>"
+        return printable(f"<{self.program['executor']} function {self.name}({names})>")
 
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Run on arrays."""

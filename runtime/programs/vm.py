@@ -26,6 +26,7 @@ from weft.errors import (
     Span,
     WeftError,
     note_call,
+    printable,
 )
 from weft.isolation import Typed, isolated
 from weft.runtime.abi import types as abi
@@ -479,7 +480,7 @@ class VMFunction:
 
     def __repr__(self) -> str:
         names = ", ".join(param.name for param in self.signature.params)
-        return f"<bytecode function {self.name}({names})>"
+        return printable(f"<bytecode function {self.name}({names})>")
 
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Run on arrays."""

@@ -45,6 +45,9 @@ __all__ = [
 ]
 
 
+_LONG_LINE = 1000
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
     """A named text that spans point into (a file, a notebook cell, a string given to `weft.parse`)."""
@@ -53,6 +56,7 @@ class Source:
     text: str
     first_line: int = 1
     _starts: list[int] = field(default_factory=list, init=False, repr=False)
+    _long_lines: dict[int, str] = field(default_factory=dict, init=False, repr=False)
 
     def _line_starts(self) -> list[int]:
         if not self._starts:
@@ -72,10 +76,16 @@ class Source:
 
     def line_text(self, line: int) -> str:
         """The text of a 1-based line, without its line break."""
+        known = self._long_lines.get(line)
+        if known is not None:
+            return known
         starts = self._line_starts()
         index = line - self.first_line
         end = starts[index + 1] - 1 if index + 1 < len(starts) else len(self.text)
-        return self.text[starts[index] : end].rstrip("\r")
+        text = self.text[starts[index] : end].rstrip("\r")
+        if len(text) > _LONG_LINE:  # thousands of parameters on one line hold it once, not once each
+            self._long_lines[line] = text
+        return text
 
 
 @dataclass(frozen=True, eq=False, slots=True)

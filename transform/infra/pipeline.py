@@ -157,8 +157,8 @@ def _read_item(tree: Any, source: Source) -> Pass:
         if option is None:
             continue
         key, value_tree = option.children
-        value = _value(value_tree)
         where = _span(key, source)
+        value = _read_value(key, value_tree, where)
         if key in values:
             raise PassError(f"option {key} is given twice", code="W502", span=where)
         found.check_option(str(key), value, where)
@@ -181,12 +181,20 @@ def _span(token: Any, source: Source) -> Span:
 _WORDS = {"true": True, "false": False, "none": None}
 
 
+def _read_value(option: str, tree: Any, span: Span) -> Any:
+    try:
+        return _value(tree)
+    except (ValueError, RecursionError) as error:  # escapes that are none, thousands of digits or brackets
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise PassError(f"the value of option {option} cannot be read: {why}", code="W500", span=span) from None
+
+
 def _value(tree: Any) -> Any:
     text = str(tree.children[0]) if tree.children else ""
     if tree.data == "number":
         return int(text) if text.lstrip("-").isdigit() else float(text)
     if tree.data == "string":
-        return json.loads(text)
+        return json.loads(text, strict=False)
     if tree.data == "word":
         return _WORDS.get(text, text)
     items = [item for item in tree.children if item is not None]
@@ -196,4 +204,4 @@ def _value(tree: Any) -> Any:
 
 
 def _key(token: Any) -> str:
-    return json.loads(token) if token.type == "STRING" else str(token)
+    return json.loads(token, strict=False) if token.type == "STRING" else str(token)

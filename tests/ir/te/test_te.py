@@ -276,3 +276,27 @@ def test_misuse_is_an_error_with_a_code(misuse: Callable[[], Any], kind: type[We
     with pytest.raises(kind) as caught:
         misuse()
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [lambda i: None, lambda i: "x", lambda i: te.placeholder((4,))[i] * 10**400],
+    ids=["nothing", "a text", "a large integer"],
+)
+def test_a_formula_is_made_of_numbers_and_expressions(formula: Callable[[Any], Any]) -> None:
+    with pytest.raises(WeftError, match="is not a value of float32") as caught:
+        te.compute((4,), formula)
+    assert caught.value.code == "W310"
+
+
+@pytest.mark.parametrize("extent", [float("nan"), float("inf"), 1.5])
+def test_a_size_is_a_whole_number(extent: Any) -> None:
+    with pytest.raises(WeftError) as caught:
+        te.placeholder((extent,))
+    assert caught.value.code == "W310"
+
+
+def test_an_argument_is_a_tensor_or_a_symbol() -> None:
+    with pytest.raises(WeftError, match="an int is no argument") as caught:
+        te.create_prim_func([3])  # type: ignore[list-item]
+    assert caught.value.code == "W482"
