@@ -62,6 +62,7 @@ from weft.transform.kernel.bounds.accesses import AccessChecks
 from weft.transform.kernel.bounds.checks import Check, Placement, below_largest, changed
 from weft.transform.kernel.bounds.jumps import is_loud
 from weft.transform.kernel.bounds.loops import before_loop, reduction_loops
+from weft.transform.kernel.bounds.sizes import with_bound_sizes
 from weft.transform.kernel.bounds.values import enter_iteration, parameter_facts
 from weft.transform.kernel.bounds.what_follows import facts_after
 
@@ -92,6 +93,7 @@ def check_bounds(function: PrimFunc, module: IRModule | None = None) -> PrimFunc
     >>> check_bounds(PrimFunc((x, y), loop)).body.stmts[0].message
     "index out of range for 'y' (dimension 0): i must lie in [0, m)"
     """
+    function = with_bound_sizes(function)
     return replace(function, body=_Checker(function, module).body())
 
 

@@ -10,12 +10,14 @@ from weft.codegen.backends.c.expressions import EXACT, exact_condition, expressi
 from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.kernel import Helpers, KernelWriter, align, check_dtype, identifier
 from weft.ir.graph import GlobalVar
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
     AttrStmt,
     Bind,
     Break,
+    BufferLoad,
     BufferStore,
     Continue,
     DeclBuffer,
@@ -25,6 +27,7 @@ from weft.ir.tensor import (
     IfThenElse,
     IntImm,
     PrimCall,
+    PrimExpr,
     PrimFunc,
     Return,
     SeqStmt,
@@ -70,9 +73,28 @@ def _loop(writer: KernelWriter, stmt: For) -> None:
         stop = extent if start == "0" else f"{start} + {extent}"
     else:
         stop = extent if start == "0" else f"(int64_t)((uint64_t){start} + (uint64_t){extent})"
-    step = f"++{var}" if stmt.step is None else f"{var} = ({kind})({var} + {_bound(writer, stmt.step)})"
+    amount = None if stmt.step is None else _bound(writer, stmt.step)
+    if not _reads_memory(stmt):
+        return _counted(writer, stmt, (kind, var, start, stop, amount))
+    with writer.block(""):  # the iterations are those that there are when the loop begins
+        end, more = identifier("end", writer.taken), identifier("step", writer.taken)
+        writer.line(f"const int64_t {end} = {stop};")
+        if amount is not None:
+            writer.line(f"const int64_t {more} = {amount};")
+        _counted(writer, stmt, (kind, var, start, end, None if amount is None else more))
+
+
+def _counted(writer: KernelWriter, stmt: For, parts: tuple[str, str, str, str, str | None]) -> None:
+    """The loop itself, of (type, variable, start, end, step)."""
+    kind, var, start, stop, amount = parts
+    step = f"++{var}" if amount is None else f"{var} = ({kind})({var} + {amount})"
     with writer.block(f"for ({kind} {var} = {start}; {var} < {stop}; {step})"):
         statement(writer, stmt.body)
+
+
+def _reads_memory(loop: For) -> bool:
+    parts = (part for part in (loop.start, loop.extent, loop.step) if isinstance(part, PrimExpr))
+    return any(isinstance(node, BufferLoad) for part in parts for node in walk(part))
 
 
 def _while_loop(writer: KernelWriter, stmt: While) -> None:

@@ -164,3 +164,37 @@ def test_what_a_statement_reads_before_it_begins_is_checked(kind: str) -> None:
         for place in (2**40, -(2**40), 8, -1):
             with pytest.raises(weft.BoundsError):
                 run["k"](np.ones(8, "float32"), np.full(8, place))
+
+
+_READ_ONCE = {
+    "allocation": "B = T.alloc_buffer((X[0],), 'float32')\nX[0] = 1000000\nB[500000] = 1.0\nA[0] = B[500000]",
+    "view": "B = T.decl_buffer((X[0],), 'float32', data=A.data)\nX[0] = 1000000\nB[500000] = 1.0",
+    "block": "for i in range(1):\n    with T.sblock('b'):\n        v = T.axis.spatial(1, i)\n"
+    "        B = T.alloc_buffer((X[v],), 'float32')\n        X[0] = 1000000\n        B[500000] = 1.0\n"
+    "        A[0] = B[500000]",
+    "size of an allocation": "B = T.alloc_buffer((X[X[5]],), 'float32')\nB[0] = A[0]\nA[1] = B[0]",
+    "size of a view": "B = T.decl_buffer((X[X[5]],), 'float32', data=A.data)\nB[0] = 1.0",
+    "place of a view": "B = T.decl_buffer((2,), 'float32', data=A.data, elem_offset=X[X[5]])\nB[0] = 1.0",
+    "region": "for i in range(1):\n    with T.sblock('b'):\n        v = T.axis.spatial(1, i)\n"
+    "        B = T.match_buffer(A[X[X[5]] : X[X[5]] + 2], (2,))\n        B[1] = 1.0",
+}
+
+
+@pytest.mark.parametrize("kind", _READ_ONCE)
+def test_a_buffer_has_the_sizes_that_memory_said_when_it_was_declared(kind: str) -> None:
+    module = _module(_READ_ONCE[kind], 'X: T.Buffer((8,), "int64")')
+    for run in (weft.interpret(module), weft.compile(module)):
+        with pytest.raises(weft.BoundsError):
+            run["k"](np.zeros(8, "float32"), np.array([2, 2, 2, 2, 2, 10**12, 2, 2]))
+
+
+def test_a_size_of_memory_is_used_as_it_was() -> None:
+    body = "B = T.alloc_buffer((X[0],), 'float32')\nX[0] = 7\nfor i in range(2):\n    B[i] = A[i] + 1.0\nA[2] = B[1]"
+    for run in (
+        weft.interpret(_module(body, 'X: T.Buffer((8,), "int64")')),
+        weft.compile(_module(body, 'X: T.Buffer((8,), "int64")')),
+    ):
+        array, sizes = np.zeros(8, "float32"), np.full(8, 2)
+        run["k"](array, sizes)
+        assert array.tolist() == [0, 0, 1, 0, 0, 0, 0, 0]
+        assert sizes.tolist() == [7] + [2] * 7

@@ -413,6 +413,28 @@ class M:
         assert not output.any()
 
 
+def test_a_loop_has_the_iterations_that_memory_said_when_it_began(tmp_path: Path) -> None:
+    module = parsed("""
+from weft.script import ir as I, relax as R, tir as T
+
+@I.ir_module
+class M:
+    @T.prim_func
+    def k(X: T.Buffer((8,), "int64"), A: T.Buffer((8,), "int64")):
+        for i in range(8):
+            A[i] = X[i]
+        for i in range(A[0]):
+            A[0] = T.int64(1000000)
+            A[i + 1] = T.int64(7)
+
+    @R.function
+    def main(x: R.Tensor((8,), "int64")) -> R.Tensor((8,), "int64"):
+        y = R.call_tir(M.k, (x,), out_ty=R.Tensor((8,), "int64"))
+        return y
+""")
+    check(module, [np.full(8, 2)], tmp_path)
+
+
 @I.ir_module
 class Wrapping:
     @T.prim_func

@@ -1,0 +1,131 @@
+"""Sizes that a kernel reads from memory are numbers that it read once.
+
+    B = T.alloc_buffer((X[0],))          n: T.let = X[0]
+    X[0] = 100                      =>   B = T.alloc_buffer((n,))
+    B[i] = ...                           X[0] = 100
+                                         B[i] = ...                      i is held against what B has
+
+A buffer has the sizes, the strides and the place that it was declared with. Where they are expressions that read
+memory, an access would be held against what memory says then, so each is bound to a variable where the buffer is
+declared, which also checks what it reads.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from weft.ir import Node, replace, rewrite
+from weft.ir.kernel.prim import as_expr
+from weft.ir.structure.visit import substitute, walk
+from weft.ir.tensor import (
+    AllocBuffer,
+    Bind,
+    Block,
+    Buffer,
+    BufferLoad,
+    DeclBuffer,
+    IntImm,
+    PrimCall,
+    PrimExpr,
+    PrimFunc,
+    PrimVar,
+    Range,
+    SeqStmt,
+    Stmt,
+)
+
+__all__ = ["with_bound_sizes"]
+
+
+def with_bound_sizes(function: PrimFunc) -> PrimFunc:
+    """The function with variables for the sizes that buffers read from memory; itself when there are none."""
+    if not any((isinstance(node, Buffer) and _reads(_layout(node))) or _reads_region(node) for node in walk(function)):
+        return function
+    return replace(function, body=_Binder().run(function.body))
+
+
+def _layout(buffer: Buffer) -> tuple[Any, ...]:
+    return (*buffer.shape, *(buffer.strides or ()), buffer.elem_offset)
+
+
+def _reads(parts: tuple[Any, ...]) -> bool:
+    return any(isinstance(part, PrimExpr) and any(isinstance(x, BufferLoad) for x in walk(part)) for part in parts)
+
+
+def _reads_region(node: Node) -> bool:
+    return isinstance(node, Block) and any(
+        _reads((part.start, part.extent)) for match in node.match_buffers for part in match.source.region
+    )
+
+
+class _Binder:
+    def __init__(self) -> None:
+        self.numbers: Iterator[int] = itertools.count()
+
+    def run(self, body: Stmt) -> Stmt:
+        return rewrite(body, self.post)
+
+    def post(self, node: Node) -> Node | None:
+        if isinstance(node, SeqStmt):
+            return self.sequence(node)
+        if isinstance(node, Block):
+            return self.block(node)
+        return None
+
+    def sequence(self, node: SeqStmt) -> Stmt | None:
+        out: list[Stmt] = []
+        rest = node
+        for index in range(len(node.stmts)):
+            stmt = rest.stmts[index]
+            if isinstance(stmt, (AllocBuffer, DeclBuffer)) and _reads(_layout(stmt.buffer)):
+                new = self.buffer(stmt.buffer, out, lambda expr: expr)
+                rest = substitute(rest, {stmt.buffer: new})
+                stmt = rest.stmts[index]
+            out.append(stmt)
+        return None if len(out) == len(node.stmts) else replace(node, stmts=tuple(out))
+
+    def block(self, node: Block) -> Stmt | None:
+        """A block: what its buffers and regions read is read before it, for the values of its variables."""
+        binds: list[Stmt] = []
+        values = {item.var: as_expr(item.value, item.var.dtype) for item in node.iter_vars if item.value is not None}
+
+        def before(expr: PrimExpr) -> PrimExpr:
+            expr = substitute(expr, values)
+            if node.predicate is None:
+                return expr
+            test = substitute(node.predicate, values)
+            return PrimCall("if_then_else", (test, expr, IntImm(0, expr.dtype)), expr.dtype)
+
+        new = node
+        for buffer in (*node.alloc_buffers, *(match.buffer for match in node.match_buffers)):
+            if _reads(_layout(buffer)):
+                new = substitute(new, {buffer: self.buffer(buffer, binds, before)})
+        matches = []
+        for match in new.match_buffers:
+            region = tuple(self.range(item, binds, before) for item in match.source.region)
+            matches.append(replace(match, source=replace(match.source, region=region)))
+        if not binds:
+            return None
+        return SeqStmt((*binds, replace(new, match_buffers=tuple(matches))), span=node.span)
+
+    def buffer(self, buffer: Buffer, binds: list[Stmt], before: Any) -> Buffer:
+        """A buffer with the numbers that its layout says now."""
+        name = f"{buffer.name}_size"
+        shape = tuple(self.number(part, name, binds, before) for part in buffer.shape)
+        strides = buffer.strides and tuple(self.number(part, name, binds, before) for part in buffer.strides)
+        offset = self.number(buffer.elem_offset, name, binds, before)
+        return replace(buffer, shape=shape, strides=strides, elem_offset=offset)
+
+    def range(self, item: Range, binds: list[Stmt], before: Any) -> Range:
+        """An axis of a region with the numbers that it says now."""
+        ends = (self.number(part, "region", binds, before) for part in (item.start, item.extent))
+        return Range(*ends, span=item.span) if _reads((item.start, item.extent)) else item
+
+    def number(self, part: Any, name: str, binds: list[Stmt], before: Any) -> Any:
+        if not _reads((part,)):
+            return part
+        var = PrimVar(f"{name}_{next(self.numbers)}", part.dtype)
+        binds.append(Bind(var, before(part), span=part.span))
+        return var
