@@ -114,6 +114,11 @@ def _coff(code: bytes) -> Iterator[ObjectSymbol]:
     index = 0
     while index < count:
         name, value, section, _, kind, more = struct.unpack_from(_COFF_ROW, code, table + index * 18)
+        if (
+            kind == _COFF_WEAK and more
+        ):  # the row after it names the default, which stands in no section for a reference
+            (default,) = struct.unpack_from("<I", code, table + (index + 1) * 18)
+            section = max(0, struct.unpack_from(_COFF_ROW, code, table + default * 18)[2])
         index += 1 + more
         long = struct.unpack("<II", name)[1] if name[:4] == b"\0\0\0\0" else None
         text = name.rstrip(b"\0").decode() if long is None else _text(code, names + long)

@@ -166,6 +166,15 @@ def test_merged_programs_are_saved_and_pickled(tmp_path: Path) -> None:
         np.testing.assert_array_equal(again["f"](X), TWO)
 
 
+def test_the_names_of_what_was_taken_out_are_saved(tmp_path: Path) -> None:
+    """H8: a file shows what the module showed."""
+    alone = extract(weft.lower(merge(First, Second).module, stop="link"), "f")
+    renamed = merge(weft.lower(named(First, "main", "f"), stop="link"), alone, public="rename").module
+    for module, wanted in ((alone, {"f": TWO}), (renamed, {"f": ONE, "f_1": TWO})):
+        weft.load_module(module, trust=True).save(tmp_path / "part.weft")
+        assert_values(weft.load(tmp_path / "part.weft").module, **wanted)
+
+
 @pytest.mark.parametrize("executor", ["native", "vm"])
 def test_a_program_calls_a_function_that_was_compiled_before(executor: str, tmp_path: Path) -> None:
     """H8: the one that it was compiled with, whatever it is called afterwards and whatever is registered."""
@@ -256,17 +265,18 @@ def test_modules_are_put_together_and_taken_apart_in_another_process(tmp_path: P
         name = f"{executor}_{phase}"
         if (executor, phase) == ("aot", "codegen"):
             continue
-        module = weft.lower(named(Second, "f", name), executor=executor, stop=phase)
+        model, old, value = (First, "main", ONE) if phase == "link" else (Second, "f", TWO)
+        module = weft.lower(named(model, old, name), executor=executor, stop=phase)
         (tmp_path / f"part_{name}.py").write_text(module.script())
-        wanted[name] = TWO.tolist()
+        wanted[name] = value.tolist()
     command = [sys.executable, "-c", RUN, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": "src"})
     results, compiler = done.stdout.splitlines()
     assert (eval(results), compiler) == (wanted, "False")
-    for name in wanted:
+    for name, value in wanted.items():
         part = weft.parse((tmp_path / f"apart_{name}.py").read_text())
         assert isinstance(part, weft.IRModule)
-        assert_values(part, **{name: TWO})
+        assert_values(part, **{name: np.array(value)})
 
 
 @pytest.mark.parametrize("uses", [{"f": ["absent.json", "f"]}, {"f": ["program.json", "f"]}, {"f": 3}, [1], 3])

@@ -294,3 +294,27 @@ def the_level_of_a_context_is_overlooked(right: Any) -> Any:
 )
 def artifacts_of_others_say_nothing(right: Any) -> Any:
     return lambda item, facts: item
+
+
+@fault("H10", "weft.codegen.host.liveness:TextMemory.give_back", "tests/codegen/host/test_liveness.py")
+def memory_that_was_given_back_is_used(right: Any) -> Any:
+    return returning(None)(right)
+
+
+@fault("H10", "weft.codegen.host.liveness:TextMemory._check_written", "tests/codegen/host/test_liveness.py")
+def a_kernel_writes_a_constant(right: Any) -> Any:
+    return returning(None)(right)
+
+
+@fault("G2", "weft.transform.memory.planners:_check_places", "tests/codegen/test_packages.py")
+def the_places_of_a_planner_are_believed(right: Any) -> Any:
+    return returning(None)(right)
+
+
+@fault(
+    "H2",
+    "weft.runtime.device.object_formats:object_symbols",
+    "tests/runtime/device/test_object_formats.py::test_symbols_of_every_kind_are_told_apart",
+)
+def local_symbols_are_for_others(right: Any) -> Any:
+    return then(lambda found: [replace(item, local=False) for item in found])(right)

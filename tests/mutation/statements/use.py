@@ -101,10 +101,10 @@ def what_was_edited_in_a_decision_is_overlooked(right: Any) -> Any:
 
 @fault("H8", "weft.ir.structure.merge:rename_functions", "tests/ir/structure/test_merge.py")
 def a_symbol_is_renamed_with_the_function_that_declares_it(right: Any) -> Any:
-    def wrong(module: Any, mapping: dict[str, str]) -> Any:
+    def wrong(module: Any, mapping: dict[str, str], *symbols: Any) -> Any:
         from weft.ir import ExternFunc  # after the fault is looked up: weft is not loaded by listing them
 
-        new = right(module, mapping)
+        new = right(module, mapping, *symbols)
         names = set(mapping.values())
         functions = {
             name: replace(item, name=name) if isinstance(item, ExternFunc) and name in names else item
@@ -126,6 +126,26 @@ def two_artifacts_may_provide_one_symbol(right: Any) -> Any:
         return {symbol.name: item.name for item in self.values() for symbol in item.provides}
 
     return wrong
+
+
+MERGING = "tests/runtime/test_merging.py"
+
+
+@fault(
+    "H8", "weft.runtime.merging:implementations", f"{MERGING}::test_public_functions_of_one_name_are_refused_or_renamed"
+)
+def declarations_of_one_type_are_one_function(right: Any) -> Any:
+    return returning({})(right)
+
+
+@fault("H8", "weft.runtime.merging:_used", f"{MERGING}::test_a_program_calls_a_function_that_was_compiled_before")
+def a_program_is_taken_out_without_what_it_calls(right: Any) -> Any:
+    return returning([])(right)
+
+
+@fault("H1", "weft.runtime.merging:_moved", f"{MERGING}::test_programs_of_two_modules_are_merged_and_taken_apart")
+def a_merged_program_has_the_files_of_the_other(right: Any) -> Any:
+    return lambda item, mapping, names: right(item, {}, names)
 
 
 @fault("H9", "weft.codegen.backends.llvm.asm.overflow:Exact.holds", "tests/codegen/executors/test_sizes.py")

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
+from weft.codegen.backends.llvm.machine.cross import cross_machine, emit_object
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.device.object_formats import object_symbols
 from weft.runtime.device.object_symbols import check_symbols, defined, needed
@@ -99,6 +100,47 @@ def test_a_format_that_llvm_does_not_write_for_a_machine_is_refused(triple: str,
         weft.compile(model, f"llvm -mtriple={triple}")
     assert caught.value.code == "W749"
     assert (caught.value.hint or "").endswith(f"say one of: {others}")
+
+
+SYMBOLS = """
+@shared = common global i32 0
+@hidden = internal global i32 3
+@elsewhere = external global i32
+@own = global i32 5
+declare i32 @callee(i32)
+declare extern_weak i32 @maybe(i32)
+define weak i32 @replaced(i32 %x) {
+  ret i32 %x
+}
+define internal i32 @inner(i32 %x) noinline {
+  %p = load volatile i32, ptr @hidden
+  %r = add i32 %x, %p
+  ret i32 %r
+}
+define i32 @outer(i32 %x) {
+  %a = call i32 @callee(i32 %x)
+  %b = load volatile i32, ptr @elsewhere
+  %c = call i32 @inner(i32 %b)
+  %d = load volatile i32, ptr @shared
+  %e = icmp ne ptr @maybe, null
+  %f = zext i1 %e to i32
+  %g = add i32 %a, %c
+  %h = add i32 %g, %d
+  %i = add i32 %h, %f
+  ret i32 %i
+}
+"""
+
+
+@pytest.mark.parametrize("triple", [t for t in TRIPLES if "musl" not in t])
+def test_symbols_of_every_kind_are_told_apart(triple: str) -> None:
+    """H2: common, local, weak ones and data, which no code of weft's has today."""
+    wasm = triple.startswith("wasm")  # has no common symbols
+    text = SYMBOLS.replace("common global", "global") if wasm else SYMBOLS
+    code = emit_object(cross_machine(weft.Target(f"llvm -mtriple={triple}")), text)
+    of_linker = {name for name in needed(code) if name.startswith(("__", "_GLOBAL_OFFSET_TABLE_"))}
+    assert {name for name in defined(code) if "." not in name} == {"shared", "own", "replaced", "outer"}
+    assert needed(code) - of_linker == {"elsewhere", "callee", "maybe"}
 
 
 @settings(max_examples=60, deadline=None)
