@@ -6,12 +6,13 @@
     assert_round_trip(node)                        the text reads back as the node, with the same text and hash
     fuzz(passes=..., targets=...)                  many seeds through passes, targets and a check of one's own: a report
     check_part(target, label)                      a part of a target computes what it is given, or says why not
+    check_operator(name)                           types, kernel, text and programs of an operator fit its reference
     strategies                                     the same generators for hypothesis, whose examples shrink
 
 The reference interpreter is the judge. Files: `graphs`, `kernels`, `opaque`, `scalars` generate; `checks` states what
-must hold of every module; `meaning` compares; `fuzzing` repeats; `conformance` tries parts. Decisions and arguments
-come from `transform.infra.generators`, which the checks of passes (`WEFT_CHECK=3`) draw from too. Only `strategies`
-needs hypothesis (the extra `test`).
+must hold of every module; `meaning` compares; `fuzzing` repeats; `conformance` tries parts, `operators` operators.
+Decisions and arguments come from `transform.infra.generators`, which the checks of passes (`WEFT_CHECK=3`) draw from
+too. Only `strategies` needs hypothesis (the extra `test`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from weft.testing.checks import check_round_trip as assert_round_trip
 from weft.testing.conformance import PartReport, check_part
 from weft.testing.fuzzing import FuzzFailure, FuzzReport, fuzz
 from weft.testing.meaning import assert_same_meaning, random_arguments, random_kernel, random_module
+from weft.testing.operators import check_operator
 
 __all__ = [
     "FuzzFailure",
@@ -27,6 +29,7 @@ __all__ = [
     "PartReport",
     "assert_round_trip",
     "assert_same_meaning",
+    "check_operator",
     "check_part",
     "fuzz",
     "random_arguments",

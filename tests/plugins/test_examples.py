@@ -124,7 +124,8 @@ def test_a_plug_in_adds_operator_pass_kind_hook_code_generator_and_loader(tmp_pa
     assert done.returncode == 0, done.stderr
     code, *lines = done.stdout.splitlines()
     assert code.startswith("W1")  # no such operator, as long as the plug-in is not there
-    assert lines == ["['woofles']", "2 True", "True True", "True", "True 2", "True woofles -volume=5"]
+    wanted = ["['woofles']", "2 True", "True True", "True", "True 2", "True woofles -volume=5"]
+    assert lines == [*wanted, "woof.bark(x) Three times x."]
 
 
 def test_a_plug_in_that_fails_to_load_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.ir.op.test_every_op import TOLERANCE, Run
 from tests.ir.op.variants import variants
 
 import weft
@@ -18,6 +17,7 @@ from weft.ir.graph import Var
 from weft.ir.op import OPS, OpDef
 from weft.ir.types import ShapeType
 from weft.script import relax as R
+from weft.testing.operators import TOLERANCE, Run
 
 COMPUTED = [definition for definition in OPS.values() if not definition.builtin]
 

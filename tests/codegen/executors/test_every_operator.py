@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.ir.op.test_every_op import TOLERANCE, Run
 
 import weft
 from weft.ir.builder import BlockBuilder
@@ -14,6 +13,7 @@ from weft.ir.dim import symbol
 from weft.ir.graph import Var
 from weft.ir.op import OPS, OpDef
 from weft.ir.types import ShapeType
+from weft.testing.operators import TOLERANCE, Run
 
 COMPUTED = [definition for definition in OPS.values() if not definition.builtin]
 

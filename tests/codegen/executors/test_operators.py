@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.ir.op.test_every_op import EXAMPLES, TOLERANCE, Run
+from tests.ir.op.test_every_op import EXAMPLES
 
 import weft
 from weft.ir.deduction.subtyping import type_symbols
+from weft.ir.dim import symbol
 from weft.ir.graph import DataflowBlock, Function, SeqExpr, Var, VarBinding
 from weft.ir.op import Example, OpDef
 from weft.ir.types import PrimType, ShapeType
+from weft.testing.operators import TOLERANCE, Run
 
 
 def function_of(run: Run) -> tuple[Function, list[str]]:
@@ -20,7 +22,7 @@ def function_of(run: Run) -> tuple[Function, list[str]]:
     params = tuple(run.arrays)
     carried = {name for param in params for name in type_symbols(param.ty)}
     extra = sorted(set(run.symbols) - carried)
-    sizes = (Var("sizes", ShapeType(tuple(weft.ir.dim.symbol(name) for name in extra))),) if extra else ()
+    sizes = (Var("sizes", ShapeType(tuple(symbol(name) for name in extra))),) if extra else ()
     out = Var("out", run.type)
     body = SeqExpr((DataflowBlock((VarBinding(out, run.call),)),), out)
     return Function((*params, *sizes), body, run.type), extra

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import weft
+from weft.script import relax as R
+from weft.testing import check_operator
 from weft.transform import parse_pipeline
 
 TEXT = """
@@ -37,3 +39,5 @@ import weft_woofles  # noqa: E402 (the plug-in is there by now)
 
 print((loud["main"](x) == np.maximum(25 * x, 0)).all(), len(weft_woofles.runs))
 print(set(weft_woofles.runs) < set(loud.artifacts), weft.Target(loud.artifacts["woof.woof"].target))
+check_operator("woof.bark")
+print(R.woof.bark.signature, R.woof.bark.doc)

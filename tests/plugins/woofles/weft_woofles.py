@@ -12,7 +12,8 @@ import numpy as np
 import weft
 from weft import ir
 from weft.ir.deduction.infer import TypeContext
-from weft.ir.op import OPS, Param, register_op
+from weft.ir.op import OPS, Example, Param, register_op
+from weft.ir.op.common import f32, typed
 from weft.ir.op.declare import Arguments
 from weft.runtime.artifact import Symbol
 from weft.runtime.loading import register_loader
@@ -28,7 +29,14 @@ def _decompose(args: Arguments, builder: Any) -> ir.Expr:
     return OPS["add"].bind([doubled, args.x])
 
 
-@register_op("woof.bark", [Param("x")], pure=True, decompose=_decompose, numpy=lambda x: 3 * x, builtin="a plug-in's")
+@register_op(
+    "woof.bark",
+    [Param("x")],
+    pure=True,
+    decompose=_decompose,
+    numpy=lambda x: 3 * x,
+    examples=(Example((f32("n", 4),)), Example((typed("int32", 3),))),
+)
 def bark(args: Arguments, context: TypeContext) -> ir.Type:
     """Three times x."""
     return context.type_of(args.x)
