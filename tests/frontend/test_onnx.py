@@ -199,6 +199,25 @@ def test_a_deformable_convolution_is_native() -> None:
     np.testing.assert_allclose(*evaluated(proto, **inputs), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("operator", ["RNN", "GRU", "LSTM"])
+def test_sequences_of_any_length_are_loops(operator: str) -> None:
+    rng, gates = np.random.default_rng(0), {"RNN": 1, "GRU": 3, "LSTM": 4}[operator]
+    shapes = {"w": (1, gates * 5, 3), "r": (1, gates * 5, 5), "b": (1, 2 * gates * 5)}
+    values = {name: rng.normal(size=shape).astype("float32") for name, shape in shapes.items()}
+    options: dict[str, Any] = {"linear_before_reset": 1} if operator == "GRU" else {}
+    nodes = [node(operator, "x w r b", "y h", hidden_size=5, **options)]
+    proto = model(nodes, {"x": ["t", "n", 3]}, ["y", "h"], values, opset=17)
+    module = weft.frontend.onnx.load(proto)
+    assert not import_report(module).fallbacks
+    from onnx.reference import ReferenceEvaluator
+
+    main, wanted = weft.compile(module)["main"], ReferenceEvaluator(proto)
+    for steps in (1, 4, 100):
+        x = rng.normal(size=(steps, 2, 3)).astype("float32")
+        for found, want in zip(main(x), wanted.run(None, {"x": x}), strict=True):
+            np.testing.assert_allclose(found.reshape(want.shape), want, rtol=1e-4, atol=1e-5)
+
+
 def test_elements_go_back_to_where_a_pool_found_them() -> None:
     x = np.arange(1, 13, dtype="float32").reshape(2, 1, 2, 3)
     places = (np.arange(12).reshape(2, 1, 2, 3) * 3 + np.arange(2).reshape(2, 1, 1, 1) * 6).astype("int64")

@@ -311,6 +311,31 @@ def test_pools_with_indices_are_native_for_every_size() -> None:
         compared(module, Pools(), torch.randn(count, 3, rows, 7), torch.rand(count, 3, 2))
 
 
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (nn.LSTM, {"num_layers": 2, "bidirectional": True, "batch_first": True}),
+        (nn.GRU, {"num_layers": 2}),
+        (nn.RNN, {"bidirectional": True, "bias": False, "nonlinearity": "relu"}),
+    ],
+)
+def test_recurrent_layers_are_layers(kind: Any, options: dict[str, Any]) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = kind(3, 4, **options)
+
+        def forward(self, x: Any) -> Any:
+            y, state = self.layer(x)
+            return (y, *state) if isinstance(state, tuple) else (y, state)
+
+    net, x = Net().eval(), torch.randn(70, 2, 3)
+    module = weft.frontend.torch.from_exported(torch.export.export(net, (x,)))
+    assert not module.import_report().fallbacks
+    assert len(module.script()) < 20_000  # the steps are not written out
+    compared(module, net, x)
+
+
 def test_a_saved_program_is_imported_and_checked_from_the_command_line(tmp_path: Path, capsys: Any) -> None:
     batch = torch.export.Dim("batch", min=1, max=64)
     program = torch.export.export(

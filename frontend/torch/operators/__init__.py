@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import importlib
 
-FAMILIES = ("elementwise", "shapes", "reductions", "networks", "control", "indexing", "special", "linear_algebra")
+FAMILIES = (
+    "elementwise",
+    "shapes",
+    "reductions",
+    "networks",
+    "recurrent",
+    "control",
+    "indexing",
+    "special",
+    "linear_algebra",
+)
 
 for _family in FAMILIES:
     importlib.import_module(f"weft.frontend.torch.operators.{_family}")
