@@ -82,8 +82,9 @@ class ArgumentPacker:
             hint = "pass a NumPy array, or anything with __dlpack__ or __array__"
             raise self.refuse(ty, value, position, name, hint=hint)
         dtype, dims, rank = ty.dtype, ty.dims, ty.rank
+        given = array
         if dtype is not None and array.dtype != storage(dtype):
-            given, array = array, stored(array, dtype)
+            array = stored(array, dtype)
             if written and array is not given and not shares_bits(dtype):
                 self.require_writable(given, position, name)
                 self.copy_back.append((given, array))
@@ -91,9 +92,9 @@ class ArgumentPacker:
                 hint = None if not is_numpy(dtype) else f"convert it first: {name}.astype({dtype!r})"
                 raise self.refuse(ty, array, position, name, hint=hint)
         if rank >= 0 and array.ndim != rank:
-            raise self.refuse(ty, array, position, name, code="W852")
+            raise self.refuse(ty, given, position, name, code="W852")
         if dims is not None:
-            self.binder.add(ty, array.shape, value_text(array), position, name)
+            self.binder.add(ty, array.shape, value_text(given), position, name)
         return array
 
     def _tensor(self, ty: abi.Tensor, value: Any, position: int, name: str) -> None:

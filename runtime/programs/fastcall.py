@@ -10,17 +10,26 @@ import ctypes
 import sys
 import sysconfig
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from weft.dtypes import SCALARS, storage
+from weft.dtypes import SCALARS, array_dtype, is_numpy, shares_bits, storage
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim, Expression, Tree
 from weft.runtime.abi.values import PlainArray, plain_array
 
-__all__ = ["FORMATS", "TABLE", "Linear", "ResultTensor", "fast_arguments", "fast_call", "result_tensors"]
+__all__ = [
+    "FORMATS",
+    "TABLE",
+    "Linear",
+    "ResultTensor",
+    "fast_arguments",
+    "fast_call",
+    "fast_results",
+    "result_tensors",
+]
 
 _ENTRIES = (
     "slow",
@@ -74,13 +83,24 @@ def fast_arguments(signature: abi.Signature) -> list[PlainArray] | None:
     arrays = [array for param in signature.params if (array := plain_array(param.type)) is not None]
     if len(arrays) < len(signature.params) or len(arrays) > MOST_ARGUMENTS:
         return None
+    arrays = [replace(array, dtype=_seen_as(array.dtype)) for array in arrays]
     if signature.result is None:
         return arrays
-    tensors = result_tensors(signature.result)
-    # Arrays of types that NumPy lacks have no buffers, by which the results would be written.
+    tensors = fast_results(signature)
+    # Arrays without buffers (of short signed integers) are written in another way.
     if not tensors or len(tensors) < len(_fields(signature.result)) or any(t.dtype not in FORMATS for t in tensors):
         return None
     return arrays
+
+
+def fast_results(signature: abi.Signature) -> list[ResultTensor]:
+    """The tensors of a result, with the dtypes of the arrays that emitted code makes for them."""
+    return [replace(tensor, dtype=_seen_as(tensor.dtype)) for tensor in result_tensors(signature.result)]
+
+
+def _seen_as(dtype: str) -> str:
+    """The dtype of NumPy through which memory is handed over: arrays of types that NumPy lacks have no buffers."""
+    return dtype if is_numpy(dtype) or not shares_bits(dtype) else storage(dtype).name
 
 
 def _fields(result: abi.Type) -> tuple[abi.Type, ...]:
@@ -158,11 +178,14 @@ def fast_call(
     `words` are the entries of the table that are plain numbers, `functions` those that are Python's: `slow` takes all
     calls that the code does not, `failure(status, frame)` raises, `wrap(results, handle, *arrays)` makes results of
     their words, `into(results, handle, out, *arrays)` writes them into `out`, `begin()` gives the handle of a call,
-    `end(handle)` forgets it. `keep` lives as long.
+    `end(handle)` forgets it. `keep` lives as long. Arrays of types that NumPy lacks go in and come out as views.
     """
     if not _is_supported():
         return None
-    dtypes = [storage(result.dtype) for result in result_tensors(signature.result)]
+    views = _Views.of(signature)
+    if views is not None:
+        functions = {**functions, "slow": views.undone_for(functions["slow"])}
+    dtypes = [storage(result.dtype) for result in fast_results(signature)]
     objects: dict[str, object] = {**functions, "empty": np.empty, "none": None, "out": sys.intern("out")}
     objects |= {"array type": np.ndarray, "tuple type": tuple}
     entries = {**{name: id(value) for name, value in objects.items()}, **words}
@@ -175,4 +198,66 @@ def fast_call(
     owner = (method, list(objects.values()), dtypes, keep)  # what the function holds: it lives as long as this
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return make(ctypes.addressof(method), owner, None)
+    built_in = make(ctypes.addressof(method), owner, None)
+    return built_in if views is None else views.made_for(built_in)
+
+
+@dataclass(frozen=True)
+class _Views:
+    """The types of `ml_dtypes` among parameters and results (None: another one), and NumPy's over the same memory."""
+
+    params: tuple[tuple[np.dtype[Any], np.dtype[Any]] | None, ...]
+    results: tuple[tuple[np.dtype[Any], np.dtype[Any]] | None, ...]
+    is_tuple: bool
+
+    @staticmethod
+    def of(signature: abi.Signature) -> _Views | None:
+        """The views that calls of a function need, if any."""
+        arrays = [plain_array(param.type) for param in signature.params]
+        params = tuple(None if array is None else _view_of(array.dtype) for array in arrays)
+        results = tuple(_view_of(tensor.dtype) for tensor in result_tensors(signature.result))
+        if not any((*params, *results)):
+            return None
+        return _Views(params, results, isinstance(signature.result, abi.Tuple))
+
+    def made_for(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that hands views to another one, and gives back arrays of the types that were meant."""
+        params, results, is_tuple = self.params, self.results, self.is_tuple
+        count = len(params)
+
+        def with_views(*args: Any, **options: Any) -> Any:
+            given = list(args)
+            for position, types in enumerate(params[: len(given)]):
+                value = given[position]
+                if types is not None and type(value) is np.ndarray and value.dtype is types[0]:
+                    given[position] = value.view(types[1])
+            made = call(*given, **options)
+            if "out" in options or len(given) != count or made is None:
+                return made
+            values = made if is_tuple else (made,)
+            shown = [
+                value.view(types[0]) if types is not None and value.dtype is types[1] else value
+                for value, types in zip(values, results, strict=True)
+            ]
+            return tuple(shown) if is_tuple else shown[0]
+
+        return with_views
+
+    def undone_for(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that hands another one the arrays that views were made of, for its messages to speak of them."""
+        params = self.params
+
+        def without_views(*args: Any, **options: Any) -> Any:
+            given = list(args)
+            for position, types in enumerate(params[: len(given)]):
+                value = given[position]
+                if types is not None and type(value) is np.ndarray and value.dtype is types[1]:
+                    given[position] = value.view(types[0])
+            return call(*given, **options)
+
+        return without_views
+
+
+def _view_of(dtype: str) -> tuple[np.dtype[Any], np.dtype[Any]] | None:
+    seen = _seen_as(dtype)
+    return None if seen == dtype else (array_dtype(dtype), storage(dtype))

@@ -17,6 +17,7 @@ from weft.codegen.backends.llvm.host.direct_outputs import direct_results
 from weft.codegen.host.read import read_program
 from weft.errors import ArgumentError, BoundsError, ShapeError
 from weft.runtime import callbacks
+from weft.runtime.abi.values import ArgumentPacker
 from weft.runtime.registry import unregister_func
 
 SUMS = weft.parse(
@@ -519,3 +520,39 @@ def test_memory_of_results_that_the_program_made_is_given_back() -> None:
     gc.collect()
     assert tracemalloc.get_traced_memory()[0] - before < 20_000
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "uint4"])
+def test_types_that_numpy_lacks_are_taken_by_emitted_code(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = np.dtype(weft.dtypes.array_dtype(dtype))
+    text = f"""from weft.script import ir as I, relax as R
+
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor(("n", 3), "{dtype}"), y: R.Tensor(("n", 3), "{dtype}"), z: R.Tensor(("n",), "uint16")):
+        a = R.maximum(x, y)
+        return (a, R.add(z, z), R.astype(x, "float32"))
+"""
+    main = weft.compile(weft.parse(text))["main"]
+    x, y = (np.arange(6).reshape(2, 3) % size for size in (4, 5))
+    z = np.arange(2, dtype="uint16")
+    slow: list[int] = []
+    real = ArgumentPacker.pack
+    monkeypatch.setattr(ArgumentPacker, "pack", lambda *args: (slow.append(1), real(*args)))
+    found = main(x.astype(kind), y.astype(kind), z)
+    assert not slow
+    assert [item.dtype for item in found] == [kind, np.dtype("uint16"), np.dtype("float32")]
+    np.testing.assert_array_equal(found[0].astype(int), np.maximum(x, y))
+    np.testing.assert_array_equal(found[1], 2 * z)
+    out = np.empty((2, 3), kind), np.empty(2, "uint16"), np.empty((2, 3), "float32")
+    main(x.astype(kind), y.astype(kind), z, out=out)
+    np.testing.assert_array_equal(out[0].astype(int), np.maximum(x, y))
+    for wrong, message in (
+        ((x.astype(kind), y.astype(kind)[:1], z), f"got {dtype}[(1, 3)]"),
+        ((x.astype(kind), y.astype("float32"), z), dtype),
+        ((x.astype(kind), y.astype(kind)), "z missing"),
+    ):
+        with pytest.raises(weft.WeftError) as caught:
+            main(*wrong)
+        assert message in str(caught.value)

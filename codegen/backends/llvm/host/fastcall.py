@@ -29,7 +29,7 @@ from weft.codegen.backends.llvm.host.python_calls import PythonCalls
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUTPUTS, PARALLEL, POLL, VALUES
 from weft.runtime.abi.scalars import storage
-from weft.runtime.programs.fastcall import TABLE, ResultTensor, fast_arguments, result_tensors
+from weft.runtime.programs.fastcall import TABLE, ResultTensor, fast_arguments, fast_results
 
 __all__ = ["emit_fast_call"]
 
@@ -49,7 +49,7 @@ def emit_fast_call(
         return False
     name = f"weft.python.{signature.name}"
     python = PythonCalls(module, FunctionWriter(module, name, "ptr", _PARAMS, "nounwind"), f'@"{name}.table"')
-    tensors = result_tensors(signature.result)
+    tensors = fast_results(signature)
     given = Arguments(python, arrays, tensors, isinstance(signature.result, abi.Tuple))
     record = _Record(python, given, calls_out)
     _Call(given, _Results(given, tensors, record), record, signature.symbol, constant_bytes).emit()
