@@ -48,15 +48,14 @@ def for_loop(compiler: KernelCompiler, node: For) -> Compiled:
 
 def _range(node: For, start: Compiled, extent: Compiled, frame: Frame) -> tuple[int, int]:
     """The start and the extent; BoundsError W900 where they, or the end, leave 64 bits."""
+    message = f"the range of the loop of {node.loop_var.name!r} does not fit 64 bits"
     try:
         first, count = start(frame), extent(frame)
-        fits = -(1 << 63) <= first + count < 1 << 63
     except BoundsError as error:
         if error.code != "W905" or error.hint is not None:  # in less than 64 bits
             raise
-        fits = False
-    if not fits:
-        message = f"the range of the loop of {node.loop_var.name!r} does not fit 64 bits"
+        raise BoundsError(message, code="W900", span=node.span) from None
+    if not -(1 << 63) <= first + count < 1 << 63:
         raise BoundsError(message, code="W900", span=node.span)
     return first, count
 
