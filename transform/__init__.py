@@ -30,6 +30,7 @@ from weft.transform.graph.bind_params import BindParams
 from weft.transform.graph.bind_symbolic_vars import BindSymbolicVars
 from weft.transform.graph.canonicalize import CanonicalizeBindings
 from weft.transform.graph.common_subexpressions import EliminateCommonSubexpr
+from weft.transform.graph.compute_prim_value import ComputePrimValue
 from weft.transform.graph.control_flow_to_kernels import ControlFlowToKernels
 from weft.transform.graph.convert_to_dataflow import ConvertToDataflow
 from weft.transform.graph.dead_code import DeadCodeElimination
@@ -42,6 +43,7 @@ from weft.transform.graph.name_unknown_sizes import NameUnknownSizes
 from weft.transform.graph.normalize import Normalize
 from weft.transform.graph.remove_unused_parameters import RemoveUnusedParameters
 from weft.transform.graph.to_non_dataflow import ToNonDataflow
+from weft.transform.graph.topological_sort import TopologicalSort
 from weft.transform.graph.unroll_loops import UnrollLoops
 from weft.transform.infra.base import FunctionPass, Pass, function_pass, map_functions, module_pass
 from weft.transform.infra.context import PassContext
@@ -87,10 +89,12 @@ from weft.transform.kernel.scalars.use_assume_to_reduce_branches import UseAssum
 from weft.transform.layout.convert_layout import ConvertLayout
 from weft.transform.memory.check_memory_plan import CheckMemoryPlan
 from weft.transform.memory.hoist_scratch import HoistScratch
+from weft.transform.memory.kill_after_last_use import KillAfterLastUse
 from weft.transform.memory.lower_to_entry import LowerToEntry
 from weft.transform.memory.lower_to_memory import LowerToMemory
 from weft.transform.memory.pack_sub_bytes import PackSubBytes
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
+from weft.transform.memory.rewrite_dataflow_reshape import RewriteDataflowReshape
 from weft.transform.memory.share_memory import ShareMemory
 from weft.transform.quantize.quantize_weights import QuantizeWeights
 from weft.transform.rewrite.adjust_matmul_order import AdjustMatmulOrder
@@ -115,6 +119,9 @@ from weft.transform.target.place_copies import PlaceCopies
 if TYPE_CHECKING:
     from weft.transform.schedule import Schedule
 
+CallTIRRewrite = LowerToMemory
+"""The name in TVM of what makes memory explicit."""
+
 if __name__ != "weft.transform":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.transform, not transform")
 
@@ -126,6 +133,7 @@ __all__ = [
     "BindParams",
     "BindSymbolicVars",
     "BundleModelParams",
+    "CallTIRRewrite",
     "CancelTransposes",
     "CanonicalizeBindings",
     "CanonicalizeLoop",
@@ -136,6 +144,7 @@ __all__ = [
     "CombineParallelMatmul",
     "CommonSubexprElim",
     "CompactBufferAllocation",
+    "ComputePrimValue",
     "ControlFlowToKernels",
     "ConvertBlocksToOpaque",
     "ConvertLayout",
@@ -164,6 +173,7 @@ __all__ = [
     "HoistScratch",
     "InlinePrivateFunctions",
     "Instrument",
+    "KillAfterLastUse",
     "Knobs",
     "LambdaLift",
     "LegalizeOps",
@@ -203,6 +213,7 @@ __all__ = [
     "RenormalizeSplitPattern",
     "ReorderPermuteDimsAfterConcat",
     "ReorderTakeAfterMatmul",
+    "RewriteDataflowReshape",
     "RewriteUnsafeSelect",
     "RuleSet",
     "Schedule",
@@ -215,6 +226,7 @@ __all__ = [
     "TileContractions",
     "Timing",
     "ToNonDataflow",
+    "TopologicalSort",
     "UnrollLoop",
     "UnrollLoops",
     "UseAssumeToReduceBranches",

@@ -397,17 +397,18 @@ class Evaluator:
         return () if in_place or (isinstance(ty, TupleType) and not ty.fields) else result
 
     def run_in_place(self, function: PrimFunc, args: Sequence[Any], span: Span | None) -> Any:
-        """A call of a kernel as a statement: outputs are among the arguments."""
+        """A call of a kernel as it is: outputs are among the arguments, and what it returns is the value."""
         for arg in args:
             if id(arg) in self.session.dead:
                 self.session.require(arg, f"an argument of {function.name}", span)
         partial = {i: memory for i, arg in enumerate(args) if (memory := self.session.memory_of(arg)) is not None}
-        self.home.kernel(function).run(args, Caller(ShapeError, span=span, outputs=frozenset(), partial=partial))
+        caller = Caller(ShapeError, span=span, outputs=frozenset(), partial=partial)
+        returned = self.home.kernel(function).run(args, caller)
         for arg in args:
             memory = self.session.memory_of(arg)
             if memory is not None and memory.first_unwritten() is None:
                 self.session.written(arg)
-        return ()
+        return () if returned is None else returned
 
     def run_kernel(
         self,

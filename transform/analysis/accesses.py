@@ -22,6 +22,7 @@ from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
     AttrStmt,
+    Binary,
     Bind,
     Buffer,
     BufferLoad,
@@ -489,10 +490,23 @@ def _covers(store: Access, output: Buffer) -> bool:
 
 
 def _flat(space: IterationSpace, access: Access) -> Dim | None:
-    place: Dim = 0
+    """The place of an element in row-major order."""
+    place: PrimExpr | None = None
     for index, extent in zip(access.indices, access.buffer.shape, strict=True):
-        at, size = space.dim(index), space.dim(extent)
-        if at is None or size is None:
+        if space.dim(index) is None or space.dim(extent) is None:
             return None
-        place = place * size + at
-    return place
+        place = index if place is None else _joined(place, index, _as_index(extent, index))
+    return 0 if place is None else space.dim(place)
+
+
+def _as_index(extent: Extent, like: PrimExpr) -> PrimExpr:
+    return IntImm(extent, like.dtype) if isinstance(extent, int) else extent
+
+
+def _joined(outer: PrimExpr, inner: PrimExpr, size: PrimExpr) -> PrimExpr:
+    """outer * size + inner: of e // size and e % size, whatever the size is (where loops run, not 0), e."""
+    if isinstance(outer, Binary) and isinstance(inner, Binary):
+        if (outer.kind, inner.kind) == ("floordiv", "floormod") and structural_equal(outer.a, inner.a):
+            if structural_equal(outer.b, inner.b) and structural_equal(outer.b, size):
+                return outer.a
+    return binary("add", binary("mul", outer, size), inner)

@@ -63,7 +63,7 @@ class LowerToMemory(Pass):
     Raises: PassError W530 when the shape or dtype of an output is not known.
     """
 
-    aliases: ClassVar[tuple[str, ...]] = ("memory",)
+    aliases: ClassVar[tuple[str, ...]] = ("memory", "call-tir-rewrite")
 
     def run(self, module: IRModule) -> IRModule:
         """Bring every graph function into explicit-memory form; kernels that copy are added where they are needed."""
