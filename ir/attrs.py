@@ -26,6 +26,7 @@ __all__ = [
     "FORCE_PURE", "FUSION", "GLOBAL_SYMBOL", "HANDLE_BYTES", "HINT", "KERNELS", "KEYS", "LABEL", "NAME", "NOALIAS",
     "NUM_INPUT", "OP_PATTERN", "PERSISTENT", "PREFETCH", "PRIMITIVE", "REWRITER", "SCHEDULED", "SHARED",
     "SHARES_MEMORY", "STREAMS", "THREAD_EXTENT", "TOLERANCE", "UPPER_BOUNDS", "VIRTUAL_THREAD", "WHERE",
+    "WORKSPACE_SIZE",
     "AttributeKey", "Carrier", "attribute", "wrong_values",
 ]
 
@@ -136,6 +137,9 @@ FUSION = _key("fusion", _FUNCTIONS, "text", "Why these calls are one group; `exp
 KERNELS = _key("kernels", Carrier.GRAPH, "texts", "The kernels of a group, in order.")
 COMPOSITE = _key("Composite", Carrier.GRAPH, "text", "The name of the pattern that the function was cut out by.")
 CODEGEN = _key("Codegen", Carrier.GRAPH, "text", "The code generator that takes the function, as TVM writes it.")
+WORKSPACE_SIZE = _key(
+    "WorkspaceSize", Carrier.GRAPH, "number from 0", "The bytes of scratch memory that the function needs."
+)
 NUM_INPUT = _key("num_input", Carrier.GRAPH, "number from 0", "How many parameters are inputs; the rest are weights.")
 UPPER_BOUNDS = _key("tir_var_upper_bound", Carrier.GRAPH, "sizes by symbol",
                     "The greatest values of symbols: plans of memory rely on them, calls are checked.")

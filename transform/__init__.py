@@ -52,9 +52,14 @@ from weft.transform.infra.phases import Step, default_pipeline, phase, phases, r
 from weft.transform.infra.pipeline import Pipeline, parse_pipeline
 from weft.transform.infra.registry import find_pass, pass_names
 from weft.transform.interface.bundle_model_params import BundleModelParams
+from weft.transform.interface.detach_params import DetachParams, detach_params
 from weft.transform.interface.expand_tuple_arguments import ExpandTupleArguments
+from weft.transform.interface.lazy_get_input import LazyGetInput
+from weft.transform.interface.lazy_set_output import LazySetOutput
+from weft.transform.interface.lazy_transform_params import LazyTransformParams
 from weft.transform.interface.lift_transform_params import LiftTransformParams
 from weft.transform.interface.remove_unused_outputs import RemoveUnusedOutputs
+from weft.transform.interface.update_param_type import UpdateParamType
 from weft.transform.kernel.blocks.convert_blocks_to_opaque import ConvertBlocksToOpaque
 from weft.transform.kernel.blocks.lower_init_block import LowerInitBlock
 from weft.transform.kernel.blocks.lower_match_buffer import LowerMatchBuffer
@@ -86,8 +91,12 @@ from weft.transform.kernel.scalars.renormalize_split_pattern import RenormalizeS
 from weft.transform.kernel.scalars.rewrite_unsafe_select import RewriteUnsafeSelect
 from weft.transform.kernel.scalars.stmt_simplify import StmtSimplify
 from weft.transform.kernel.scalars.use_assume_to_reduce_branches import UseAssumeToReduceBranches
+from weft.transform.layout.alter_op_impl import AlterOpImpl
 from weft.transform.layout.convert_layout import ConvertLayout
+from weft.transform.layout.optimize_layout_transform import OptimizeLayoutTransform
+from weft.transform.memory.allocate_workspace import AllocateWorkspace
 from weft.transform.memory.check_memory_plan import CheckMemoryPlan
+from weft.transform.memory.dataflow_use_inplace_calls import DataflowUseInplaceCalls
 from weft.transform.memory.hoist_scratch import HoistScratch
 from weft.transform.memory.kill_after_last_use import KillAfterLastUse
 from weft.transform.memory.lower_to_entry import LowerToEntry
@@ -101,6 +110,7 @@ from weft.transform.rewrite.adjust_matmul_order import AdjustMatmulOrder
 from weft.transform.rewrite.apply_rules import ApplyRules
 from weft.transform.rewrite.cancel_transposes import CancelTransposes
 from weft.transform.rewrite.decompose_ops_for_inference import DecomposeOpsForInference
+from weft.transform.rewrite.decompose_ops_for_training import DecomposeOpsForTraining
 from weft.transform.rewrite.expand_matmul_of_sum import ExpandMatmulOfSum
 from weft.transform.rewrite.fold_batchnorm_to_conv2d import FoldBatchnormToConv2D
 from weft.transform.rewrite.fold_scale_shift import FoldScaleShift
@@ -113,8 +123,11 @@ from weft.transform.rewrite.reorder_take_after_matmul import ReorderTakeAfterMat
 from weft.transform.rewrite.rule_set import RuleSet, register_rules, remove_rules, rule_set, rule_sets
 from weft.transform.rewrite.split_to_slices import SplitToSlices
 from weft.transform.target.assign_by_cost import AssignByCost
+from weft.transform.target.merge_composite_functions import MergeCompositeFunctions
 from weft.transform.target.partition_calls import Declined, PartitionCalls
 from weft.transform.target.place_copies import PlaceCopies
+from weft.transform.target.realize_vdevice import RealizeVDevice
+from weft.transform.target.update_vdevice import UpdateVDevice
 
 if TYPE_CHECKING:
     from weft.transform.schedule import Schedule
@@ -127,6 +140,8 @@ if __name__ != "weft.transform":  # the checkout root on sys.path would load a s
 
 __all__ = [
     "AdjustMatmulOrder",
+    "AllocateWorkspace",
+    "AlterOpImpl",
     "AnnotateTIROpPattern",
     "ApplyRules",
     "AssignByCost",
@@ -149,9 +164,12 @@ __all__ = [
     "ConvertBlocksToOpaque",
     "ConvertLayout",
     "ConvertToDataflow",
+    "DataflowUseInplaceCalls",
     "DeadCodeElimination",
     "Declined",
     "DecomposeOpsForInference",
+    "DecomposeOpsForTraining",
+    "DetachParams",
     "EliminateCommonSubexpr",
     "ExpandIntrinsics",
     "ExpandMatmulOfSum",
@@ -176,6 +194,9 @@ __all__ = [
     "KillAfterLastUse",
     "Knobs",
     "LambdaLift",
+    "LazyGetInput",
+    "LazySetOutput",
+    "LazyTransformParams",
     "LegalizeOps",
     "LiftTransformParams",
     "LoopPartition",
@@ -186,9 +207,11 @@ __all__ = [
     "LowerToEntry",
     "LowerToMemory",
     "LowerVectorLoops",
+    "MergeCompositeFunctions",
     "NameUnknownSizes",
     "NarrowDataType",
     "Normalize",
+    "OptimizeLayoutTransform",
     "PackConstants",
     "PackSubBytes",
     "ParallelizeOuterLoops",
@@ -203,6 +226,7 @@ __all__ = [
     "PrintAfter",
     "PrintBefore",
     "QuantizeWeights",
+    "RealizeVDevice",
     "RemoveAssume",
     "RemoveNoOp",
     "RemoveRedundantCasts",
@@ -229,10 +253,13 @@ __all__ = [
     "TopologicalSort",
     "UnrollLoop",
     "UnrollLoops",
+    "UpdateParamType",
+    "UpdateVDevice",
     "UseAssumeToReduceBranches",
     "VectorizeNests",
     "Verify",
     "default_pipeline",
+    "detach_params",
     "find_pass",
     "function_pass",
     "map_functions",

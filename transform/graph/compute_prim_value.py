@@ -93,7 +93,9 @@ class _Computer(FunctionRewriter):
         callee = self.kernels.get((str(dim), names))
         if callee is None:
             variables = {name: PrimVar(name, "int64") for name in names}
-            body = Return(dim_to_prim(dim, variables))
+            value = dim_to_prim(dim, variables)
+            assert not isinstance(value, int), "it has a symbol"
+            body = Return(value)
             kernel = PrimFunc(tuple(variables.values()), body, ret_type=PrimType("int64"), private=True)
             callee = self.kernels[str(dim), names] = self.builder.add_func(kernel, "compute_symbolic_expr")
         call = Call(callee, tuple(PrimValue(symbol(name)) for name in names))

@@ -90,7 +90,7 @@ class _Reshapes(FunctionRewriter):
         if not isinstance(value, Call) or not isinstance(value.op, Op) or value.op.name != "call_tir":
             return None
         callee, out = value.args[0], value.ty_args[0]
-        if len(value.args) > 2 or not isinstance(callee, GlobalVar) or not isinstance(out, TensorType):
+        if len(value.args) != 2 or not isinstance(callee, GlobalVar) or not isinstance(out, TensorType):
             return None
         given = value.args[1]
         inputs = given.fields if isinstance(given, Tuple) else (given,)
