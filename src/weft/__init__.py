@@ -32,7 +32,7 @@ from weft.moved import install as _install_moved_names
 from weft.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from weft import codegen, frontend, ir, runtime, script, testing, transform
+    from weft import analysis, codegen, frontend, ir, runtime, script, testing, transform
     from weft.codegen import Executable, compile, interpret, load_module, lower
     from weft.dlpack import to_dlpack
     from weft.ir import IRModule, te
@@ -80,6 +80,7 @@ _HOMES = {
     "verify": "weft.ir.verify",
 }
 _MODULES = {
+    "analysis": "weft.analysis",
     "codegen": "weft.codegen",
     "frontend": "weft.frontend",
     "ir": "weft.ir",
@@ -115,6 +116,7 @@ __all__ = [
     "TargetError",
     "VerifyError",
     "WeftError",
+    "analysis",
     "assert_structural_equal",
     "assert_well_formed",
     "codegen",

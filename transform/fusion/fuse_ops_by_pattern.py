@@ -29,10 +29,9 @@ from weft.ir import (
     Var,
     VarBinding,
     replace,
-    walk,
 )
+from weft.ir.structure.variables import users
 from weft.transform.infra.base import Pass
-from weft.transform.infra.rewriting import shape_variables
 from weft.transform.pattern import DFPattern, bindings_of_function
 from weft.transform.pattern.matching import Match, bindings_of_block
 from weft.transform.target.partition_calls import COMPOSITE, outlined_function
@@ -125,7 +124,7 @@ class _Outliner:
 
     def __init__(self, item: FuseOpsByPattern, module: IRModule, name: str, function: Function) -> None:
         self.item, self.module, self.name, self.function = item, module, name, function
-        self.users = _users(function)
+        self.users = users(function)
 
     def run(self) -> IRModule:
         old = self.function.body.blocks
@@ -197,14 +196,3 @@ class _Outliner:
         fresh = self.module.fresh_name("".join(char if char.isalnum() else "_" for char in name))
         self.module = self.module.with_function(fresh, replace(function, name=fresh))
         return replace(group[-1], value=Call(GlobalVar(fresh), args, span=group[-1].value.span))
-
-
-def _users(function: Function) -> dict[Var, tuple[Var, ...]]:
-    """The variables that are computed from each variable."""
-    found: dict[Var, dict[Var, None]] = {}
-    for block in function.body.blocks:
-        for binding in block.bindings:
-            used = [node for node in walk(binding.value) if isinstance(node, Var)]
-            for var in (*used, *shape_variables(binding.var.ty)):
-                found.setdefault(var, {})[binding.var] = None
-    return {var: tuple(users) for var, users in found.items()}

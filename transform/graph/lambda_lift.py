@@ -44,13 +44,13 @@ from weft.ir import (
 from weft.ir.deduction.infer import TypeContext, infer_type, is_base_of
 from weft.ir.deduction.subtyping import type_symbols
 from weft.ir.dim import symbol
+from weft.ir.structure.variables import free_variables
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import (
     FunctionRewriter,
     bindings_of,
     derived,
-    free_variables,
     merge_blocks,
     operands,
 )

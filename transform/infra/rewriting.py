@@ -40,7 +40,6 @@ __all__ = [
     "FunctionRewriter",
     "bindings_of",
     "derived",
-    "free_variables",
     "map_operands",
     "merge_blocks",
     "operands",
@@ -125,31 +124,6 @@ def merge_blocks(blocks: Iterable[BindingBlock]) -> tuple[BindingBlock, ...]:
         else:
             new.append(block)
     return tuple(new)
-
-
-def free_variables(function: Function) -> list[Var]:
-    """The variables that a local function uses and does not bind, in order of first use."""
-    bound: set[Var] = set()
-    free: dict[Var, None] = {}
-    stack: list[Expr | Binding] = [function]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, Function):
-            bound.update(current.params)
-            stack.append(current.body)
-        elif isinstance(current, SeqExpr):
-            stack.append(current.body)
-            stack.extend(reversed(list(bindings_of(current))))
-        elif isinstance(current, (VarBinding, MatchCast)):
-            bound.add(current.var)  # a local function may call itself: its own variable is not free in it
-            stack.append(current.value)
-        else:
-            if isinstance(current, If):
-                stack.extend((current.else_branch, current.then_branch))
-            for used in operands(current):
-                if isinstance(used, Var):
-                    free.setdefault(used)
-    return [var for var in free if var not in bound]
 
 
 class FunctionRewriter:

@@ -48,9 +48,10 @@ from weft.ir.dim import prove_equal
 from weft.ir.op import OPS, get_op
 from weft.ir.op.layout_rules.axis_layout import AxisLayout, LayoutAnswer, LayoutQuestion
 from weft.ir.op.nn.layouts import read_layout
+from weft.ir.structure.variables import free_variables
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.generators.choices import Choices
-from weft.transform.infra.rewriting import FunctionRewriter, derived, free_variables, operands
+from weft.transform.infra.rewriting import FunctionRewriter, derived, operands
 from weft.transform.pattern.application import is_marked
 
 __all__ = ["ConvertLayout", "Mover"]

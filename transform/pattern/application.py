@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from weft.errors import PassError
-from weft.ir import Binding, Call, Expr, Function, IRModule, MatchCast, Op, TupleGetItem, Var, VarBinding
+from weft.ir import Binding, Call, Expr, Function, IRModule, Op, TupleGetItem, Var, VarBinding
 from weft.ir.attrs import ABSENT
 from weft.ir.op import OPS
+from weft.ir.structure.variables import use_counts
 from weft.ir.structure.visit import walk
 from weft.transform.analysis.purity import is_pure
 from weft.transform.graph.dead_code import without_dead_bindings
@@ -92,24 +93,13 @@ def applied_once(
     return _Replaced(walked.matched, new, module).run(new)
 
 
-def _uses(function: Function) -> dict[Var, int]:
-    """How often each variable occurs where it is used."""
-    counts: Counter[Var] = Counter()
-    for node in walk(function):
-        if isinstance(node, Var):
-            counts[node] += 1
-        elif isinstance(node, (VarBinding, MatchCast)):
-            counts[node.var] -= 1  # the place where it is bound
-    return counts
-
-
 class _Replaced(FunctionRewriter):
     """Drops what was matched and nothing uses now, though it may fail: the replacement fails for the same values."""
 
     def __init__(self, matched: set[Var], function: Function, module: IRModule) -> None:
         super().__init__()
         self.matched, self.module = matched, module
-        self.uses = _uses(function) if matched else {}
+        self.uses = use_counts(function) if matched else {}
 
     def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
         dead = binding.var in self.matched and not self.uses.get(binding.var, 0)
@@ -124,7 +114,7 @@ class _Walk(ValueRewriter):
         self.rules, self.note, self.allowed = rules, note, allowed
         self.matched: set[Var] = set()
         self.constants: set[Var] = set()
-        self.uses = _uses(function)
+        self.uses = use_counts(function)
 
     def replacement(self, binding: VarBinding) -> Expr | None:
         for rule in self.rules.get(self.operator(binding.value), ()):

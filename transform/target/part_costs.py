@@ -22,7 +22,7 @@ from weft.ir.dim import Dim, free_symbols, product
 from weft.ir.dim.inspection import value_at
 from weft.ir.op import OPS
 from weft.target import Target
-from weft.transform.rewrite.cost import flops, memory_traffic
+from weft.transform.analysis.op_cost import flops, memory_traffic
 
 __all__ = ["TYPICAL", "call_cycles", "copy_cycles", "same_work"]
 

@@ -30,7 +30,7 @@ from weft.ir.structure.visit import children, walk
 from weft.ir.tensor import For, PrimFunc
 from weft.ir.types import TensorType, TupleType, Type
 from weft.transform import LegalizeOps
-from weft.transform.rewrite.cost import flops, memory_traffic, terms_of_sums
+from weft.transform.analysis.op_cost import flops, memory_traffic, terms_of_sums
 
 __all__ = ["Sample", "becomes", "cost", "dtypes_taken", "result_of", "samples", "shapes"]
 
