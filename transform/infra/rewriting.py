@@ -23,6 +23,7 @@ from weft.ir import (
     Function,
     If,
     MatchCast,
+    Op,
     SeqExpr,
     ShapeExpr,
     TensorType,
@@ -35,11 +36,14 @@ from weft.ir import (
     replace,
     rewrite,
 )
+from weft.ir.attrs import ABSENT
+from weft.ir.op import OPS
 
 __all__ = [
     "FunctionRewriter",
     "bindings_of",
     "derived",
+    "is_marked",
     "map_operands",
     "merge_blocks",
     "operands",
@@ -124,6 +128,14 @@ def merge_blocks(blocks: Iterable[BindingBlock]) -> tuple[BindingBlock, ...]:
         else:
             new.append(block)
     return tuple(new)
+
+
+def is_marked(value: Expr) -> bool:
+    """Whether a call says more than the operator knows: the part of a target that it is for."""
+    if not isinstance(value, Call) or not isinstance(value.op, Op) or not value.attrs:
+        return False
+    known = {param.name for param in OPS[value.op.name].params} if value.op.name in OPS else set[str]()
+    return any(key not in known and key != ABSENT for key in value.attrs)
 
 
 class FunctionRewriter:

@@ -51,8 +51,7 @@ from weft.ir.op.nn.layouts import read_layout
 from weft.ir.structure.variables import free_variables
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.generators.choices import Choices
-from weft.transform.infra.rewriting import FunctionRewriter, derived, operands
-from weft.transform.pattern.application import is_marked
+from weft.transform.infra.rewriting import FunctionRewriter, derived, is_marked, operands
 
 __all__ = ["ConvertLayout", "Mover"]
 

@@ -38,8 +38,7 @@ from weft.transform.analysis.accesses import sharing_pairs
 from weft.transform.analysis.lifetimes import variables
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.generators.choices import Choices
-from weft.transform.infra.rewriting import FunctionRewriter
-from weft.transform.pattern.application import is_marked
+from weft.transform.infra.rewriting import FunctionRewriter, is_marked
 
 __all__ = ["DataflowUseInplaceCalls"]
 

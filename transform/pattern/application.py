@@ -13,13 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from weft.errors import PassError
 from weft.ir import Binding, Call, Expr, Function, IRModule, Op, TupleGetItem, Var, VarBinding
-from weft.ir.attrs import ABSENT
-from weft.ir.op import OPS
 from weft.ir.structure.variables import use_counts
 from weft.ir.structure.visit import walk
 from weft.transform.analysis.purity import is_pure
 from weft.transform.graph.dead_code import without_dead_bindings
-from weft.transform.infra.rewriting import FunctionRewriter
+from weft.transform.infra.rewriting import FunctionRewriter, is_marked
 from weft.transform.pattern.rewriting import ValueRewriter
 from weft.transform.pattern.rule import Rule, Site
 
@@ -147,11 +145,3 @@ class _Walk(ValueRewriter):
         inner = (match.place(match.behind(part)) for pattern, part in found.items() if pattern is not rule.form)
         self.matched.update(part for part in inner if isinstance(part, Var))
         return other
-
-
-def is_marked(value: Expr) -> bool:
-    """Whether a call says more than the operator knows: the part of a target that it is for."""
-    if not isinstance(value, Call) or not isinstance(value.op, Op) or not value.attrs:
-        return False
-    known = {param.name for param in OPS[value.op.name].params} if value.op.name in OPS else set[str]()
-    return any(key not in known and key != ABSENT for key in value.attrs)

@@ -24,8 +24,7 @@ from weft.ir.op import OPS, get_op
 from weft.ir.op.declare import constant_like
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.generators.choices import Choices
-from weft.transform.infra.rewriting import FunctionRewriter, derived
-from weft.transform.pattern.application import is_marked
+from weft.transform.infra.rewriting import FunctionRewriter, derived, is_marked
 
 __all__ = ["DecomposeOpsForTraining"]
 
