@@ -350,6 +350,8 @@ def _numpy_take(x: np.ndarray, indices: Any, axis: int | None, mode: str) -> np.
     size = x.size if axis is None else x.shape[axis]
     if mode == "fast" and indices.size and (indices.min() < -size or indices.max() >= size):
         raise BoundsError("R.take: index out of range")
+    if mode == "wrap" and size:
+        indices = indices % size  # NumPy takes as many steps as the index has multiples of the size
     modes: dict[str, Any] = {"fast": "raise", "clip": "clip", "wrap": "wrap", "nan": "clip"}
     found = np.asarray(np.take(x, indices, axis, mode=modes[mode]))
     if mode != "nan":

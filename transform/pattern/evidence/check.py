@@ -6,7 +6,9 @@ A rule that is written as two functions is proved where both sides have one norm
 it is applied to instances of its form, of generated sizes (0 and 1 among them), dtypes, attributes and values, and both
 programs are interpreted; where one fails (an index out of range), the other has to fail as well. Rules that keep bits
 are given nan, infinities and zeros of both signs, too; for rules of real arithmetic, floats are small dyadic numbers,
-with which sums and products have no rounding.
+with which sums and products have no rounding. What a rule names is where it may turn wrong: further sets have values at
+and around the numbers of both sides, larger ones, and few different ones (ties); instances have sizes around its whole
+numbers. In those, what overflows on either side says nothing of real arithmetic.
 
 Errors: PassError W555 a wrong rule, with the smallest instance that shows it; W556 a rule of which no instance was
 found.
@@ -28,12 +30,14 @@ from weft.ir.interpret import interpret
 from weft.transform.infra.generators.arguments import copied, random_arguments
 from weft.transform.infra.generators.choices import SeededChoices
 from weft.transform.pattern.application import applied_once
+from weft.transform.pattern.evidence.instances import numbers_of
 from weft.transform.pattern.evidence.tensor_algebra import proved_equal
 from weft.transform.pattern.rule import Rule
 
 __all__ = ["Evidence", "evidence"]
 
-_ATTEMPTS, _WANTED, _SETS = 400, 24, 2
+_ATTEMPTS, _WANTED = 400, 24
+_KINDS = ("plain", "plain", "named", "wide", "few")
 _ODD = (np.nan, np.inf, -np.inf, -0.0, 0.0)
 _TOLERANCE = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 1e-4, "float64": 1e-9}
 
@@ -107,7 +111,7 @@ def _tested(rule: Rule) -> Evidence:
             code="W556",
             hint="state ranks and dtypes of the parameters",
         )
-    return Evidence(rule.name, "tested", f"{instances} instances, {_SETS} sets of values each", instances)
+    return Evidence(rule.name, "tested", f"{instances} instances, {len(_KINDS)} sets of values each", instances)
 
 
 def _trial(rule: Rule, before: Function, choices: SeededChoices) -> _Trial:
@@ -118,8 +122,13 @@ def _trial(rule: Rule, before: Function, choices: SeededChoices) -> _Trial:
         return _Trial(True, f"for {_signature(before)} {error.message}", 0)
     if after is before:
         return _Trial(False)
-    for _ in range(_SETS):
-        arguments = [_odd(rule, value, choices) for value in random_arguments(before, choices)]
+    numbers = sorted(numbers_of(before) | numbers_of(after))
+    for kind in _KINDS:
+        drawn = random_arguments(before, choices)
+        if kind == "plain":
+            arguments = [_odd(rule, value, choices) for value in drawn]
+        else:
+            arguments = [_telling(kind, value, numbers, choices) for value in drawn]
         size = sum(np.size(value) for value in arguments)
         try:
             expected = _run(before, arguments)
@@ -132,7 +141,7 @@ def _trial(rule: Rule, before: Function, choices: SeededChoices) -> _Trial:
             got: Any = _run(after, arguments)
         except WeftError as error:
             return _Trial(True, f"for {_signature(before)} the replacement fails: {error.message}", size)
-        place = _difference(rule, expected, got)
+        place = _difference(rule, expected, got, finite=kind != "plain" and rule.exactness != "bit")
         if place is not None:
             shown = ", ".join(f"{p.name} = {_shown(v)}" for p, v in zip(before.params, arguments, strict=True))
             return _Trial(True, f"for {_signature(before)}; {shown}: {place}", size)
@@ -172,17 +181,40 @@ def _odd(rule: Rule, value: Any, choices: SeededChoices) -> Any:
     return flat.reshape(value.shape)
 
 
-def _difference(rule: Rule, expected: Any, got: Any) -> str | None:
-    """Where results differ, as text."""
+def _telling(kind: str, value: Any, numbers: Sequence[float], choices: SeededChoices) -> Any:
+    """The value with elements that tell rules apart: around the numbers that a rule names, larger ones, or few."""
+    if not isinstance(value, np.ndarray) or value.size == 0 or value.dtype.kind not in "fiu":
+        return value
+    flat = value.reshape(-1).astype("float64")
+    if kind == "few":
+        flat = np.sign(flat)
+    elif kind == "wide":
+        flat = flat * 4
+    elif numbers:
+        for place in range(flat.size):
+            if choices.flip():
+                number = numbers[choices.integer(0, len(numbers) - 1)]
+                flat[place] = choices.pick((1, -1, 2, 1)) * number + choices.pick((0, 1, -1))
+    if value.dtype.kind in "iu":
+        info = np.iinfo(value.dtype)
+        flat = np.clip(np.trunc(flat), max(info.min, -(2**40)), min(info.max, 2**40))
+    with np.errstate(over="ignore"):
+        return flat.astype(value.dtype).reshape(value.shape)
+
+
+def _difference(rule: Rule, expected: Any, got: Any, finite: bool = False) -> str | None:
+    """Where results differ, as text; with `finite`, among the elements that are numbers on both sides."""
     if isinstance(expected, tuple):
         if not isinstance(got, tuple) or len(expected) != len(got):
             return "the replacement has another number of results"
-        pairs = (_difference(rule, a, b) for a, b in zip(expected, got, strict=True))
+        pairs = (_difference(rule, a, b, finite) for a, b in zip(expected, got, strict=True))
         return next((place for place in pairs if place is not None), None)
     left, right = np.asarray(expected), np.asarray(got)
     if left.shape != right.shape or left.dtype != right.dtype:
         return f"{left.dtype}{left.shape} becomes {right.dtype}{right.shape}"
     unlike = ~_alike(rule, left, right)
+    if finite and left.dtype.kind == "f":
+        unlike &= np.isfinite(left) & np.isfinite(right)
     if not unlike.any():
         return None
     place = tuple(int(i) for i in np.argwhere(unlike)[0])

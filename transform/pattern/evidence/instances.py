@@ -21,13 +21,14 @@ from weft.ir.dim import evaluate, free_symbols
 from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.op import OPS
 from weft.ir.op.declare import FIXED
+from weft.ir.structure.visit import walk
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.generators.values import small_array
 from weft.transform.infra.rewriting import bindings_of
 from weft.transform.pattern.instantiate import instantiated
 from weft.transform.pattern.rule import Sides, any_attributes_of
 
-__all__ = ["function_of", "instance_of_sides"]
+__all__ = ["function_of", "instance_of_sides", "numbers_of"]
 
 _SIZES = (2, 3, 1, 4, 5, 0, 7)
 _DTYPES = ("float32", "int32", "float64", "int8", "bool", "uint8", "float16", "int64")
@@ -36,9 +37,10 @@ _DTYPES = ("float32", "int32", "float64", "int8", "bool", "uint8", "float16", "i
 def instance_of_sides(sides: Sides, choices: Choices) -> Function | None:
     """The pattern of a rule on arguments that are chosen."""
     names = sorted({name for param in sides.pattern.params for name in type_symbols(param.ty)})
+    sizes = (*_SIZES, *_named_sizes(sides))
     few = choices.flip(40)  # sizes that are the same show what a rule mixes up, and those that differ what it needs
-    base = choices.pick(_SIZES)
-    symbols = {name: base if few and choices.flip(50) else choices.pick(_SIZES) for name in names}
+    base = choices.pick(sizes)
+    symbols = {name: base if few and choices.flip(50) else choices.pick(sizes) for name in names}
     pool = _Pool(choices)
     args: list[Expr] = []
     for param in sides.pattern.params:
@@ -51,6 +53,31 @@ def instance_of_sides(sides: Sides, choices: Choices) -> Function | None:
         return function_of(instantiated(sides.pattern, args, dict(symbols), attributes), args)
     except WeftError:
         return None  # operands that do not go together
+
+
+def numbers_of(function: Function) -> set[float]:
+    """The numbers that a function names: scalar constants and attributes, as far as they are small."""
+    found: set[float] = set()
+    for node in walk(function.body):
+        if isinstance(node, Constant) and node.data.size == 1 and node.data.dtype.kind in "fiu":
+            found.add(float(node.data.reshape(-1)[0]))
+        elif isinstance(node, PrimValue) and isinstance(node.value, (int, float)):
+            found.add(float(node.value))
+        elif isinstance(node, Call):
+            found.update(float(item) for value in node.attrs.values() for item in _flat(value))
+    return {number for number in found if 0 < abs(number) < 2**40}
+
+
+def _flat(value: object) -> list[float]:
+    if isinstance(value, tuple):
+        return [item for part in value for item in _flat(part)]
+    return [value] if isinstance(value, (int, float)) and not isinstance(value, bool) else []
+
+
+def _named_sizes(sides: Sides) -> tuple[int, ...]:
+    """Sizes at and around the whole numbers that a rule names, where they are small."""
+    named = {int(number) for side in (sides.pattern, sides.replacement) for number in numbers_of(side)}
+    return tuple(sorted({size for number in named for size in (number, number + 1) if 7 < size <= 24}))
 
 
 def function_of(value: Expr, args: Sequence[Expr]) -> Function:
