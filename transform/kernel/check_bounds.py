@@ -56,6 +56,7 @@ from weft.ir.tensor import (
     While,
 )
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
+from weft.transform.analysis.indices.exactness import is_reinterpreted
 from weft.transform.analysis.indices.facts import Facts, negated
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.bounds.accesses import AccessChecks
@@ -234,6 +235,14 @@ class _Checker:
         """The start and the end of a loop are the numbers that they say."""
         message = f"the range of the loop of {loop.loop_var.name!r} does not fit 64 bits"
         facts = self.accesses.operands_are_exact(message, (loop.start, loop.extent), (), loop.span, facts)
+        signs = tuple(
+            dim
+            for part, dim in ((loop.start, start), (loop.extent, extent))
+            if isinstance(part, PrimExpr) and is_reinterpreted(part.dtype) and not self.known.proves(dim, facts)
+        )
+        if signs:
+            self.accesses.found.append(Check(message, signs, (), (), loop.span))
+            facts = facts.with_facts(*map(self.placement.fact, signs))
         ends = dict.fromkeys((start, extent, start + extent))
         left = tuple(dim for dim in ends if self.known.is_computed(dim) or not self.known.is_exact(dim, facts))
         if not left:

@@ -198,3 +198,43 @@ def test_a_size_of_memory_is_used_as_it_was() -> None:
         run["k"](array, sizes)
         assert array.tolist() == [0, 0, 1, 0, 0, 0, 0, 0]
         assert sizes.tolist() == [7] + [2] * 7
+
+
+_UNSIGNED = {
+    "parameter": "A[n] = 1.0",
+    "cast": "A[T.Cast('int64', n)] = 1.0",
+    "condition": "if n > T.uint64(5):\n    A[n - T.uint64(6)] = 1.0",
+    "variable": "k: T.uint64 = n + T.uint64(0)\nA[k] = 1.0",
+    "range": "for i in range(n):\n    A[i] = 1.0",
+    "allocation": "B = T.alloc_buffer((n,), 'float32')\nB[0] = 1.0\nA[0] = B[0]",
+    "view": "B = T.decl_buffer((2,), 'float32', data=A.data, elem_offset=n)\nB[0] = 1.0",
+}
+
+
+@pytest.mark.parametrize("kind", _UNSIGNED)
+def test_unsigned_numbers_of_64_bits_are_indices_below_the_size_only(kind: str) -> None:
+    module = _module(_UNSIGNED[kind], "n: T.uint64")
+    for run in (weft.interpret(module), weft.compile(module)):
+        for number in (2**64 - 1, 2**63, 2**63 + 1, 2**64 - 2**32):
+            with pytest.raises((weft.BoundsError, weft.OutOfMemoryError)):
+                run["k"](np.zeros(8, "float32"), number)
+
+
+def test_unsigned_numbers_keep_their_meaning_in_quotients_and_minima() -> None:
+    module = _module("A[n % T.uint64(7)] += 1.0\nA[T.min(n, T.uint64(7))] += 2.0", "n: T.uint64")
+    for run in (weft.interpret(module), weft.compile(module)):
+        for number in (0, 3, 8, 2**63 - 1, 2**63, 2**64 - 1):
+            array, wanted = np.zeros(8, "float32"), np.zeros(8, "float32")
+            wanted[number % 7] += 1
+            wanted[min(number, 7)] += 2
+            run["k"](array, number)
+            np.testing.assert_array_equal(array, wanted)
+
+
+def test_a_function_that_changes_where_its_result_goes_is_checked() -> None:
+    weft.register_func("tests.moves", lambda x: x.__setitem__(0, 10**12) or 0)
+    body = "A[X[0]] = T.Cast('float32', T.call_packed('tests.moves', X.data, dtype='int32'))"
+    module = _module(body, 'X: T.Buffer((8,), "int64")')
+    for run in (weft.interpret(module), weft.compile(module)):
+        with pytest.raises(weft.BoundsError):
+            run["k"](np.zeros(8, "float32"), np.zeros(8, "int64"))

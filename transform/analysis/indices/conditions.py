@@ -17,6 +17,7 @@ from weft.errors import ShapeError
 from weft.ir.dim import Dim
 from weft.ir.kernel.prim import binary
 from weft.ir.tensor import COMPARISONS, Binary, IntImm, PrimCall, PrimExpr, PrimVar, Unary
+from weft.transform.analysis.indices.exactness import is_reinterpreted
 from weft.transform.analysis.indices.facts import Fact, Facts, negated
 
 __all__ = ["Conditions"]
@@ -75,7 +76,8 @@ class Conditions:
             pair = (negated(condition.a), condition.b)
             return replace(facts, implications=(*facts.implications, pair))
         if condition.kind in COMPARISONS and dtypes.is_integer(condition.a.dtype):
-            return self._assume_order(condition, facts, self.values.dim if exact else self.values.compared)
+            plain = exact and not is_reinterpreted(condition.a.dtype)
+            return self._assume_order(condition, facts, self.values.dim if plain else self.values.compared)
         return facts
 
     def _assume_not(self, condition: PrimExpr, facts: Facts) -> Facts:
@@ -121,7 +123,12 @@ class Conditions:
             return self.holds(condition.a, facts) or self.holds(condition.b, facts)
         if isinstance(condition, Binary) and condition.kind in COMPARISONS and dtypes.is_integer(condition.a.dtype):
             if dtypes.lanes(condition.a.dtype) == 1:
-                more = self.values.compared(condition.b, facts) - self.values.compared(condition.a, facts)
+                try:
+                    more = self.values.compared(condition.b, facts) - self.values.compared(condition.a, facts)
+                except ShapeError:
+                    if is_reinterpreted(condition.a.dtype):
+                        return False
+                    raise
                 wanted = {"le": [more], "lt": [more - 1], "ge": [-more], "gt": [-more - 1], "eq": [more, -more]}
                 sides = wanted.get(condition.kind)
                 return sides is not None and all(self.values.proves(side, facts) for side in sides)

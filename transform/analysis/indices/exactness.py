@@ -15,7 +15,7 @@ from weft.ir.kernel.extents import MAX_BYTES
 from weft.ir.tensor import Buffer
 from weft.transform.analysis.indices.facts import Fact
 
-__all__ = ["LARGEST", "LEAST", "Exactness", "limits_of", "most_elements"]
+__all__ = ["LARGEST", "LEAST", "Exactness", "is_reinterpreted", "limits_of", "most_elements"]
 
 LEAST, LARGEST = -(1 << 63), (1 << 63) - 1
 
@@ -25,6 +25,17 @@ def limits_of(dtype: str) -> tuple[int, int]:
     if dtypes.is_bool(dtype):
         return 0, 1
     return max(LEAST, int(dtypes.min_value(dtype))), min(LARGEST, int(dtypes.max_value(dtype)))
+
+
+def is_reinterpreted(dtype: str) -> bool:
+    """Whether a dtype has values that 64 bits with a sign do not: a dimension is what the same bits mean there.
+
+    Sums and products are right so, modulo 2**64; comparisons, quotients and minima are of values below 2**63 only.
+
+    >>> is_reinterpreted("uint64"), is_reinterpreted("uint32")
+    (True, False)
+    """
+    return dtypes.is_unsigned(dtype) and dtypes.bits(dtype) == 64
 
 
 def most_elements(buffer: Buffer) -> int:

@@ -19,7 +19,7 @@ from weft.ir.dim import substitute as substitute_dim
 from weft.ir.kernel.prim import as_expr, binary, cast
 from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.tensor import Binary, Cast, IntImm, PrimExpr, PrimVar
-from weft.transform.analysis.indices.exactness import LARGEST, LEAST, Exactness, limits_of
+from weft.transform.analysis.indices.exactness import LARGEST, LEAST, Exactness, is_reinterpreted, limits_of
 
 __all__ = ["INDEX", "Symbols", "terms"]
 
@@ -52,7 +52,8 @@ class Symbols:
         self.formal[above] = symbol(name) + symbol(below)
         self.formal[below] = symbol(below)  # cancels
         self.signed |= {above, below, name}
-        self.exactness.note(name, *(limits_of(expr.dtype) if dtypes.is_integer(expr.dtype) else (LEAST, LARGEST)))
+        known = dtypes.is_integer(expr.dtype) and not is_reinterpreted(expr.dtype)
+        self.exactness.note(name, *(limits_of(expr.dtype) if known else (LEAST, LARGEST)))
         return symbol(above) - symbol(below), above
 
     def variables(self, dim: Dim) -> set[PrimVar]:

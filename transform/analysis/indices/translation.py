@@ -27,7 +27,7 @@ from weft.ir.tensor import (
     Unary,
 )
 from weft.transform.analysis.indices.conditions import Conditions
-from weft.transform.analysis.indices.exactness import LARGEST, limits_of
+from weft.transform.analysis.indices.exactness import LARGEST, is_reinterpreted, limits_of
 from weft.transform.analysis.indices.facts import Fact, Facts, negated, reads_memory
 from weft.transform.analysis.indices.prover import Atom, Prover
 from weft.transform.analysis.indices.symbols import INDEX, Symbols
@@ -102,7 +102,8 @@ class Translation:
         a, b = self.dim(expr.a, facts), self.dim(expr.b, facts)
         if kind in ("add", "sub", "mul"):
             return a + b if kind == "add" else a - b if kind == "sub" else a * b
-        if not self.is_exact(a, facts) or not self.is_exact(b, facts):
+        dtype = expr.dtype if is_reinterpreted(expr.dtype) else INDEX
+        if not self.is_exact(a, facts, dtype) or not self.is_exact(b, facts, dtype):
             return None
         mixed = self.symbols.is_signed(a) or self.symbols.is_signed(b)
         if kind in ("min", "max"):
@@ -152,11 +153,16 @@ class Translation:
     def compared(self, expr: PrimExpr, facts: Facts) -> Dim:
         """The value that a comparison sees: one of its dtype, which is an atom where arithmetic may have wrapped."""
         dim = self.dim(expr, facts)
-        return dim if self.is_exact(dim, facts, expr.dtype) else self._opaque(expr, facts)
+        if self.is_exact(dim, facts, expr.dtype):
+            return dim
+        if is_reinterpreted(expr.dtype):
+            raise ShapeError(f"{expr.dtype} values are compared that may be 2**63 and more", code="W281")
+        return self._opaque(expr, facts)
 
     def _opaque(self, expr: PrimExpr, facts: Facts) -> Dim:
         expr = self.closed(expr)
         divides = isinstance(expr, Binary) and expr.kind in ("floordiv", "floormod") and dtypes.is_integer(expr.dtype)
+        divides = divides and not is_reinterpreted(expr.dtype)
         positive = divides and self.proves(self.dim(expr.b, facts) - 1, facts)  # type: ignore[union-attr]
         group = self.atoms.setdefault((structural_hash(expr), positive), [])
         for atom in group:
@@ -179,7 +185,7 @@ class Translation:
 
     def _cases(self, expr: PrimExpr, facts: Facts) -> Iterator[tuple[PrimExpr | Fact, Dim]]:
         """The values of a choice, each with what holds when it is taken."""
-        if dtypes.lanes(expr.dtype) > 1 or not dtypes.is_integer(expr.dtype):
+        if dtypes.lanes(expr.dtype) > 1 or not dtypes.is_integer(expr.dtype) or is_reinterpreted(expr.dtype):
             return
         if isinstance(expr, Binary) and expr.kind in ("min", "max"):
             a, b = self.dim(expr.a, facts), self.dim(expr.b, facts)
@@ -213,7 +219,7 @@ def dtype_facts(dtype: str, value: Dim) -> tuple[Fact, ...]:
     """What a dtype says of its values."""
     if dtypes.is_bool(dtype):
         return Fact(value), Fact(1 - value)
-    if not dtypes.is_integer(dtype) or dtypes.element(dtype) == INDEX:
+    if not dtypes.is_integer(dtype) or dtypes.element(dtype) == INDEX or is_reinterpreted(dtype):
         return ()
     low, high = int(dtypes.min_value(dtype)), int(dtypes.max_value(dtype))
     return (Fact(value - low), Fact(high - value)) if dtypes.bits(dtype) < 64 else (Fact(value - low),)

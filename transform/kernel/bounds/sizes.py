@@ -7,7 +7,8 @@
 
 A buffer has the sizes, the strides and the place that it was declared with. Where they are expressions that read
 memory, an access would be held against what memory says then, so each is bound to a variable where the buffer is
-declared, which also checks what it reads.
+declared, which also checks what it reads. Likewise the value of a store that calls a function is computed before the
+place of the store is looked at: the function may write what the place is read from.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from weft import dtypes
 from weft.ir import Node, replace, rewrite
 from weft.ir.kernel.prim import as_expr
+from weft.ir.kernel.simplify import is_pure
 from weft.ir.structure.visit import substitute, walk
 from weft.ir.tensor import (
     AllocBuffer,
@@ -25,6 +28,7 @@ from weft.ir.tensor import (
     Block,
     Buffer,
     BufferLoad,
+    BufferStore,
     DeclBuffer,
     IntImm,
     PrimCall,
@@ -41,9 +45,16 @@ __all__ = ["with_bound_sizes"]
 
 def with_bound_sizes(function: PrimFunc) -> PrimFunc:
     """The function with variables for the sizes that buffers read from memory; itself when there are none."""
-    if not any((isinstance(node, Buffer) and _reads(_layout(node))) or _reads_region(node) for node in walk(function)):
+    if not any(map(_needs, walk(function))):
         return function
     return replace(function, body=_Binder().run(function.body))
+
+
+def _calls(node: Node) -> bool:
+    """Whether a store computes its value by a call that may change where it goes."""
+    if not isinstance(node, BufferStore) or is_pure(node.value):
+        return False
+    return _reads(node.indices) and dtypes.lanes(node.value.dtype) == 1
 
 
 def _layout(buffer: Buffer) -> tuple[Any, ...]:
@@ -60,6 +71,10 @@ def _reads_region(node: Node) -> bool:
     )
 
 
+def _needs(node: Node) -> bool:
+    return (isinstance(node, Buffer) and _reads(_layout(node))) or _reads_region(node) or _calls(node)
+
+
 class _Binder:
     def __init__(self) -> None:
         self.numbers: Iterator[int] = itertools.count()
@@ -72,6 +87,9 @@ class _Binder:
             return self.sequence(node)
         if isinstance(node, Block):
             return self.block(node)
+        if isinstance(node, BufferStore) and _calls(node):
+            var = PrimVar(f"value_{next(self.numbers)}", node.value.dtype)
+            return SeqStmt((Bind(var, node.value, span=node.span), replace(node, value=var)), span=node.span)
         return None
 
     def sequence(self, node: SeqStmt) -> Stmt | None:
