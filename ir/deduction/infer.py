@@ -16,6 +16,9 @@ W212 call that contradicts a kernel's signature; DTypeError W320 wrong dtype; Sc
 arguments, W131 not a function, W132 unknown function, W133 tuple index, W134 wrong kind of value.
 """
 
+# A variable of a function that is not typed yet has no type.
+# pyright: reportUnnecessaryComparison=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -127,10 +130,11 @@ class TypeContext:
     (of a function or a branch, whose symbols mean one thing) what was checked is known to what follows.
     """
 
-    functions: Mapping[str, BaseFunc | FuncType] = field(default_factory=dict)
+    functions: Mapping[str, BaseFunc | FuncType] = field(default_factory=dict[str, BaseFunc | FuncType])
     facts: Facts = field(default_factory=Facts)
-    checks: list[ShapeCheck] = field(default_factory=list)
-    _nested: dict[int, tuple[Expr, Type]] = field(default_factory=dict, repr=False)
+    checks: list[ShapeCheck] = field(default_factory=list[ShapeCheck])
+    nested: dict[int, tuple[Expr, Type]] = field(default_factory=dict[int, tuple[Expr, Type]], repr=False)
+    """Expressions inside others that were typed before these, by number."""
     _learning: bool = field(default=False, repr=False)
 
     @contextmanager
@@ -155,13 +159,13 @@ class TypeContext:
     @contextmanager
     def taking(self, types: Iterable[tuple[Expr, Type]]) -> Generator[None]:
         """While it lasts, the given expressions have the given types."""
-        before = dict(self._nested)
-        self._nested.update({id(expr): (expr, ty) for expr, ty in types})
+        before = dict(self.nested)
+        self.nested.update({id(expr): (expr, ty) for expr, ty in types})
         try:
             yield
         finally:
-            self._nested.clear()
-            self._nested.update(before)
+            self.nested.clear()
+            self.nested.update(before)
 
     def learn_sizes(self, ty: Type) -> None:
         """Take the sizes of a value that exists for what sizes are, not negative: `n - 1` in a type says n >= 1."""
@@ -218,7 +222,7 @@ class TypeContext:
 
     def type_of(self, expr: Expr) -> Type:
         """The type of an argument; arguments that are calls themselves are deduced without recursion on depth."""
-        found = self._nested.get(id(expr))
+        found = self.nested.get(id(expr))
         return found[1] if found is not None else infer_type(expr, self)
 
     def signature(self, name: str, span: Span | None = None) -> FuncType:
@@ -303,7 +307,7 @@ def quick_type(expr: Expr) -> Type:
         for nested in [*_compound_first(expr, lambda part: part in _quick), expr]:
             for part in _operands(nested):
                 if part in _quick:
-                    context._nested[id(part)] = (part, _quick[part])
+                    context.nested[id(part)] = (part, _quick[part])
             found = _quick[nested] = _infer_shallow(nested, context)
         assert found is not None
     return found
@@ -341,8 +345,8 @@ def _compound_first(root: Expr, known: Callable[[Expr], bool]) -> Generator[Expr
 
 
 def _infer_nested(expr: Expr, context: TypeContext) -> None:
-    for nested in _compound_first(expr, lambda part: id(part) in context._nested):
-        context._nested[id(nested)] = (nested, _infer_shallow(nested, context))
+    for nested in _compound_first(expr, lambda part: id(part) in context.nested):
+        context.nested[id(nested)] = (nested, _infer_shallow(nested, context))
 
 
 def _infer_shallow(expr: Expr, context: TypeContext) -> Type:
@@ -503,7 +507,7 @@ def _is_dtype_mismatch(reason: str) -> bool:
     return wanted.count('"') == 2 and given.count('"') == 2 and wanted.split('"')[1] != given.split('"')[1]
 
 
-_RULES: dict[type, Any] = {
+_RULES: dict[type, Callable[[Any, TypeContext], Type]] = {
     Call: _call,
     Tuple: _tuple,
     TupleGetItem: _tuple_item,

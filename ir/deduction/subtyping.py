@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from typing import Any
 
+from weft.guards import is_tuple
 from weft.ir.deduction.device_mesh import DTensorType, placement_text, same_mesh
 from weft.ir.dim import Dim, Facts, free_symbols, match_dims, prove_equal, same, substitute
 from weft.ir.graph import Var
@@ -54,7 +55,10 @@ def type_text(ty: Type | None) -> str:
     if isinstance(ty, FuncType):
         params = "..." if ty.params is None else f"({', '.join(type_text(param) for param in ty.params)})"
         return f"R.Callable({params}, {type_text(ty.ret)}, {ty.pure})"
-    return {StringType: "R.String", AnyType: "R.Any"}.get(type(ty), "no type")
+    return _NAMES.get(type(ty), "no type")
+
+
+_NAMES: dict[type, str] = {StringType: "R.String", AnyType: "R.Any"}
 
 
 def _tensor_parts(ty: TensorType) -> Iterator[str]:
@@ -202,7 +206,7 @@ def _func_base(base: FuncType, derived: FuncType, facts: Facts | None) -> bool |
     return all_of((accepted, is_base_of(base.ret, substitute_type(derived.ret, match.symbols), facts)))
 
 
-_RULES: dict[type, Callable[..., bool | None]] = {
+_RULES: dict[type, Callable[[Any, Any, Facts | None], bool | None]] = {
     TensorType: _tensor_base,
     DTensorType: _spread_base,
     ShapeType: _shape_base,
@@ -226,8 +230,8 @@ class Match:
     only a run-time check can tell.
     """
 
-    symbols: dict[str, Dim] = field(default_factory=dict)
-    pairs: list[tuple[Dim, Dim]] = field(default_factory=list)
+    symbols: dict[str, Dim] = field(default_factory=dict[str, Dim])
+    pairs: list[tuple[Dim, Dim]] = field(default_factory=list[tuple[Dim, Dim]])
     answer: bool | None = True
     index: int = -1
     reason: str = ""
@@ -388,9 +392,9 @@ def _map_dims(
 
 
 def _unchanged(new: object, old: object) -> bool:
-    if isinstance(new, tuple) and isinstance(old, tuple):
+    if is_tuple(new) and is_tuple(old):
         return len(new) == len(old) and all(
-            a is b or (type(a) is int and a == b) for a, b in zip(new, old, strict=True)
+            a is b or (a.__class__ is int and a == b) for a, b in zip(new, old, strict=True)
         )
     return new is old
 
@@ -400,5 +404,5 @@ def type_symbols(ty: Type) -> set[str]:
     if isinstance(ty, (TensorType, DTensorType, ShapeType, PrimType)):
         return {name for dim in dims_of(ty) or () for name in free_symbols(dim)}
     if isinstance(ty, TupleType):
-        return reduce(set.union, (type_symbols(part) for part in ty.fields), set())
+        return set[str]().union(*map(type_symbols, ty.fields))
     return set()

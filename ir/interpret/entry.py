@@ -18,12 +18,12 @@ from weft.errors import (
     Span,
     described,
 )
-from weft.guards import is_array, is_listing
+from weft.guards import is_array, is_listing, is_tuple
 from weft.ir.deduction.infer import ShapeCheck
 from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, VarBinding
 from weft.ir.interpret.closures.compiled import Lookup
 from weft.ir.interpret.closures.intrinsics import missing_function
-from weft.ir.interpret.graph import Closure, Evaluator, Scope, Session
+from weft.ir.interpret.graph import Evaluator, Scope, Session
 from weft.ir.interpret.kernel import Caller, Kernel, in_order, quiet_room, too_deep
 from weft.ir.interpret.operators import apply_operator
 from weft.ir.interpret.values import shown
@@ -196,7 +196,7 @@ _RECURSIVE = 1 << 20
 
 def _own(result: Any, args: Any) -> Any:
     """A result in memory of its own, as compiled code gives it: a reshaped argument is a view of the argument."""
-    if isinstance(result, tuple):
+    if is_tuple(result):
         return tuple(_own(item, args) for item in result)
     if is_array(result) and any(np.may_share_memory(result, item) for item in _arrays(args)):
         return result.copy()
@@ -205,8 +205,7 @@ def _own(result: Any, args: Any) -> Any:
 
 def _from_outside(value: Any) -> Any:
     """An argument; a function of the caller's works on arrays of its own."""
-    own = isinstance(value, (Closure, GraphFunction, Kernel, np.ndarray))
-    return isolated(value) if type(value) in _FUNCTIONS and not own else value
+    return isolated(value) if value.__class__ in _FUNCTIONS else value
 
 
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, functools.partial, np.ufunc)

@@ -5,10 +5,13 @@ results and the declared type of every binding are checked; so are the condition
 tensors (outputs of kernels, allocations) hold nothing until they are written, and reading them before is an error.
 """
 
+# A parameter of a function that is not typed yet has no type.
+# pyright: reportUnnecessaryComparison=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -22,6 +25,7 @@ from weft.errors import (
     WeftError,
     note_call,
 )
+from weft.guards import is_tuple
 from weft.ir.attrs import DPS
 from weft.ir.deduction.infer import ShapeCheck, TypeContext, infer_type, quick_type
 from weft.ir.dim import Dim, DimExpr
@@ -102,7 +106,7 @@ class Session:
     def place(self, storage: Storage, start: int, array: np.ndarray) -> None:
         """Put a tensor into a storage: those that lay there before have lost their memory."""
         end = start + array.nbytes
-        kept = []
+        kept: list[tuple[int, int, np.ndarray]] = []
         for first, last, other in storage.places:
             if array.nbytes and first < end and start < last:
                 self.dead[id(other)] = other
@@ -138,7 +142,7 @@ class Session:
 
     def require(self, value: Any, what: str, span: Span | None) -> None:
         """BoundsError W901 when a tensor is read that is not wholly written, W911 when its memory was given back."""
-        if isinstance(value, tuple):
+        if is_tuple(value):
             for item in value:
                 self.require(item, what, span)
         elif id(value) in self.dead:
@@ -149,7 +153,7 @@ class Session:
             if first is None:
                 self.written(value)
                 return
-            index = np.unravel_index(first // value.itemsize, value.shape)
+            index = cast("tuple[Any, ...]", np.unravel_index(first // value.itemsize, value.shape))
             raise BoundsError(
                 f"{what} is read before element {shape_text(tuple(int(i) for i in index))} is written",
                 code="W901",
@@ -317,7 +321,8 @@ class Evaluator:
             )
         return evaluate(self, node, scope)
 
-    def _global(self, node: GlobalVar, scope: Scope) -> Any:
+    def global_(self, node: GlobalVar, scope: Scope) -> Any:
+        """A function of the module as a value."""
         function = self.home.module[node.name]
         if isinstance(function, Function):
             return Closure(self, function, None)
@@ -461,7 +466,7 @@ def _bind_parameters(function: Function, args: Sequence[Any], scope: Scope, erro
             span=function.span,
         )
     adopted = [values.adopt(arg, param.ty) for param, arg in zip(function.params, args, strict=True)]
-    triples = []
+    triples: list[tuple[Any, Type, str]] = []
     for position, (param, value) in enumerate(zip(function.params, adopted, strict=True), 1):
         scope.variables[param] = value
         if param.ty is not None:
@@ -470,7 +475,7 @@ def _bind_parameters(function: Function, args: Sequence[Any], scope: Scope, erro
         values.check(triples, scope.symbols, scope.lookup)
         _check_bounds(function, scope)
     except values.Mismatch as mismatch:
-        place = mismatch.place  # type: ignore[attr-defined]
+        place = mismatch.place
         param = function.params[int(place.split()[1]) - 1]
         # A call inside the program is wrong at the call, one from outside at what it should have been.
         span = param.span if error is ArgumentError else None
@@ -558,7 +563,7 @@ _VALUES: dict[type, Callable[[Evaluator, Any, Scope], Any]] = {
     DataTypeImm: lambda evaluator, node, scope: node.value,
     Tuple: lambda evaluator, node, scope: tuple(evaluator.value(field, scope) for field in node.fields),
     TupleGetItem: _item,
-    GlobalVar: Evaluator._global,
+    GlobalVar: Evaluator.global_,
     ExternFunc: lambda evaluator, node, scope: evaluator.external(node.name, node.span),
     Function: lambda evaluator, node, scope: Closure(evaluator, node, scope),
 }

@@ -9,7 +9,7 @@ output that is not wholly written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +55,7 @@ class Caller:
 
 
 @contextmanager
-def quiet_room(levels: int) -> Iterator[None]:
+def quiet_room(levels: int) -> Generator[None]:
     """Room for expressions of a nesting, whose closures call each other; floating-point warnings off."""
     with room_of(levels), np.errstate(all="ignore"):
         yield

@@ -10,7 +10,7 @@ Marks are per element of the memory, or per byte (`unit` 1) where views of sever
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,8 @@ _POISON = 0xA5
 
 def compact_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of a dense row-major array."""
-    strides, step = [], 1
+    strides: list[int] = []
+    step = 1
     for extent in reversed(shape):
         strides.append(step)
         step *= extent
@@ -123,11 +124,21 @@ class View:
             self.marks = _ByteMarks(memory.marks, stored.itemsize)
         scalar_float = dtypes.is_float(dtype)
         if scalar_float and not dtypes.is_numpy(dtype):
-            self.read: Any = lambda address: decode(self.data[address], dtype)
-            self.write: Any = lambda address, value: self.data.__setitem__(address, encode(value, dtype))
+            self.read, self.write = self._small_floats(dtype)
         else:
             self.read = self.data.__getitem__ if scalar_float else self.data.item
             self.write = self.data.__setitem__
+
+    def _small_floats(self, dtype: str) -> tuple[Callable[[Any], Any], Callable[[Any, Any], None]]:
+        """How an element of a type that NumPy lacks is read and written."""
+
+        def read(address: Any) -> Any:
+            return decode(self.data[address], dtype)
+
+        def write(address: Any, value: Any) -> None:
+            self.data[address] = encode(value, dtype)
+
+        return read, write
 
     def read_lanes(self, addresses: np.ndarray) -> np.ndarray:
         """The elements at several addresses."""

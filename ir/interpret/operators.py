@@ -15,7 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import ArgumentError, BoundsError, DTypeError, ShapeError, printable
-from weft.guards import is_array, is_listing
+from weft.guards import is_array, is_listing, is_tuple
 from weft.ir.deduction.infer import quick_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import prove_equal
@@ -53,7 +53,7 @@ class _Given:
         look = self.evaluator.read if read else self.evaluator.value
         if isinstance(part, Expr):
             return look(part, self.scope)
-        if isinstance(part, tuple) and any(isinstance(item, Expr) for item in part):
+        if is_tuple(part) and any(isinstance(item, Expr) for item in part):
             return tuple(look(item, self.scope) for item in part)
         return part
 
@@ -61,14 +61,14 @@ class _Given:
         """The values of a tuple of arguments (a single value stands for a tuple of one)."""
         value = self.value(name, default=())
         part = self.parts.get(name)
-        if isinstance(value, tuple) and not (isinstance(part, Expr) and isinstance(_type_of(part), ShapeType)):
+        if is_tuple(value) and not (isinstance(part, Expr) and isinstance(_type_of(part), ShapeType)):
             return value
         return (value,)
 
     def handed(self, name: str) -> tuple[Any, ...]:
         """What `many` gives, with the dtypes of arrays, for a function outside."""
         given, part = self.many(name), self.parts.get(name)
-        parts = part if isinstance(part, tuple) else (part,)
+        parts: tuple[Any, ...] = part if is_tuple(part) else (part,)
         types = [_type_of(item) if isinstance(item, Expr) else None for item in parts]
         if len(parts) == 1 and isinstance(types[0], TupleType) and len(types[0].fields) == len(given):
             types = list(types[0].fields)
@@ -89,8 +89,8 @@ def apply_operator(evaluator: Evaluator, name: str, node: Call, scope: Scope) ->
     except (IndexError, ValueError, OverflowError) as error:
         ty = evaluator.type_of(node)
         sizes = evaluator.sizes_of(ty, scope)
-        if sizes is not None:
-            check_extents(sizes, ty.dtype, f"the result of R.{name}", node.span)  # type: ignore[union-attr]
+        if sizes is not None and isinstance(ty, TensorType) and ty.dtype is not None:
+            check_extents(sizes, ty.dtype, f"the result of R.{name}", node.span)
         if isinstance(error, IndexError):
             raise BoundsError(f"R.{name}: {error}", code="W900", span=node.span) from None
         raise ShapeError(f"R.{name}: {error}", code="W224", span=node.span) from None
@@ -104,7 +104,7 @@ def _type_of(node: Expr) -> Type | None:
 
 
 def _decoded(value: Any, ty: Type | None) -> Any:
-    if isinstance(ty, TupleType) and isinstance(value, tuple):
+    if isinstance(ty, TupleType) and is_tuple(value):
         return tuple(_decoded(item, field) for item, field in zip(value, ty.fields, strict=True))
     small = (
         isinstance(ty, TensorType)
@@ -235,7 +235,11 @@ def _make_closure(given: _Given) -> Any:
         return Closure(function.evaluator, function.function, function.scope, (*function.fixed, *fixed))
     if isinstance(function, Isolated):
         return Isolated(function.function, (*function.fixed, *given.handed("args")))
-    return lambda *args: function(*fixed, *args)
+
+    def called(*args: Any) -> Any:
+        return function(*fixed, *args)
+
+    return called
 
 
 def _invoke_closure(given: _Given) -> Any:
@@ -251,7 +255,7 @@ def _loop(given: _Given) -> Any:
         if condition is not None and not np.all(condition(*carried)):
             break
         after = body(*index, *carried)
-        after = after if isinstance(after, tuple) else (after,)
+        after = after if is_tuple(after) else (after,)
         carried = after[: len(carried)]
         for kept, row in zip(rows, after[len(carried) :], strict=True):
             kept.append(row)
@@ -281,7 +285,7 @@ def _call_tir_dyn(given: _Given) -> Any:
     if not isinstance(function, PrimFunc):
         raise ArgumentError("R.vm.call_tir_dyn calls a kernel of the module", code="W865", span=given.node.span)
     args = given.value("args", read=False)
-    spread = [part for arg in args for part in (arg if isinstance(arg, tuple) else (arg,))]
+    spread = [part for arg in args for part in (arg if is_tuple(arg) else (arg,))]
     return given.evaluator.run_in_place(function, spread, given.node.span)
 
 
@@ -307,7 +311,7 @@ def _formatted(template: str, texts: Sequence[str]) -> str:
 
 
 def _expressions(part: Any) -> tuple[Expr, ...]:
-    if isinstance(part, tuple):
+    if is_tuple(part):
         return part
     return tuple(getattr(part, "fields", (part,))) if part is not None else ()
 
@@ -380,7 +384,7 @@ def _alloc_tensor(given: _Given) -> Any:
 
 def _alloc_storage(given: _Given) -> Any:
     size = given.value("size")
-    return Storage(math.prod(map(int, size)) if isinstance(size, (tuple, np.ndarray)) else int(size))
+    return Storage(math.prod(map(int, size)) if is_tuple(size) or is_array(size) else int(size))
 
 
 def _tensor_in_storage(given: _Given) -> Any:

@@ -14,12 +14,12 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from weft import dtypes
-from weft.guards import is_array
+from weft.guards import is_array, is_number
 from weft.ir.interpret.small_floats import round_to
 
 __all__ = [
@@ -33,7 +33,8 @@ __all__ = [
     "wrapper",
 ]
 
-Function = Callable[..., Any]
+Unary = Callable[[Any], Any]
+Binary = Callable[[Any, Any], Any]
 
 
 @functools.cache
@@ -57,11 +58,15 @@ def wrapper(dtype: str) -> Callable[[int], int]:
     return wrap
 
 
-def wrap_array(dtype: str) -> Callable[[Any], Any]:
+def _same(value: Any) -> Any:
+    return value
+
+
+def wrap_array(dtype: str) -> Unary:
     """The function that brings arrays into the range of a type: those of less than a byte are kept in bytes."""
     kind = dtypes.element(dtype)
     if dtypes.is_numpy(kind):
-        return lambda value: value
+        return _same
     low, mask = int(dtypes.min_value(kind)), (1 << dtypes.bits(kind)) - 1
     stored = dtypes.storage(kind)
     return lambda value: (((value.astype(np.int64) - low) & mask) + low).astype(stored)
@@ -70,11 +75,12 @@ def wrap_array(dtype: str) -> Callable[[Any], Any]:
 def check_scalar(value: Any, dtype: str) -> Any:
     """A caller's number as a scalar of `dtype`, or None when its kind or range does not fit."""
     if is_array(value) and value.shape == ():
-        value = value[()]
-    if isinstance(value, np.generic):
-        if value.dtype.name != dtype and not (dtypes.is_integer(dtype) and isinstance(value, np.integer)):
+        return check_scalar(value[()], dtype)
+    if is_number(value):
+        number = cast("Any", value)
+        if number.dtype.name != dtype and not (dtypes.is_integer(dtype) and number.dtype.kind in "iu"):
             return None
-        value = value.item() if not isinstance(value, np.floating) else value
+        value = number.item() if number.dtype.kind != "f" else number
     if dtypes.is_bool(dtype):
         return bool(value) if isinstance(value, bool) else None
     if isinstance(value, bool):
@@ -108,15 +114,15 @@ def _truncmod(a: int, b: int) -> int:
     return a - b * _truncdiv(a, b) if b else 0
 
 
-def _shift_left(bits: int) -> Function:
+def _shift_left(bits: int) -> Binary:
     return lambda a, b: a << b if 0 <= b < bits else 0
 
 
-def _shift_right(bits: int) -> Function:
+def _shift_right(bits: int) -> Binary:
     return lambda a, b: a >> b if 0 <= b < bits else (-1 if a < 0 else 0)
 
 
-_COMPARE: dict[str, Function] = {
+_COMPARE: dict[str, Binary] = {
     "eq": operator.eq,
     "ne": operator.ne,
     "lt": operator.lt,
@@ -124,16 +130,16 @@ _COMPARE: dict[str, Function] = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
-_IN_RANGE: dict[str, Function] = {  # results that are in range whenever the operands are
+_IN_RANGE: dict[str, Binary] = {  # results that are in range whenever the operands are
     "floormod": _floormod,
     "truncmod": _truncmod,
     "min": min,
     "max": max,
-    "bitwise_and": operator.and_,
-    "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor,
+    "bitwise_and": lambda a, b: a & b,
+    "bitwise_or": lambda a, b: a | b,
+    "bitwise_xor": lambda a, b: a ^ b,
 }
-_WRAPPED: dict[str, Function] = {
+_WRAPPED: dict[str, Binary] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -143,7 +149,7 @@ _WRAPPED: dict[str, Function] = {
 }
 
 
-def _integer_scalar(kind: str, dtype: str) -> Function:
+def _integer_scalar(kind: str, dtype: str) -> Binary:
     if kind in _IN_RANGE:
         return _IN_RANGE[kind]
     if kind == "shift_right":
@@ -153,7 +159,7 @@ def _integer_scalar(kind: str, dtype: str) -> Function:
     return lambda a, b: wrap(function(a, b))
 
 
-def _bool_scalar(kind: str) -> Function:
+def _bool_scalar(kind: str) -> Binary:
     function = (
         _IN_RANGE.get(kind)
         or _WRAPPED.get(kind)
@@ -183,11 +189,11 @@ def _least(a: Any, b: Any) -> Any:
     return a if a == b and np.signbit(a) else b
 
 
-_FLOATS: dict[str, Function] = {
+_FLOATS: dict[str, Binary] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
-    "div": operator.truediv,
+    "div": lambda a, b: a / b,
     "floordiv": np.floor_divide,
     "floormod": np.remainder,
     "truncdiv": lambda a, b: np.trunc(a / b),
@@ -197,17 +203,17 @@ _FLOATS: dict[str, Function] = {
 }
 
 
-def _rounded(function: Function, dtype: str) -> Function:
+def _rounded(function: Binary, dtype: str) -> Binary:
     scalar = dtypes.element(dtype)
     if dtypes.is_numpy(scalar):
         return function
-    return lambda *operands: round_to(function(*operands), scalar)
+    return lambda a, b: round_to(function(a, b), scalar)
 
 
 # Vectors ------------------------------------------------------------------------------------------------------------
 
 
-def _divide_arrays(function: Function) -> Function:
+def _divide_arrays(function: Binary) -> Binary:
     def divide(a: Any, b: Any) -> Any:
         zero = b == 0
         return np.where(zero, 0, function(a, np.where(zero, 1, b))).astype(a.dtype)
@@ -220,7 +226,7 @@ def _trunc_divide_arrays(a: Any, b: Any) -> Any:
     return quotient + ((quotient * b != a) & ((a < 0) != (b < 0)))
 
 
-_VECTOR_INTEGERS: dict[str, Function] = {
+_VECTOR_INTEGERS: dict[str, Binary] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -237,7 +243,7 @@ _VECTOR_INTEGERS: dict[str, Function] = {
 }
 
 
-def _shift_arrays(kind: str, bits: int) -> Function:
+def _shift_arrays(kind: str, bits: int) -> Binary:
     scalar = _shift_left(bits) if kind == "shift_left" else _shift_right(bits)
     mask = (1 << bits) - 1
 
@@ -248,27 +254,27 @@ def _shift_arrays(kind: str, bits: int) -> Function:
     return shift
 
 
-def _integer_vector(kind: str, dtype: str) -> Function:
+def _integer_vector(kind: str, dtype: str) -> Binary:
     wrap = wrap_array(dtype)
     function = _shift_arrays(kind, dtypes.bits(dtype)) if kind.startswith("shift") else _VECTOR_INTEGERS[kind]
     return lambda a, b: wrap(function(a, b))
+
+
+_VECTOR_LOGIC: dict[str, Binary] = {"and": np.logical_and, "or": np.logical_or}
+_SCALAR_LOGIC: dict[str, Binary] = {"and": lambda a, b: a and b, "or": lambda a, b: a or b}
 
 
 # Entry points -------------------------------------------------------------------------------------------------------
 
 
 @functools.cache
-def binary_function(kind: str, dtype: str) -> Function:
+def binary_function(kind: str, dtype: str) -> Binary:
     """The function of two values of `dtype` for a kind of BINARY_KINDS (`and`, `or` without their laziness)."""
     scalar, vector = dtypes.element(dtype), dtypes.lanes(dtype) > 1
     if kind in _COMPARE:
         return _COMPARE[kind]
     if kind in ("and", "or"):
-        return (
-            {"and": np.logical_and, "or": np.logical_or}[kind]
-            if vector
-            else {"and": lambda a, b: a and b, "or": lambda a, b: a or b}[kind]
-        )
+        return (_VECTOR_LOGIC if vector else _SCALAR_LOGIC)[kind]
     if dtypes.is_float(scalar):
         return _rounded(_FLOATS[kind], dtype)
     if dtypes.is_bool(scalar):
@@ -279,7 +285,7 @@ def binary_function(kind: str, dtype: str) -> Function:
 
 
 @functools.cache
-def unary_function(kind: str, dtype: str) -> Function:
+def unary_function(kind: str, dtype: str) -> Unary:
     """The function of one value of `dtype` for a kind of UNARY_KINDS."""
     scalar, vector = dtypes.element(dtype), dtypes.lanes(dtype) > 1
     if kind == "not":
@@ -287,25 +293,25 @@ def unary_function(kind: str, dtype: str) -> Function:
     if dtypes.is_float(scalar):
         return operator.neg
     if dtypes.is_bool(scalar):  # -b is b and ~b is not b, modulo two
-        return (lambda a: a) if kind == "neg" else (np.logical_not if vector else operator.not_)
+        return _same if kind == "neg" else (np.logical_not if vector else operator.not_)
     function = operator.neg if kind == "neg" else operator.invert
-    wrap: Function = wrap_array(dtype) if vector else wrapper(scalar)
+    wrap: Unary = wrap_array(dtype) if vector else wrapper(scalar)
     return lambda a: wrap(function(a))
 
 
 @functools.cache
-def cast_function(source: str, target: str) -> Function:
+def cast_function(source: str, target: str) -> Unary:
     """The function that converts values of one dtype to another of as many lanes."""
     if source == target:
-        return lambda value: value
+        return _same
     vector = dtypes.lanes(target) > 1
     a, b = dtypes.element(source), dtypes.element(target)
     if a == b or "handle" in (a, b):
-        return lambda value: value
+        return _same
     return _vector_cast(a, b) if vector else _scalar_cast(a, b)
 
 
-def _scalar_cast(a: str, b: str) -> Function:
+def _scalar_cast(a: str, b: str) -> Unary:
     if dtypes.is_bool(b):
         return lambda value: bool(value != 0)
     if dtypes.is_float(b):
@@ -325,7 +331,7 @@ def _scalar_cast(a: str, b: str) -> Function:
     return truncate
 
 
-def _to_float_scalar(b: str) -> Function:
+def _to_float_scalar(b: str) -> Unary:
     kind = element_type(b).type
     if not dtypes.is_numpy(b):
         return lambda value: round_to(float(value), b)
@@ -341,12 +347,14 @@ def _to_float_scalar(b: str) -> Function:
     return convert
 
 
-def _vector_cast(a: str, b: str) -> Function:
+def _vector_cast(a: str, b: str) -> Unary:
     if dtypes.is_bool(b):
         return lambda value: value != 0
     if dtypes.is_float(b):
         kind = element_type(b)
-        return (lambda value: value.astype(kind)) if dtypes.is_numpy(b) else (lambda value: round_to(value, b))
+        if dtypes.is_numpy(b):
+            return lambda value: value.astype(kind)
+        return lambda value: round_to(value, b)
     if dtypes.is_float(a):
         one = _scalar_cast(a, b)
         return lambda value: np.array([one(item) for item in value], dtypes.storage(b))

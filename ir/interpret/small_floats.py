@@ -47,7 +47,7 @@ def encode(values: Any, dtype: str) -> Any:
     '0x3f80'
     """
     numbers = np.asarray(values)
-    single = numbers if numbers.dtype in (np.float32, np.float16) else _to_odd(numbers)
+    single = numbers if numbers.dtype.name in ("float32", "float16") else _to_odd(numbers)
     with np.errstate(over="ignore", invalid="ignore"):
         short = np.asarray(single.astype(dtypes.array_dtype(dtype)))
     return short.view(dtypes.storage(dtype))[()]

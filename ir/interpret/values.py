@@ -16,7 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.dlpack import offered_array
-from weft.guards import is_array
+from weft.guards import is_array, is_number, is_tuple
 from weft.ir.dim import Dim
 from weft.ir.graph import Var
 from weft.ir.interpret.scalars import check_scalar
@@ -35,6 +35,8 @@ class Mismatch(Exception):
     def __init__(self, expected: str, got: str, why: str = "", kind: str = "W851") -> None:
         super().__init__(f"expected {expected}, got {got}" + (f"; {why}" if why else ""))
         self.kind = kind
+        self.place = ""
+        """Which of several values it is."""
 
 
 def value_text(value: Any) -> str:
@@ -45,9 +47,9 @@ def value_text(value: Any) -> str:
     """
     if is_array(value):
         return f"{value.dtype}[{shape_text(value.shape)}]"
-    if isinstance(value, np.generic):
+    if is_number(value):
         return f"{value.dtype}[()]"
-    if isinstance(value, tuple):
+    if is_tuple(value):
         if value and all(isinstance(item, int) for item in value):
             return f"shape {shape_text(value)}"
         return f"tuple({', '.join(map(value_text, value))})"
@@ -69,7 +71,7 @@ def expected_text(ty: Type) -> str:
         return "a shape" if ty.ndim < 0 else f"a shape of {ty.ndim} sizes"
     if isinstance(ty, TupleType):
         return f"tuple({', '.join(map(expected_text, ty.fields))})"
-    names = {StringType: "a string", FuncType: "a function", AnyType: "anything"}
+    names: dict[type, str] = {StringType: "a string", FuncType: "a function", AnyType: "anything"}
     if isinstance(ty, PrimType):
         return ty.dtype if ty.value is None else f"{ty.dtype} {ty.value}"
     return names.get(type(ty), "a value")
@@ -88,18 +90,22 @@ def adopt(value: Any, ty: Type | None) -> Any:
     if isinstance(ty, TupleType) and items is not None:
         return items
     if isinstance(ty, ShapeType) and items is not None:
-        return tuple(
-            int(size) if isinstance(size, (int, np.integer)) and not isinstance(size, bool) else size for size in items
-        )
+        return tuple(int(size) if _is_whole(size) else size for size in items)
     if isinstance(ty, PrimType):
         scalar = check_scalar(value, ty.dtype)
         return value if scalar is None else scalar
     return items if isinstance(value, list) else value
 
 
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, int):
+        return not isinstance(value, bool)
+    return is_number(value) and np.issubdtype(value.dtype, np.integer)
+
+
 def shown(value: Any, ty: Type | None) -> Any:
     """A result as callers get it: arrays of types that NumPy lacks are those of `ml_dtypes`."""
-    if isinstance(ty, TupleType) and isinstance(value, tuple):
+    if isinstance(ty, TupleType) and is_tuple(value):
         return tuple(map(shown, value, ty.fields))
     dtype = ty.dtype if isinstance(ty, TensorType) else None
     return dtypes.presented(value, dtype) if dtype is not None and is_array(value) else value
@@ -107,9 +113,9 @@ def shown(value: Any, ty: Type | None) -> Any:
 
 def typed(value: Any, ty: Type | None) -> Any:
     """A value for a function outside: its arrays say which dtype they hold, where a type says it."""
-    if isinstance(value, np.ndarray):
+    if is_array(value):
         return Typed(value, ty.dtype if isinstance(ty, TensorType) else None)
-    if isinstance(ty, TupleType) and isinstance(value, tuple) and len(value) == len(ty.fields):
+    if isinstance(ty, TupleType) and is_tuple(value) and len(value) == len(ty.fields):
         return tuple(map(typed, value, ty.fields))
     return value
 
@@ -124,7 +130,7 @@ def check(values: Sequence[tuple[Any, Type, str]], table: SymbolTable, shape_of:
         try:
             sized.extend((position, dims, sizes) for dims, sizes in _sizes(value, ty, shape_of))
         except Mismatch as mismatch:
-            mismatch.place = place  # type: ignore[attr-defined]
+            mismatch.place = place
             raise
     for position, dims, sizes in sized:
         table.bind(dims, sizes, values[position][2])
@@ -134,7 +140,7 @@ def check(values: Sequence[tuple[Any, Type, str]], table: SymbolTable, shape_of:
         if not table.agrees(dims, sizes):
             value, ty, place = values[position]
             mismatch = Mismatch(expected_text(ty), value_text(value), table.explain(dims), "W852")
-            mismatch.place = place  # type: ignore[attr-defined]
+            mismatch.place = place
             raise mismatch
 
 
@@ -143,14 +149,14 @@ def _sizes(value: Any, ty: Type, shape_of: ShapeOf) -> Iterator[tuple[Sequence[D
     if isinstance(ty, TensorType):
         yield from _tensor_sizes(value, ty, shape_of)
     elif isinstance(ty, ShapeType):
-        if not isinstance(value, tuple) or not all(map(_is_size, value)):
+        if not is_tuple(value) or not all(map(_is_size, value)):
             raise Mismatch(expected_text(ty), value_text(value))
         if ty.ndim >= 0 and len(value) != ty.ndim:
             raise Mismatch(expected_text(ty), value_text(value), kind="W852")
         if ty.dims is not None:
             yield ty.dims, value
     elif isinstance(ty, TupleType):
-        if not isinstance(value, tuple) or len(value) != len(ty.fields):
+        if not is_tuple(value) or len(value) != len(ty.fields):
             raise Mismatch(expected_text(ty), value_text(value))
         for item, field in zip(value, ty.fields, strict=True):
             yield from _sizes(item, field, shape_of)

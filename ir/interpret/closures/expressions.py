@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -155,7 +155,11 @@ def _select(compiler: Compiler, node: Select) -> Compiled:
         compiler.expression(node.false_value),
     )
     if dtypes.lanes(node.condition.dtype) > 1:
-        return lambda frame: np.where(condition(frame), a(frame), b(frame))
+
+        def select_lanes(frame: Frame) -> Any:
+            return cast("Any", np.where(condition(frame), a(frame), b(frame)))
+
+        return select_lanes
 
     def select(frame: Frame) -> Any:
         first, second = a(frame), b(frame)

@@ -134,7 +134,9 @@ def _to_bits(value: Any, dtype: str) -> np.ndarray:
 
 def _reinterpret(compiler: Compiler, node: PrimCall) -> Compiled:
     value = compiler.expression(node.args[0])
-    source, target = node.args[0].dtype, node.dtype  # type: ignore[attr-defined]
+    operand = node.args[0]
+    assert isinstance(operand, PrimExpr)
+    source, target = operand.dtype, node.dtype
     if source == target == "handle":
         return value
     if "handle" in (source, target):
@@ -147,7 +149,8 @@ def _reinterpret(compiler: Compiler, node: PrimCall) -> Compiled:
         values = decode(bits, scalar) if small else bits
         if dtypes.lanes(target) > 1:
             return values
-        return values[0] if dtypes.is_float(scalar) else values[0].item()
+        first: Any = values[0]
+        return first if dtypes.is_float(scalar) else first.item()
 
     return reinterpret
 

@@ -110,9 +110,13 @@ def _sequence(compiler: KernelCompiler, node: SeqStmt) -> Compiled:
     return run
 
 
+def _nothing(frame: Frame) -> None:
+    return None
+
+
 def _if(compiler: KernelCompiler, node: IfThenElse) -> Compiled:
     condition, then = compiler.expression(node.condition), compiler.statement(node.then_body)
-    otherwise = (lambda frame: None) if node.else_body is None else compiler.statement(node.else_body)
+    otherwise = _nothing if node.else_body is None else compiler.statement(node.else_body)
     return lambda frame: then(frame) if condition(frame) else otherwise(frame)
 
 
@@ -125,7 +129,7 @@ def _continue(compiler: KernelCompiler, node: Continue) -> Compiled:
 
 
 def _return(compiler: KernelCompiler, node: Return) -> Compiled:
-    value = (lambda frame: None) if node.value is None else compiler.expression(node.value)
+    value = _nothing if node.value is None else compiler.expression(node.value)
     return lambda frame: Returned(value(frame))
 
 
