@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
-from weft.ir.op.declare import OpDef, Param, Rule
+from weft.ir.graph import Expr
+from weft.ir.op.declare import Arguments, Builtin, Example, Lower, OpDef, Param, Rule
 from weft.ir.op.layout_rules.reasons import REASONS
 
-__all__ = ["OPS", "add_op", "family_of", "register_op"]
+__all__ = ["OPS", "OpFacts", "Reference", "add_op", "family_of", "register_op"]
 
 OPS: dict[str, OpDef] = {}
 
@@ -25,7 +26,34 @@ def add_op(definition: OpDef) -> OpDef:
     return definition
 
 
-def register_op(name: str, params: Sequence[Param], **facts: Any) -> Callable[[Rule], OpDef]:
+Reference = (
+    Callable[[Any], Any]
+    | Callable[[Any, Any], Any]
+    | Callable[[Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any, Any, Any], Any]
+    | Callable[..., Any]
+)
+"""A function of the run-time values in order and of the attributes by name; from it the parameters of a lambda are
+typed."""
+
+
+class OpFacts(TypedDict, total=False):
+    """The fields of OpDef that a declaration states."""
+
+    doc: str
+    lowering: Lower | None
+    decompose: Callable[[Arguments, Any], Expr] | None
+    numpy: Reference | None
+    pure: bool
+    examples: tuple[Example, ...]
+    builtin: Builtin | str
+    family: str
+    layout: Callable[..., Any] | str
+
+
+def register_op(name: str, params: Sequence[Param], **facts: Unpack[OpFacts]) -> Callable[[Rule], OpDef]:
     """Declare an operator: decorates its type rule, whose docstring is the documentation; `facts` are the fields of
     OpDef.
 
