@@ -15,7 +15,7 @@ import pytest
 import weft
 from weft.ir import extract, merge
 from weft.ir.graph import ExternFunc
-from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
+from weft.runtime.artifact import Artifact, ArtifactSet, Symbol, members_of
 from weft.runtime.merging import implementations, merge_artifacts
 from weft.runtime.registry import unregister_func
 from weft.script import ir as I
@@ -94,6 +94,9 @@ def test_programs_of_two_modules_are_merged_and_taken_apart(left: str, phase: st
         assert_values(merged, main=ONE, f=TWO)
         linked = weft.lower(merged, start="link", stop="link")
         assert weft.structural_equal(weft.load_module(merged, trust=True).module, linked)
+        kept = linked.attrs["artifacts"]
+        for item in kept.values():
+            assert item.kind != "weft-program" or set(members_of(item) or ()) <= set(kept)
         assert_values(parsed(extract(merged, "main")), main=ONE)
         assert_values(parsed(extract(merged, "f")), f=TWO)
         again = merge(extract(merged, "f"), extract(merged, "main")).module
@@ -198,6 +201,19 @@ def test_a_program_calls_a_function_that_was_compiled_before(executor: str, tmp_
         np.testing.assert_array_equal(weft.interpret(mixed, trust=True)["g"](X), TWO + X)
     finally:
         unregister_func("f")
+
+
+def test_new_functions_follow_a_compiled_one_that_is_renamed() -> None:
+    """B6, H8: its declaration, the calls, and what is run."""
+    mixed = merge(weft.lower(Second, stop="link"), Caller).module
+    result = merge(weft.lower(named(First, "main", "f"), stop="link"), mixed, public="rename")
+    assert result.mapping == {"f": "f_1", "g": "g"}
+    declared = result.module["f_1"]
+    assert isinstance(declared, ExternFunc)
+    assert declared.name == "f_1"
+    np.testing.assert_array_equal(weft.interpret(result.module, trust=True)["g"](X), TWO + X)
+    exe = weft.compile(parsed(result.module), trust=True)
+    assert_values(exe.module, f=ONE, f_1=TWO, g=TWO + X)
 
 
 def test_code_of_this_process_is_refused_for_a_target_that_cannot_call_it() -> None:
