@@ -152,8 +152,8 @@ def compile(
             raise PassError(f"several models at once take no `{refused[0]}`", code="W543", hint="lower each by itself")
         return _library(module_or_function, target, opt, externs, executor)
     module = as_module(module_or_function)
-    if start in CODE and is_compiled(module):
-        return load_module(module, trust=trust) if holds_program(module) else module.attrs[ARTIFACTS]
+    if is_compiled(module) and (start in CODE or (start is None and holds_program(module))):
+        return _as_compiled(module, target, executor, trust)
     plan = with_fields(make_plan(module, target, executor, opt), externs=check_externs(externs))
     if not trust:
         refuse_untrusted(module)
@@ -179,6 +179,26 @@ def compile(
     if isinstance(made, Executable):
         made = _exporting(made, module, plan, pipeline, start)
     return _packaged(made, plan)
+
+
+def _as_compiled(module: IRModule, target: object, executor: str | None, trust: bool) -> Executable | ArtifactSet:
+    """What a compiled module is; TargetError W736 and W739 for another machine or executor than it was compiled for."""
+    if not holds_program(module):
+        return module.attrs[ARTIFACTS]
+    if target is not None and not make_plan(module, target, None, 0).runs_here:
+        raise TargetError(
+            f"the module is compiled for this machine, and {target} is another one",
+            code="W736",
+            hint="compile what it was made of for that target",
+        )
+    made = load_module(module, trust=trust)
+    if executor not in (None, made.executor):
+        raise TargetError(
+            f"the module is compiled for the executor {made.executor}, not for {executor}",
+            code="W739",
+            hint="leave the executor out, or compile what it was made of",
+        )
+    return made
 
 
 def _packaged(made: Executable | ArtifactSet, plan: Plan) -> Executable | ArtifactSet:

@@ -216,6 +216,22 @@ def test_new_functions_follow_a_compiled_one_that_is_renamed() -> None:
     assert_values(exe.module, f=ONE, f_1=TWO, g=TWO + X)
 
 
+@pytest.mark.parametrize("phase", ["codegen", "link"])
+def test_a_compiled_module_compiles_to_what_it_is_and_to_nothing_else(phase: str) -> None:
+    """E5: another machine or executor is refused, not overlooked."""
+    module = merge(weft.lower(First, stop=phase), weft.lower(Second, executor="vm", stop=phase)).module
+    for start in (None, "link"):
+        made = weft.compile(module, "llvm", start=start, trust=True)
+        assert isinstance(made, weft.Executable)
+        np.testing.assert_array_equal(made["main"](X), ONE)
+        for target, executor, code in (("c", None, "W736"), (None, "graph", "W739")):
+            with pytest.raises(weft.TargetError) as caught:
+                weft.compile(module, target, executor=executor, start=start, trust=True)
+            assert caught.value.code == code
+    with pytest.raises(weft.ArtifactError):
+        weft.compile(module)
+
+
 def test_code_of_this_process_is_refused_for_a_target_that_cannot_call_it() -> None:
     mixed = merge(weft.lower(Second, stop="link"), Caller).module
     for target in ("c", "llvm -mcpu=cortex-m4"):
