@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft.dtypes import check_dtype, lanes, with_lanes
-from weft.errors import Span, VerifyError, described
+from weft.errors import ShapeError, Span, VerifyError, described
 from weft.guards import is_listing
 from weft.ir.graph import Expr
 from weft.ir.node import EMPTY, FrozenMap, Node, binder, derived, ignored, node, replace
@@ -220,6 +220,9 @@ class Buffer(Node):
         object.__setattr__(self, "shape", tuple(_plain(extent) for extent in self.shape))
         if self.strides is not None:
             object.__setattr__(self, "strides", tuple(_plain(extent) for extent in self.strides))
+            if self.strides and len(self.strides) != len(self.shape):
+                message = f"buffer {self.name!r} has {len(self.shape)} dimensions and {len(self.strides)} strides"
+                raise ShapeError(message, code="W202", span=self.span, hint="state a stride for each dimension")
         _set_plain(self, "elem_offset")
         object.__setattr__(self, "dtype", check_dtype(self.dtype))
 

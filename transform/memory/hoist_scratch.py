@@ -169,7 +169,7 @@ def _with_copies(function: PrimFunc, least: int) -> PrimFunc:
         mapping: dict[Buffer, Buffer] = {}
         for node in statements(loop.body):
             if isinstance(node, AllocBuffer) and id(node) not in inner and _is_large(node.buffer, symbols, least):
-                if _is_only_accessed(node.buffer, loop.body):
+                if not node.buffer.strides and _is_only_accessed(node.buffer, loop.body):
                     mapping[node.buffer] = replace(node.buffer, shape=(loop.extent, *node.buffer.shape))
         if not mapping:
             return None

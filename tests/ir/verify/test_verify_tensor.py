@@ -366,3 +366,16 @@ def test_deep_expressions_are_verified_without_recursion() -> None:
     for _ in range(20_000):
         value = value + 1.0
     assert verify(kernel(store(Y, value, 0))) == []
+
+
+@pytest.mark.parametrize("strides", ["(1,)", "(8, 4, 1)"])
+def test_strides_of_another_rank_are_refused_where_they_are_read(strides: str) -> None:
+    text = f"""
+@T.prim_func
+def f(a: T.handle):
+    A = T.match_buffer(a, (4, 4), "float32", strides={strides})
+    A[0, 0] = T.float32(1)
+"""
+    with pytest.raises(weft.ShapeError, match=r"buffer 'A' has 2 dimensions and \d strides") as caught:
+        weft.parse(text)
+    assert caught.value.code == "W202"

@@ -141,7 +141,8 @@ def _indices(buffer: Buffer, indices: Sequence[PrimExpr]) -> Iterator[PrimExpr]:
         yield as_expr(0)
         return
     for low, high in _groups(buffer):
-        part = replace(buffer, shape=buffer.shape[low:high], axis_separators=())
+        strides = buffer.strides[low:high] if buffer.strides else None
+        part = replace(buffer, shape=buffer.shape[low:high], strides=strides, axis_separators=())
         yield _offset(indices[low:high], buffer_strides(part))
 
 
