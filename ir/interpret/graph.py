@@ -284,7 +284,10 @@ class Evaluator:
             what = f"match_cast of {binding.var.name}"
             value = _checked(value, binding.ty, what, scope, binding.span)
         elif isinstance(binding.value, (Call, If)):
-            value = _checked(value, binding.var.ty, binding.var.name or "a value", scope, binding.value.span)
+            outside = _called_outside(binding.value)
+            what = binding.var.name or "a value" if outside is None else f"the result of {outside!r}"
+            code = "W222" if outside is None else "W223"
+            value = _checked(value, binding.var.ty, what, scope, binding.value.span, code)
         scope.variables[binding.var] = value
         if self.session.trace is not None:
             self.session.trace.append((binding.var.name, value))
@@ -482,15 +485,21 @@ def _bind_parameters(function: Function, args: Sequence[Any], scope: Scope, erro
         raise error(f"{place} of {function.name}: {mismatch}", code=mismatch.kind, span=span) from None
 
 
-def _checked(value: Any, ty: Type | None, what: str, scope: Scope, span: Span | None) -> Any:
-    """A value in the form of its type; ShapeError W222 when it does not have it."""
+def _called_outside(value: Expr) -> str | None:
+    """The name of the function outside of the module that an operator calls."""
+    first = value.args[0] if isinstance(value, Call) and isinstance(value.op, Op) and value.args else None
+    return first.name if isinstance(first, ExternFunc) else None
+
+
+def _checked(value: Any, ty: Type | None, what: str, scope: Scope, span: Span | None, code: str = "W222") -> Any:
+    """A value in the form of its type; ShapeError W222 when it does not have it, W223 one from outside."""
     if ty is None:
         return value
     value = values.adopt(value, ty)
     try:
         values.check([(value, ty, what)], scope.symbols, scope.lookup)
     except values.Mismatch as mismatch:
-        raise ShapeError(f"{what}: {mismatch}", code="W222", span=span) from None
+        raise ShapeError(f"{what}: {mismatch}", code=code, span=span) from None
     return value
 
 

@@ -114,6 +114,22 @@ def test_a_result_of_a_registered_function_that_does_not_fit_is_shown_at_its_cal
     assert (caught.value.span.line, caught.value.span.column) == (3, 12)
 
 
+@pytest.mark.parametrize("way", ["interpreter", "native", "vm"])
+@pytest.mark.parametrize("used", ["y", "x"])
+def test_an_unused_result_of_a_registered_function_is_held_against_its_type_too(way: str, used: str) -> None:
+    weft.register_func("first_steps.wide", lambda x: x.astype("float64"))
+    text = (
+        '@R.function\ndef f(x: R.Tensor((3,), "float32")):\n'
+        '    y = R.call_pure_packed("first_steps.wide", x, ty_args=R.Tensor((3,), "float32"))\n'
+        f"    return {used}\n"
+    )
+    module = weft.IRModule({"f": weft.parse(text)})  # type: ignore[dict-item]
+    made = weft.interpret(module) if way == "interpreter" else weft.compile(module, executor=way)
+    with pytest.raises(weft.ShapeError, match="the result of 'first_steps") as caught:
+        made["f"](X)
+    assert caught.value.code == "W223"
+
+
 PROGRAM = """
 import numpy as np, weft
 from weft.script import ir as I, relax as R, tir as T

@@ -256,8 +256,8 @@ def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
     call = interpret(weft.parse(function), functions={"wrong": lambda x: x[:-1]}.get)
     with pytest.raises(ShapeError) as caught:
         call(ramp(3))
-    assert caught.value.code == "W222"
-    assert "b: expected float32[(n,)], got float32[(2,)]; n=3 from argument 1" in caught.value.message
+    assert caught.value.code == "W223"
+    assert "the result of 'wrong': expected float32[(n,)], got float32[(2,)]; n=3 from argument 1" in caught.value.message
 
 
 def test_print_and_assert(capsys: pytest.CaptureFixture[str]) -> None:
