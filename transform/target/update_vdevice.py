@@ -44,7 +44,7 @@ class UpdateVDevice(Pass):
         """Two devices, one of which changes."""
         index = choices.integer(0, 1)
         return (
-            cls(VDevice("c", 3, "global"), index),
+            cls(VDevice("llvm -mcpu=x86-64", 3, "global"), index),
             """@I.ir_module
 class Module:
     I.module_global_infos({"vdevice": [I.vdevice("llvm", 0, "global"), I.vdevice("llvm", 1, "global")]})
