@@ -231,9 +231,19 @@ def test_unsigned_numbers_keep_their_meaning_in_quotients_and_minima() -> None:
             np.testing.assert_array_equal(array, wanted)
 
 
-def test_a_function_that_changes_where_its_result_goes_is_checked() -> None:
-    weft.register_func("tests.moves", lambda x: x.__setitem__(0, 10**12) or 0)
-    body = "A[X[0]] = T.Cast('float32', T.call_packed('tests.moves', X.data, dtype='int32'))"
+_MOVED = {
+    "store": "A[X[0]] = T.Cast('float32', {call})",
+    "sum": "A[0] = T.Cast('float32', {call}) + A[X[0]]",
+    "variable": "k: T.float32 = T.Cast('float32', {call}) + A[X[0]]\nA[0] = k",
+    "argument": "T.evaluate(T.call_packed('tests.moves', X.data, {call}, A[X[0]], dtype='void'))",
+    "condition": "if {call} + T.Cast('int32', A[X[0]]) == 1:\n    A[0] = 1.0",
+}
+
+
+@pytest.mark.parametrize("kind", _MOVED)
+def test_a_function_that_changes_what_a_place_is_read_from_is_checked(kind: str) -> None:
+    weft.register_func("tests.moves", lambda x, *more: x.__setitem__(0, 10**12) or 0)
+    body = _MOVED[kind].format(call="T.call_packed('tests.moves', X.data, dtype='int32')")
     module = _module(body, 'X: T.Buffer((8,), "int64")')
     for run in (weft.interpret(module), weft.compile(module)):
         with pytest.raises(weft.BoundsError):

@@ -23,14 +23,20 @@ from weft.ir.kernel.prim import as_expr
 from weft.ir.kernel.simplify import is_pure
 from weft.ir.structure.visit import substitute, walk
 from weft.ir.tensor import (
+    LOGICAL,
     AllocBuffer,
+    AssertStmt,
+    Binary,
     Bind,
     Block,
     Buffer,
     BufferLoad,
     BufferStore,
     DeclBuffer,
+    Evaluate,
+    IfThenElse,
     IntImm,
+    Let,
     PrimCall,
     PrimExpr,
     PrimFunc,
@@ -72,7 +78,30 @@ def _reads_region(node: Node) -> bool:
 
 
 def _needs(node: Node) -> bool:
-    return (isinstance(node, Buffer) and _reads(_layout(node))) or _reads_region(node) or _calls(node)
+    return (isinstance(node, Buffer) and _reads(_layout(node))) or _reads_region(node) or _calls(node) or _mixes(node)
+
+
+_VALUES = {Bind: "value", BufferStore: "value", Evaluate: "value", IfThenElse: "condition", AssertStmt: "condition"}
+
+
+def _is_call(node: Node) -> bool:
+    """Whether a part of an expression is a call that may write memory."""
+    return isinstance(node, PrimCall) and not _is_lazy(node) and not is_pure(replace(node, args=()))
+
+
+def _is_lazy(node: Node) -> bool:
+    if isinstance(node, Binary):
+        return node.kind in LOGICAL and dtypes.lanes(node.dtype) == 1
+    return isinstance(node, Let) or (isinstance(node, PrimCall) and node.op in ("if_then_else", "address_of"))
+
+
+def _mixes(node: Node) -> bool:
+    """Whether an expression calls what may write memory, and reads a place that memory says."""
+    value = getattr(node, _VALUES.get(type(node), ""), None)
+    if not isinstance(value, PrimExpr) or is_pure(value):
+        return False
+    parts = list(walk(value))
+    return any(map(_is_call, parts)) and any(isinstance(x, BufferLoad) and _reads(x.indices) for x in parts)
 
 
 class _Binder:
@@ -87,10 +116,33 @@ class _Binder:
             return self.sequence(node)
         if isinstance(node, Block):
             return self.block(node)
+        if isinstance(node, Stmt) and _mixes(node):
+            name, binds = _VALUES[type(node)], list[Stmt]()
+            new = replace(node, **{name: self.in_order(getattr(node, name), binds)})
+            last = self.post(new) if isinstance(new, BufferStore) else None
+            return SeqStmt((*binds, last if isinstance(last, Stmt) else new), span=node.span)
         if isinstance(node, BufferStore) and _calls(node):
             var = PrimVar(f"value_{next(self.numbers)}", node.value.dtype)
             return SeqStmt((Bind(var, node.value, span=node.span), replace(node, value=var)), span=node.span)
         return None
+
+    def in_order(self, value: PrimExpr, binds: list[Stmt]) -> PrimExpr:
+        """A value whose calls and loads are variables, bound in the order in which they are evaluated."""
+
+        def stop(node: Node) -> Node | None:
+            return node if isinstance(node, Buffer) or _is_lazy(node) else None
+
+        def bound(node: Node) -> Node | None:
+            call = _is_call(node) and node is not value
+            if not (call or isinstance(node, BufferLoad)) or dtypes.lanes(node.dtype) != 1:  # type: ignore[union-attr]
+                return None
+            if node.dtype in ("void", "handle"):  # type: ignore[union-attr]
+                return None
+            var = PrimVar(f"value_{next(self.numbers)}", node.dtype)  # type: ignore[union-attr]
+            binds.append(Bind(var, node, span=node.span))  # type: ignore[arg-type, union-attr]
+            return var
+
+        return rewrite(value, bound, pre=stop)
 
     def sequence(self, node: SeqStmt) -> Stmt | None:
         out: list[Stmt] = []
