@@ -7,6 +7,9 @@ arguments become local buffers. The symbols of the dimensions become int64 PrimV
 that no parameter's shape binds are appended as scalar parameters. Equal formulas give equal functions.
 """
 
+# What callers give is checked as they run, too.
+# pyright: reportUnnecessaryIsInstance=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
