@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from weft.ir import Constant, Function, IRModule, Var, replace, rewrite
 from weft.ir.attrs import NUM_INPUT
@@ -20,6 +20,7 @@ from weft.ir.structure.references import referenced_functions
 from weft.ir.structure.visit import walk
 from weft.transform.infra.base import Pass
 from weft.transform.infra.generators.choices import Choices
+from weft.transform.infra.options import AtLeast
 
 __all__ = ["DetachParams", "detach_params"]
 
@@ -30,7 +31,7 @@ class DetachParams(Pass):
 
     keeps_meaning: ClassVar[bool] = False  # callers pass the arrays
     keeps_types: ClassVar[bool] = False
-    min_size: int = 1
+    min_size: Annotated[int, AtLeast(0)] = 1
 
     @classmethod
     def sample(cls, choices: Choices) -> tuple[DetachParams, str]:

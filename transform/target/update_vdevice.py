@@ -32,7 +32,7 @@ class UpdateVDevice(Pass):
     text_name: ClassVar[str] = "update-vdevice"
     keeps_types: ClassVar[bool] = False
     new_vdevice: VDevice
-    index: int
+    index: int | None
 
     def __post_init__(self) -> None:
         if not isinstance(self.new_vdevice, VDevice):
@@ -63,7 +63,7 @@ class Module:
         """The module with the device in all its functions."""
         devices = module.global_infos.get(VDEVICES, ())
         listed = tuple(devices) if isinstance(devices, Sequence) else ()
-        if isinstance(self.index, bool) or not 0 <= self.index < len(listed):
+        if self.index is None or isinstance(self.index, bool) or not 0 <= self.index < len(listed):
             raise PassError(f"the module has {len(listed)} virtual devices, none with index {self.index}", code="W506")
         old = listed[self.index]
         if structural_equal(old, self.new_vdevice):
