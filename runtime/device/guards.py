@@ -154,6 +154,8 @@ class Guards:
     def _copy(self, value: object, taken: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]]) -> object:
         if not isinstance(value, np.ndarray) or not value.flags.carray or not value.size or value.base is not None:
             return value
+        if value.dtype.hasobject:  # which the call refuses
+            return value
         key = value.ctypes.data, value.nbytes
         if key not in taken:
             place = self.allocate(value.nbytes)

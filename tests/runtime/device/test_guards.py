@@ -107,3 +107,11 @@ def test_random_programs_write_only_into_their_own_memory() -> None:
     report = fuzz(targets=["llvm"], count=4, guard=True)
     assert report.failures == ()
     assert report.compared > 0
+
+
+def test_arrays_of_objects_are_refused_as_without_guards() -> None:
+    module = parse('@T.prim_func\ndef main(x: T.Buffer((2,), "float32")):\n    x[0] = 1.0\n')
+    with guarded():
+        run = weft.compile(module)["main"]
+    with pytest.raises(weft.ArgumentError):
+        run(np.array([None, None]))
