@@ -350,3 +350,15 @@ def f(x: T.Buffer((8,), "int32"), y: T.Buffer((8,), "int32")):
     )
     module = module if isinstance(module, IRModule) else IRModule({"f": module})
     assert VectorizeNests()(module) is module
+
+
+def test_a_sum_of_one_value_again_and_again_keeps_its_digits() -> None:
+    """No load moves, so that no axis is better than another: one accumulator would end at 2**24."""
+    text = (
+        '@R.function\ndef main(x: R.Tensor((1, 1), "float32"), s: R.Tensor(("n",), "float32")):\n'
+        "    return R.sum(R.broadcast_to(x, (n, n)))\n"
+    )
+    total = weft.compile(weft.parse(text))["main"]
+    for size in (0, 1, 33, 6000):
+        found = total(np.full((1, 1), 1.5, "float32"), np.zeros(size, "float32"))
+        assert abs(float(found) - 1.5 * size * size) <= 1e-5 * 1.5 * size * size

@@ -53,6 +53,10 @@ _ZERO = const(0, INDEX)
 def reduction_axis(found: Reduction) -> tuple[PrimVar, bool] | None:
     """The variable that vectors go along, and whether it is one of the results (down the columns); None: no vectors."""
     nest = found.nest
+    variables = (*nest.spatial, *nest.reduction)
+    if nest.reduction and all(step_along(load, var) == 0 for load in loads_in(found.term) for var in variables):
+        last = nest.reduction[-1]  # one value again and again, of which a single accumulator would lose digits
+        return (last, False) if _is_long(nest.extents[last]) else None
     for var in reversed(nest.spatial):
         if step_along(nest.store, var) == 1 and found.is_even(var) and _is_long(nest.extents[var]):
             return var, True
