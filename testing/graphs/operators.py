@@ -123,7 +123,7 @@ def argument(f: FunctionState, definition: OpDef, param: Param, chosen: list[Var
         return choices.pick((1, 2, 0, -1, 0.5, f.dim()))
     if param.kind == ParamKind.DTYPE:
         return choices.pick(DTYPES)
-    if f.runnable and param.name == "num_workers":
+    if param.name == "num_workers":
         return 1  # collectives of more are a library's
     rank = getattr(chosen[0].ty, "ndim", 1) if chosen else 1
     axis = choices.integer(-1, max(rank - 1, 0))
