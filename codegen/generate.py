@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from weft.codegen.backends.base import Plan
 from weft.codegen.backends.generators import ARTIFACTS
@@ -46,7 +46,7 @@ class GenerateCode(Pass):
     names_itself: ClassVar[bool] = False
     target: str | None = None
     executor: str | None = None
-    opt: int = 2
+    opt: Literal[0, 1, 2, 3] = 2
     externs: tuple[str, ...] = ()
     plan: Plan | None = field(default=None, repr=False, compare=False)
     members: Mapping[str, Callable[..., Any]] | None = field(default=None, repr=False, compare=False)

@@ -21,7 +21,7 @@ from weft import Artifact, ArtifactSet, transform
 from weft.codegen.backends.generators import generate_artifacts
 from weft.codegen.package import load_module, module_bytes, module_of, save_module
 from weft.errors import ArtifactError, WeftError
-from weft.ir import IRModule, structural_hash
+from weft.ir import IRModule, VDevice, structural_hash
 from weft.ir.op import OPS, Param, register_op
 from weft.runtime import loading
 from weft.runtime.artifact import NotSerializable, Symbol
@@ -263,7 +263,11 @@ def test_what_is_only_in_memory_is_flagged_and_refuses_to_be_saved(tmp_path: Pat
         Artifact("jit", "a", b"bytes", serialisable=False)
 
 
+DEVICE = VDevice("llvm", 0, "global")
 ARGUMENTS: dict[str, dict[str, Any]] = {
+    "alter-op-impl": {"op_impl_map": {}, "op_buffer_transforms": {}},
+    "update-param-type": {"ty_func": lambda param: None},
+    "update-vdevice": {"new_vdevice": VDevice("llvm -mcpu=x86-64", 0, "global"), "index": 0},
     "assign-by-cost": {"target": "a: llvm; b: c", "cost": lambda call, part: 1.0},
     "bind-params": {"func_name": "main", "params": {}},
     "bind-symbolic-vars": {"binding_map": {"n": 3}},
@@ -294,7 +298,7 @@ def test_every_pass_keeps_artifacts(name: str) -> None:
         item = cls(**ARGUMENTS.get(name, {}))
     except TypeError:
         pytest.fail(f"the test does not know the arguments of {name}")
-    before = carrying(C, HEADER)
+    before = carrying(C, HEADER).with_global_infos({"vdevice": (DEVICE,)})
     try:
         after = item(before)
     except WeftError:  # some take the explicit-memory form only, for known sizes

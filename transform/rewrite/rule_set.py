@@ -52,7 +52,7 @@ class RuleSet:
     Raises PassError W557 for other items.
 
     >>> [str(found) for found in rule_set("transposes").evidence()][0]
-    'CancelTransposes: tested (24 instances, 2 sets of values each)'
+    'CancelTransposes: tested (24 instances, 5 sets of values each)'
     """
 
     name: str

@@ -227,7 +227,7 @@ def a_value_that_others_read_is_overwritten(right: Any) -> Any:
 
 @fault(
     "D21",
-    "weft.codegen.executors.vm:_Emitter.compute",
+    "weft.codegen.executors.bytecode:BytecodeBuilder.compute",
     f"{D}::test_sizes_are_read_once_and_computed_without_work_for_each_operator",
 )
 def a_size_is_computed_for_each_operator(right: Any) -> Any:
@@ -246,10 +246,10 @@ def a_size_is_computed_for_each_operator(right: Any) -> Any:
 def sizes_of_a_branch_are_used_after_it(right: Any) -> Any:
     def wrong(self: Any, branch: Any, into: int) -> None:
         made: dict[Any, int] = {}
-        compute = type(self).compute
-        self.compute = lambda tree, text: made.setdefault(tree, compute(self, tree, text))
+        compute = type(self.out).compute
+        self.out.compute = lambda tree, text: made.setdefault(tree, compute(self.out, tree, text))
         right(self, branch, into)
-        del self.compute
-        self.computed.update(made)
+        del self.out.compute
+        self.out.computed.update(made)
 
     return wrong

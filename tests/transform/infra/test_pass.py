@@ -120,12 +120,12 @@ def test_module_pass_takes_the_module_and_the_context() -> None:
 
 def test_function_pass_maps_graph_functions_and_keeps_an_unchanged_module() -> None:
     @function_pass
-    def seal(function: Function, module: IRModule) -> Function:
+    def seal_once(function: Function, module: IRModule) -> Function:
         return function if "sealed" in function.attrs else function.with_attr("sealed", len(module))
 
-    once = seal(module(IDENTITY))
+    once = seal_once(module(IDENTITY))
     assert once["main"].attrs["sealed"] == 1
-    assert seal(once) is once
+    assert seal_once(once) is once
 
 
 def test_keyword_parameters_of_a_decorated_function_are_options() -> None:
