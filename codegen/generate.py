@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from weft.codegen.backends.base import Plan
 from weft.codegen.backends.generators import ARTIFACTS
@@ -27,6 +27,7 @@ from weft.runtime.artifact import ArtifactSet
 from weft.runtime.executable import Executable
 from weft.target import Target
 from weft.transform.infra.base import Pass
+from weft.transform.infra.options import AtLeast
 
 __all__ = ["CODE", "GenerateCode", "LinkArtifacts", "code_passes", "phase_passes"]
 
@@ -46,7 +47,7 @@ class GenerateCode(Pass):
     names_itself: ClassVar[bool] = False
     target: str | None = None
     executor: str | None = None
-    opt: Literal[0, 1, 2, 3] = 2
+    opt: Annotated[int, AtLeast(0)] = 2
     externs: tuple[str, ...] = ()
     plan: Plan | None = field(default=None, repr=False, compare=False)
     members: Mapping[str, Callable[..., Any]] | None = field(default=None, repr=False, compare=False)

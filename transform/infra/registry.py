@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Protocol
 
@@ -21,6 +22,7 @@ __all__ = [
     "PhaseType",
     "find_item",
     "find_pass",
+    "is_built_in",
     "kebab_case",
     "nearest",
     "pass_names",
@@ -84,9 +86,14 @@ def register(cls: type[Any], names: Iterable[str]) -> None:
     """Make a pass class known by its name and aliases; PassError W503 when a built-in pass has one of them."""
     for name in names:
         old = PASSES.get(name)
-        if old is not None and old.__module__.startswith("weft.") and not _same_definition(old, cls):
+        if old is not None and is_built_in(old) and not _same_definition(old, cls):
             raise PassError(f"the name {name!r} belongs to the built-in pass {old.__name__}", code="W503")
         PASSES[name] = cls
+
+
+def is_built_in(cls: type[Any]) -> bool:
+    """Whether a pass is one of weft's: its module defines it. An example that is run in a module's name is not."""
+    return cls.__module__.startswith("weft.") and hasattr(sys.modules.get(cls.__module__), cls.__name__)
 
 
 def _same_definition(old: type, new: type) -> bool:

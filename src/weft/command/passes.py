@@ -13,7 +13,7 @@ from typing import Any
 from weft.command.report import print_json
 from weft.transform.infra.options import to_text, type_text
 from weft.transform.infra.phases import phase, phases
-from weft.transform.infra.registry import PASSES, find_pass
+from weft.transform.infra.registry import PASSES, find_pass, is_built_in
 
 __all__ = ["described_passes", "list_passes"]
 
@@ -38,7 +38,7 @@ def described_passes(own: bool = False) -> list[dict[str, Any]]:
     """What there is to say about every pass, by name; with `own` those of weft alone."""
     places = _places()  # and loads what is loaded when it first runs
     classes = sorted(set(PASSES.values()), key=lambda cls: cls.text_name)
-    return [_facts(cls, places) for cls in classes if not own or cls.__module__.startswith("weft.")]
+    return [_facts(cls, places) for cls in classes if not own or is_built_in(cls)]
 
 
 def _places() -> dict[str, list[str]]:
