@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import sysconfig
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -226,19 +226,10 @@ class _Views:
         count = len(params)
 
         def with_views(*args: Any, **options: Any) -> Any:
-            given = list(args)
-            for position, types in enumerate(params[: len(given)]):
-                value = given[position]
-                if types is not None and type(value) is np.ndarray and value.dtype is types[0]:
-                    given[position] = value.view(types[1])
-            made = call(*given, **options)
-            if "out" in options or len(given) != count or made is None:
+            made = call(*_viewed(args, params, 0, 1), **options)
+            if "out" in options or len(args) != count or made is None:
                 return made
-            values = made if is_tuple else (made,)
-            shown = [
-                value.view(types[0]) if types is not None and value.dtype is types[1] else value
-                for value, types in zip(values, results, strict=True)
-            ]
+            shown = _viewed(made if is_tuple else (made,), results, 1, 0)
             return tuple(shown) if is_tuple else shown[0]
 
         return with_views
@@ -248,14 +239,21 @@ class _Views:
         params = self.params
 
         def without_views(*args: Any, **options: Any) -> Any:
-            given = list(args)
-            for position, types in enumerate(params[: len(given)]):
-                value = given[position]
-                if types is not None and type(value) is np.ndarray and value.dtype is types[1]:
-                    given[position] = value.view(types[0])
-            return call(*given, **options)
+            return call(*_viewed(args, params, 1, 0), **options)
 
         return without_views
+
+
+def _viewed(
+    values: Sequence[Any], types: Sequence[tuple[np.dtype[Any], np.dtype[Any]] | None], have: int, want: int
+) -> list[Any]:
+    """The values, where arrays of one type of a pair are views of the other; more or fewer values are as they were."""
+    shown = list(values)
+    for position, pair in enumerate(types[: len(shown)]):
+        value = shown[position]
+        if pair is not None and type(value) is np.ndarray and value.dtype is pair[have]:
+            shown[position] = value.view(pair[want])
+    return shown
 
 
 def _view_of(dtype: str) -> tuple[np.dtype[Any], np.dtype[Any]] | None:

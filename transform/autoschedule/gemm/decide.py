@@ -24,7 +24,7 @@ from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
 from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.epilogue import with_epilogue
 from weft.transform.autoschedule.gemm.implicit_gemm import match_windows
-from weft.transform.autoschedule.gemm.inner_products import block_of_results, few_rows, inner_products, is_inner
+from weft.transform.autoschedule.gemm.inner_products import block_of_results, inner_products, is_inner, rows_that_pack
 from weft.transform.autoschedule.gemm.match import Contraction, match, products_of, views_of
 from weft.transform.autoschedule.gemm.packed import packed
 from weft.transform.autoschedule.gemm.tiling import Capacity, at_least, packing_pays, tile_rows, tile_vectors
@@ -59,7 +59,7 @@ def _packs(found: Contraction, capacity: Capacity, constants: frozenset[Buffer])
     if _in_place(found, constants) != _INNER:
         return packing_pays(found, capacity, constants)
     assert found.r is not None
-    return at_least(found.extents[found.r], few_rows(found, capacity.machine))
+    return at_least(found.extents[found.r], rows_that_pack(found, capacity.machine))
 
 
 def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer], form: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from weft.transform.autoschedule.rules.accumulators import Accumulators, is_zero
 from weft.transform.autoschedule.rules.loops import INDEX, nested, plus, sequence, split, times
 from weft.transform.autoschedule.rules.strides import kinds_in, step_along
 
-__all__ = ["block_of_results", "few_rows", "inner_products", "is_inner"]
+__all__ = ["block_of_results", "inner_products", "is_inner", "rows_that_pack"]
 
 _SHORT = 256
 """Elements along k up to which bringing vectors of sums together costs as much as packing saves."""
@@ -48,7 +48,7 @@ def is_inner(found: Contraction, constants: frozenset[Buffer]) -> bool:
     return along and vectors and long and not packs_whole(found, found.vector, found.v, constants)
 
 
-def few_rows(found: Contraction, machine: MachineModel) -> int:
+def rows_that_pack(found: Contraction, machine: MachineModel) -> int:
     """The number of rows from which on packing pays: instructions for dot products leave less to gain."""
     dot = dot_of(found, machine)
     return 24 if dot is None else 6 if dot.group == 2 else 3
