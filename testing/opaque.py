@@ -71,7 +71,7 @@ class _Opaque:
         self.state.buffers.append(base)
         self.state.variables.append(size)
         for _ in range(choices.integer(0, 3)):
-            params.append(self._parameter(size))
+            params.append(_parameter(self, size))
         returns = choices.pick((None, None, None, "int32", "float32"))
         statements = self._statements(choices.integer(1, 5))
         if returns is not None:
@@ -81,24 +81,7 @@ class _Opaque:
             tuple(params), sequence(statements), ret_type, choices.flip(30), attribute_map(choices), name=name
         )
 
-    def _parameter(self, size: PrimVar) -> Buffer | PrimVar:
-        choices = self.choices
-        kind = choices.integer(0, 3)
-        if kind == 0:
-            scalar = PrimVar(choices.name(), choices.pick(("int32", "float32", "bool", "int64", "uint8", "bfloat16")))
-            self.state.variables.append(scalar)
-            return scalar
-        if kind == 1:
-            options = ((None, "global"), ("float32", "global"), ("int8", "shared"))
-            pointee, scope = choices.pick(options)
-            handle = PrimVar(choices.name(), "handle", pointee, scope)
-            self.state.handles.append(handle)
-            return handle
-        buffer = self._buffer(size, parameter=True)
-        self.state.buffers.append(buffer)
-        return buffer
-
-    def _buffer(self, size: PrimVar, parameter: bool = False) -> Buffer:
+    def buffer(self, size: PrimVar, parameter: bool = False) -> Buffer:
         choices = self.choices
         rank = choices.integer(0, 3)
         shape = tuple(choices.pick((4, size, 1, 16)) for _ in range(rank))
@@ -137,7 +120,7 @@ class _Opaque:
     def _statement(self) -> Stmt:
         options: list[tuple[int, Callable[[], Stmt]]] = [
             (8, self._store),
-            (3, self._evaluate),
+            (3, lambda: _evaluate(self)),
             (2, self._bind),
             (2, self._allocate),
             (1, self._declare),
@@ -157,28 +140,6 @@ class _Opaque:
         predicate = mask(self.state, lanes) if self.choices.flip(8) else None
         return BufferStore(buffer, value, indices, predicate)
 
-    def _evaluate(self) -> Stmt:
-        choices = self.choices
-        kind = choices.integer(0, 5)
-        if kind == 0:
-            return Evaluate(expression(self.state, choices.pick(("int32", "float32", "bool")), 2))
-        if kind == 1 and self.state.handles:
-            return Evaluate(PrimCall("call_extern", (StringImm("release"), choices.pick(self.state.handles)), "void"))
-        if kind == 2:
-            pointer = self._pointer()
-            return Evaluate(PrimCall("call_extern", (StringImm(choices.text()), pointer, const(1, "int32")), "int32"))
-        if kind == 3:
-            value = expression(self.state, "float32", 1)
-            return Evaluate(PrimCall("call_packed", (StringImm("lib.f"), value), "int32"))
-        if kind == 4:
-            attrs = attribute_map(choices)
-            return Evaluate(PrimCall("device.barrier", (expression(self.state, "int32", 1),), "void", attrs))
-        return Evaluate(PrimCall("tvm_storage_sync", (StringImm("shared"),), "int32"))
-
-    def _pointer(self) -> PrimExpr:
-        buffer = self.choices.pick(self.state.buffers)
-        return PrimCall("address_of", (BufferLoad(buffer, position(self.state, buffer)),), "handle")
-
     def _bind(self) -> Stmt:
         dtype = self.choices.pick(("int32", "float32", "int64", "bool", "float16"))
         variable = PrimVar(self.choices.name(), dtype)
@@ -189,7 +150,7 @@ class _Opaque:
     def _allocate(self) -> Stmt:
         choices = self.choices
         annotations = attribute_map(choices) if choices.flip(10) else attribute_map(choices, most=0)
-        buffer = self._buffer(self.state.variables[0])
+        buffer = self.buffer(self.state.variables[0])
         self.state.buffers.append(buffer)
         return sequence([AllocBuffer(buffer, annotations), self._first(buffer)])
 
@@ -269,7 +230,7 @@ class _Opaque:
             )
         self.state.variables.extend(axis.var for axis in iters)
         predicate = expression(self.state, "bool", 1) if choices.flip(20) else None
-        allocated = tuple(self._buffer(self.state.variables[0]) for _ in range(choices.pick((0, 0, 1, 2))))
+        allocated = tuple(self.buffer(self.state.variables[0]) for _ in range(choices.pick((0, 0, 1, 2))))
         self.state.buffers.extend(allocated)
         self.state.reduced.update(axis.var for axis in iters if axis.kind == "reduce")
         init = self._store() if any(axis.kind == "reduce" for axis in iters) and choices.flip() else None
@@ -282,3 +243,45 @@ class _Opaque:
         del self.state.buffers[marks[1] :]
         name = choices.pick(("block", "root", "", "two words", "é"))
         return Block(name, body, tuple(iters), predicate, regions, regions, init, allocated, (), annotations)
+
+
+def _parameter(opaque: _Opaque, size: PrimVar) -> Buffer | PrimVar:
+    choices = opaque.choices
+    kind = choices.integer(0, 3)
+    if kind == 0:
+        scalar = PrimVar(choices.name(), choices.pick(("int32", "float32", "bool", "int64", "uint8", "bfloat16")))
+        opaque.state.variables.append(scalar)
+        return scalar
+    if kind == 1:
+        options = ((None, "global"), ("float32", "global"), ("int8", "shared"))
+        pointee, scope = choices.pick(options)
+        handle = PrimVar(choices.name(), "handle", pointee, scope)
+        opaque.state.handles.append(handle)
+        return handle
+    buffer = opaque.buffer(size, parameter=True)
+    opaque.state.buffers.append(buffer)
+    return buffer
+
+
+def _evaluate(opaque: _Opaque) -> Stmt:
+    choices = opaque.choices
+    kind = choices.integer(0, 5)
+    if kind == 0:
+        return Evaluate(expression(opaque.state, choices.pick(("int32", "float32", "bool")), 2))
+    if kind == 1 and opaque.state.handles:
+        return Evaluate(PrimCall("call_extern", (StringImm("release"), choices.pick(opaque.state.handles)), "void"))
+    if kind == 2:
+        pointer = _pointer(opaque)
+        return Evaluate(PrimCall("call_extern", (StringImm(choices.text()), pointer, const(1, "int32")), "int32"))
+    if kind == 3:
+        value = expression(opaque.state, "float32", 1)
+        return Evaluate(PrimCall("call_packed", (StringImm("lib.f"), value), "int32"))
+    if kind == 4:
+        attrs = attribute_map(choices)
+        return Evaluate(PrimCall("device.barrier", (expression(opaque.state, "int32", 1),), "void", attrs))
+    return Evaluate(PrimCall("tvm_storage_sync", (StringImm("shared"),), "int32"))
+
+
+def _pointer(opaque: _Opaque) -> PrimExpr:
+    buffer = opaque.choices.pick(opaque.state.buffers)
+    return PrimCall("address_of", (BufferLoad(buffer, position(opaque.state, buffer)),), "handle")

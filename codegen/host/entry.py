@@ -149,6 +149,12 @@ def read_entry(module: IRModule, name: str = "main") -> Entry:
     return _Reader(read_function(name, function, module.functions), module).read()
 
 
+def _refused(what: str, span: Span | None, hint: str | None = None) -> TargetError:
+    return TargetError(
+        f"{what} cannot stand in a straight-line program", code="W741", span=span, hint=hint or _EVERYTHING
+    )
+
+
 class _Reader:
     """Reads one function; `values` are those of variables: places, tuples as tuples, else operands."""
 
@@ -169,10 +175,12 @@ class _Reader:
             self.values[param] = place
         self.find_results(function.body)
         for step in function.body.steps:
+            if (refusal := _REFUSED.get(type(step))) is not None:
+                raise refusal(step)
             _STEPS[type(step)](self, step)
         declared, given = _fields(function.source.ret_type), self.flat(self.value(function.body.result))
         if len(declared) != len(given):
-            raise self.refuse("a result whose type does not say which tensors it holds", function.body.span)
+            raise _refused("a result whose type does not say which tensors it holds", function.body.span)
         for index, value in enumerate(given):
             place = self.place(value, function.body.span)
             self.check_type(declared[index], place, f"the result of {entry.name}", function.body.span)
@@ -202,14 +210,9 @@ class _Reader:
 
         visit(body.result)
 
-    def refuse(self, what: str, span: Span | None, hint: str | None = None) -> TargetError:
-        return TargetError(
-            f"{what} cannot stand in a straight-line program", code="W741", span=span, hint=hint or _EVERYTHING
-        )
-
     def tensor(self, ty: Any, var: Var) -> tuple[tuple[Dim, ...], str]:
         if not isinstance(ty, TensorType) or ty.dims is None or ty.dtype is None:
-            raise self.refuse(f"{var.name!r}, which is no tensor of known rank and dtype,", var.span)
+            raise _refused(f"{var.name!r}, which is no tensor of known rank and dtype,", var.span)
         return tuple(ty.dims), ty.dtype
 
     # Steps
@@ -239,7 +242,7 @@ class _Reader:
         offset = self.value(step.offset)
         at = offset.dim if isinstance(offset, host.Size) else getattr(offset, "value", None)
         if isinstance(at, (bool, float)) or not isinstance(at, (int, DimExpr)):
-            raise self.refuse("an offset that only the values decide", step.span)
+            raise _refused("an offset that only the values decide", step.span)
         width = element_width(step.dtype or data.dtype)
         end, room = at + product(shape) * width, product(data.shape) * element_width(data.dtype)
         inside = prove_le(end, room, self.facts) is True and prove_le(0, at, self.facts) is True
@@ -248,17 +251,14 @@ class _Reader:
             raise VerifyError(message, code="W438", span=step.span)
         self.values[step.into] = Place(data.kind, data.index, shape, step.dtype or data.dtype, data.offset + at)
 
-    def nothing(self, step: host.Free) -> None:
-        """Places were planned before."""
-
     def launch(self, step: host.Launch) -> None:
         self.add("kernel", step.kernel, step)
 
     def extern(self, step: host.Extern) -> None:
         if step.python:
-            raise self.refuse(f"R.call_py of {step.name!r}, which runs in a Python process,", step.span)
+            raise _refused(f"R.call_py of {step.name!r}, which runs in a Python process,", step.span)
         if step.result is not None:
-            raise self.refuse(f"a call of {step.name!r}, which gives a value of its own,", step.span)
+            raise _refused(f"a call of {step.name!r}, which gives a value of its own,", step.span)
         self.add("extern", step.name, step)
 
     def add(self, kind: str, name: str, step: host.Launch | host.Extern) -> None:
@@ -277,26 +277,10 @@ class _Reader:
                 self.check_type(ty, place, f"match_cast of {step.into.name}", step.span)
                 self.values[step.into] = place
                 return
-        raise self.refuse("a match_cast that gives a size its name", step.span)
+        raise _refused("a match_cast that gives a size its name", step.span)
 
     def bind(self, step: host.Bind) -> None:
         self.values[step.into] = self.value(step.value)
-
-    def conditional(self, step: host.Conditional) -> None:
-        raise self.refuse("control flow", step.span)
-
-    def loop(self, step: host.Loop) -> None:
-        raise self.refuse("a loop", step.span, f"{_EVERYTHING}; ControlFlowToKernels makes kernels of loops")
-
-    def call(self, step: host.Call) -> None:
-        hint = f"{_EVERYTHING}; private functions that are not recursive become part of their callers"
-        raise self.refuse(f"a call of the graph function {step.function!r}", step.span, hint)
-
-    def function_value(self, step: host.Invoke | host.Closure) -> None:
-        raise self.refuse("a call of a function value", step.span)
-
-    def operation(self, step: host.Operation) -> None:
-        raise self.refuse(f"R.{step.name}", step.span)
 
     # Sizes
 
@@ -342,7 +326,7 @@ class _Reader:
 
     def value(self, operand: host.Operand) -> Any:
         """What an operand stands for: a place, a tuple of values, or the operand itself."""
-        return host.value_of(operand, self.values, self.refuse)
+        return host.value_of(operand, self.values, _refused)
 
     def flat(self, value: Any) -> list[Any]:
         return [part for item in value for part in self.flat(item)] if isinstance(value, tuple) else [value]
@@ -356,14 +340,14 @@ class _Reader:
             return Place("constant", index, tuple(value.data.shape), value.dtype)
         if isinstance(value, Place):
             return value
-        raise self.refuse(f"a {type(value).__name__} as a tensor", span)
+        raise _refused(f"a {type(value).__name__} as a tensor", span)
 
     def shape(self, value: Any, span: Span | None) -> tuple[Dim, ...]:
         if isinstance(value, host.Extents):
             return value.dims
         if isinstance(value, (host.Size, host.Number)):
             return (value.dim if isinstance(value, host.Size) else int(value.value),)
-        raise self.refuse("a shape that only the values decide", span)
+        raise _refused("a shape that only the values decide", span)
 
     def argument(self, value: Any, span: Span | None) -> Place | Scalar:
         if isinstance(value, host.Number):
@@ -378,17 +362,21 @@ class _Reader:
 _STEPS: Mapping[type, Callable[[_Reader, Any], None]] = {
     host.Alloc: _Reader.alloc,
     host.View: _Reader.view,
-    host.Free: _Reader.nothing,
+    host.Free: lambda reader, step: None,  # places were planned before
     host.Launch: _Reader.launch,
     host.Extern: _Reader.extern,
     host.Match: _Reader.match,
     host.Bind: _Reader.bind,
-    host.Conditional: _Reader.conditional,
-    host.Loop: _Reader.loop,
-    host.Call: _Reader.call,
-    host.Invoke: _Reader.function_value,
-    host.Closure: _Reader.function_value,
-    host.Operation: _Reader.operation,
+}
+_LOOPS = f"{_EVERYTHING}; ControlFlowToKernels makes kernels of loops"
+_CALLS = f"{_EVERYTHING}; private functions that are not recursive become part of their callers"
+_REFUSED: Mapping[type, Callable[[Any], TargetError]] = {
+    host.Conditional: lambda step: _refused("control flow", step.span),
+    host.Loop: lambda step: _refused("a loop", step.span, _LOOPS),
+    host.Call: lambda step: _refused(f"a call of the graph function {step.function!r}", step.span, _CALLS),
+    host.Invoke: lambda step: _refused("a call of a function value", step.span),
+    host.Closure: lambda step: _refused("a call of a function value", step.span),
+    host.Operation: lambda step: _refused(f"R.{step.name}", step.span),
 }
 
 

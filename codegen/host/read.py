@@ -207,90 +207,103 @@ class _Reader:
         void = bool(call.attrs.get(DPS)) or _is_void(result)
         return Extern(var, name, arguments, None if void else result, span)
 
-    def packed(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
-        callee, args = call.args[0], call.args[1:]
-        if not isinstance(callee, (graph.ExternFunc, graph.StringImm)):
-            raise TargetError("the external function must be named", code="W743", span=span)
-        if len(args) == 1 and isinstance(args[0], graph.Tuple):
-            args = args[0].fields
-        name = callee.name if isinstance(callee, graph.ExternFunc) else callee.value
-        return self.extern(name, self.operands(args), call, var, span)
-
-    def python_call(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
-        given = next(iter(call.args), None)
-        step = self.extern(str(call.attrs["func_name"]), self.spread(given), call, var, span)
-        return replace(step, python=True)
-
-    # Memory
-
-    def alloc_tensor(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
-        return Alloc(var, self.operand(call.args[0]), stated_dtype(call, var), False, span)
-
-    def alloc_storage(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
-        dtype = call.attrs.get("dtype")
-        dtype = str(getattr(dtype, "value", dtype) or "uint8")
-        return Alloc(var, self.operand(call.args[0]), dtype, True, span)
-
-    def tensor_in_storage(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
-        parts = _parts(call)
-        source, shape = self.operand(parts["storage"]), self.operand(parts["shape"])
-        return View(var, source, self.offset(parts.get("offset")), shape, stated_dtype(call, var), True, span)
-
-    def view(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
-        parts = _parts(call)
-        shape, dtype = parts.get("shape"), parts.get("dtype")
-        source, offset = self.operand(call.args[0]), self.offset(parts.get("relative_byte_offset"))
-        sizes = self.operand(shape) if isinstance(shape, graph.Expr) else None
-        return View(var, source, offset, sizes, getattr(dtype, "value", dtype) or None, False, span)
-
     def offset(self, given: Any) -> Operand:
         return self.operand(given) if isinstance(given, graph.Expr) else Number(int(given or 0), "int64")
 
-    def kill(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
-        self.memory.give_back(call)
-        return Free(tuple(arg for arg in call.args if isinstance(arg, graph.Var)), True, span)
 
-    # Everything else
+# What the calls of operators become: a function for each row of `_RULES`.
 
-    def same(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
-        return Bind(var, self.operand(call.args[0]), span)
 
-    def plain(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
-        assert isinstance(call.op, graph.Op)
-        return Operation(var, call.op.name, self.operands(call.args), span)
+def _packed(reader: _Reader, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+    callee, args = call.args[0], call.args[1:]
+    if not isinstance(callee, (graph.ExternFunc, graph.StringImm)):
+        raise TargetError("the external function must be named", code="W743", span=span)
+    if len(args) == 1 and isinstance(args[0], graph.Tuple):
+        args = args[0].fields
+    name = callee.name if isinstance(callee, graph.ExternFunc) else callee.value
+    return reader.extern(name, reader.operands(args), call, var, span)
 
-    def print_values(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
-        parts = _parts(call)
-        values = self.operands(expressions(parts.get("values")))
-        return Operation(var, "print", (Text(plain_text(parts.get("format"))), *values), span)
 
-    def assertion(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
-        parts = _parts(call)
-        values = self.operands(expressions(parts.get("format_args")))
-        said = Text(plain_text(parts.get("format")))
-        return Operation(var, "assert_op", (self.operand(parts["condition"]), said, *values), span)
+def _python_call(reader: _Reader, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+    given = next(iter(call.args), None)
+    step = reader.extern(str(call.attrs["func_name"]), reader.spread(given), call, var, span)
+    return replace(step, python=True)
 
-    def make_closure(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
-        function, *fixed = self.operands(call.args)
-        return Closure(var, function, fixed[0] if fixed else Group(()), span)
 
-    def invoke_closure(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
-        function, *rest = call.args
-        return Invoke(var, self.operand(function), self.spread(rest[0] if rest else None), span)
+def _alloc_tensor(reader: _Reader, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+    return Alloc(var, reader.operand(call.args[0]), stated_dtype(call, var), False, span)
 
-    def loop(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
-        parts = _parts(call)
-        bounds, condition = parts["range"], parts["condition"]
-        return Loop(
-            var,
-            self.operand(parts["body"]),
-            self.spread(parts["initial"]),
-            carried_types(parts["out_ty"], parts["stacked"]),
-            None if bounds is None else self.spread(bounds),
-            None if condition is None else self.operand(condition),
-            stacked_types(parts["out_ty"], parts["stacked"]),
-            span,
-        )
+
+def _alloc_storage(reader: _Reader, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+    dtype = call.attrs.get("dtype")
+    dtype = str(getattr(dtype, "value", dtype) or "uint8")
+    return Alloc(var, reader.operand(call.args[0]), dtype, True, span)
+
+
+def _tensor_in_storage(reader: _Reader, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+    parts = _parts(call)
+    source, shape = reader.operand(parts["storage"]), reader.operand(parts["shape"])
+    return View(var, source, reader.offset(parts.get("offset")), shape, stated_dtype(call, var), True, span)
+
+
+def _view(reader: _Reader, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+    parts = _parts(call)
+    shape, dtype = parts.get("shape"), parts.get("dtype")
+    source, offset = reader.operand(call.args[0]), reader.offset(parts.get("relative_byte_offset"))
+    sizes = reader.operand(shape) if isinstance(shape, graph.Expr) else None
+    return View(var, source, offset, sizes, getattr(dtype, "value", dtype) or None, False, span)
+
+
+def _kill(reader: _Reader, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+    reader.memory.give_back(call)
+    return Free(tuple(arg for arg in call.args if isinstance(arg, graph.Var)), True, span)
+
+
+def _same(reader: _Reader, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+    return Bind(var, reader.operand(call.args[0]), span)
+
+
+def _plain(reader: _Reader, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+    assert isinstance(call.op, graph.Op)
+    return Operation(var, call.op.name, reader.operands(call.args), span)
+
+
+def _print_values(reader: _Reader, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+    parts = _parts(call)
+    values = reader.operands(expressions(parts.get("values")))
+    return Operation(var, "print", (Text(plain_text(parts.get("format"))), *values), span)
+
+
+def _assertion(reader: _Reader, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+    parts = _parts(call)
+    values = reader.operands(expressions(parts.get("format_args")))
+    said = Text(plain_text(parts.get("format")))
+    return Operation(var, "assert_op", (reader.operand(parts["condition"]), said, *values), span)
+
+
+def _make_closure(reader: _Reader, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+    function, *fixed = reader.operands(call.args)
+    return Closure(var, function, fixed[0] if fixed else Group(()), span)
+
+
+def _invoke_closure(reader: _Reader, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+    function, *rest = call.args
+    return Invoke(var, reader.operand(function), reader.spread(rest[0] if rest else None), span)
+
+
+def _loop(reader: _Reader, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+    parts = _parts(call)
+    bounds, condition = parts["range"], parts["condition"]
+    return Loop(
+        var,
+        reader.operand(parts["body"]),
+        reader.spread(parts["initial"]),
+        carried_types(parts["out_ty"], parts["stacked"]),
+        None if bounds is None else reader.spread(bounds),
+        None if condition is None else reader.operand(condition),
+        stacked_types(parts["out_ty"], parts["stacked"]),
+        span,
+    )
 
 
 def _is_void(ty: Type | None) -> bool:
@@ -314,33 +327,33 @@ _OPERANDS: Mapping[type, Callable[[_Reader, Any], Operand]] = {
     graph.GlobalVar: lambda reader, expr: FunctionName(expr.name),
 }
 _RULES: Mapping[str, Callable[[_Reader, graph.Call, graph.Var, Span | None], Step]] = {
-    "builtin.alloc_tensor": _Reader.alloc_tensor,
-    "memory.alloc_storage": _Reader.alloc_storage,
-    "vm.alloc_storage": _Reader.alloc_storage,
-    "memory.alloc_tensor": _Reader.tensor_in_storage,
-    "vm.alloc_tensor": _Reader.tensor_in_storage,
-    "memory.view": _Reader.view,
-    "memory.kill_storage": _Reader.kill,
-    "memory.kill_tensor": _Reader.kill,
-    "vm.kill_object": _Reader.kill,
-    "to_vdevice": _Reader.same,
-    "hint_on_device": _Reader.same,
-    "builtin.stop_lift_params": _Reader.same,
-    "memory.ensure_zero_offset": _Reader.same,
-    "null_value": _Reader.plain,
-    "shape_of": _Reader.plain,
-    "tensor_to_shape": _Reader.plain,
-    "shape_to_tensor": _Reader.plain,
-    "print": _Reader.print_values,
-    "assert_op": _Reader.assertion,
-    "make_closure": _Reader.make_closure,
-    "loop": _Reader.loop,
-    "loop_with_effects": _Reader.loop,
-    "invoke_closure": _Reader.invoke_closure,
-    "invoke_pure_closure": _Reader.invoke_closure,
-    "call_packed": _Reader.packed,
-    "call_pure_packed": _Reader.packed,
-    "call_inplace_packed": _Reader.packed,
-    "call_builtin_with_ctx": _Reader.packed,
-    "call_py": _Reader.python_call,
+    "builtin.alloc_tensor": _alloc_tensor,
+    "memory.alloc_storage": _alloc_storage,
+    "vm.alloc_storage": _alloc_storage,
+    "memory.alloc_tensor": _tensor_in_storage,
+    "vm.alloc_tensor": _tensor_in_storage,
+    "memory.view": _view,
+    "memory.kill_storage": _kill,
+    "memory.kill_tensor": _kill,
+    "vm.kill_object": _kill,
+    "to_vdevice": _same,
+    "hint_on_device": _same,
+    "builtin.stop_lift_params": _same,
+    "memory.ensure_zero_offset": _same,
+    "null_value": _plain,
+    "shape_of": _plain,
+    "tensor_to_shape": _plain,
+    "shape_to_tensor": _plain,
+    "print": _print_values,
+    "assert_op": _assertion,
+    "make_closure": _make_closure,
+    "loop": _loop,
+    "loop_with_effects": _loop,
+    "invoke_closure": _invoke_closure,
+    "invoke_pure_closure": _invoke_closure,
+    "call_packed": _packed,
+    "call_pure_packed": _packed,
+    "call_inplace_packed": _packed,
+    "call_builtin_with_ctx": _packed,
+    "call_py": _python_call,
 }

@@ -204,7 +204,7 @@ class _Simplifier:
         if not isinstance(current, AssertStmt) or current.kind != "BoundsError":
             return None
         new = replace(current, condition=_Simplifier(self.ranges.exactly()).run(current.condition))
-        return self.check(new) or new
+        return _check(self, new) or new
 
     def post(self, current: Node) -> Node | None:
         if isinstance(current, PrimExpr):
@@ -323,114 +323,127 @@ class _Simplifier:
             return (rest if rest is not None else _imm(0, value.dtype)) if is_pure(product.a) else None
         return product.a if rest is None or is_pure(rest) else None
 
-    def unary(self, current: Unary) -> PrimExpr | None:
-        a = current.a
-        if current.kind == "not":
-            if isinstance(a, IntImm):
-                return _imm(not a.value, "bool")
-            if isinstance(a, Binary) and a.kind in _INVERSE and dtypes.is_integer(dtypes.element(a.a.dtype)):
-                return self.expression(replace(a, kind=_INVERSE[a.kind]))
-        if isinstance(a, Unary) and a.kind == current.kind:
-            return a.a
-        if current.kind == "neg" and isinstance(a, IntImm) and dtypes.can_hold(a.dtype, -a.value):
-            return _imm(-a.value, a.dtype)
-        if current.kind == "neg" and isinstance(a, FloatImm) and a.value == a.value:
-            return replace(a, value=-a.value)
-        return None
 
-    def cast(self, current: Cast) -> PrimExpr | None:
-        value = current.value
-        if value.dtype == current.dtype:
-            return value
-        if isinstance(value, IntImm):
-            if dtypes.is_integer(current.dtype) and dtypes.can_hold(current.dtype, value.value):
-                return _imm(value.value, current.dtype)
-            if dtypes.is_bool(current.dtype):
-                return _imm(bool(value.value), "bool")
-            if current.dtype in _FOLDED_FLOATS and abs(value.value) < 2**24:
-                return FloatImm(float(value.value), current.dtype)
-        return None
+# -- what becomes of a node of a kind: a function for each row of the tables -------------------------------------------
 
-    def choice(self, current: Select) -> PrimExpr | None:
-        return _chosen(current.condition, current.true_value, current.false_value, lazy=False)
 
-    def call(self, current: PrimCall) -> PrimExpr | None:
-        if current.op == "if_then_else":
-            condition, true_value, false_value = (arg for arg in current.args if isinstance(arg, PrimExpr))
-            return _chosen(condition, true_value, false_value, lazy=True)
-        if current.op == "likely" and isinstance(current.args[0], IntImm):
-            return current.args[0]
-        return None
+def _unary(simplifier: _Simplifier, current: Unary) -> PrimExpr | None:
+    a = current.a
+    if current.kind == "not":
+        if isinstance(a, IntImm):
+            return _imm(not a.value, "bool")
+        if isinstance(a, Binary) and a.kind in _INVERSE and dtypes.is_integer(dtypes.element(a.a.dtype)):
+            return simplifier.expression(replace(a, kind=_INVERSE[a.kind]))
+    if isinstance(a, Unary) and a.kind == current.kind:
+        return a.a
+    if current.kind == "neg" and isinstance(a, IntImm) and dtypes.can_hold(a.dtype, -a.value):
+        return _imm(-a.value, a.dtype)
+    if current.kind == "neg" and isinstance(a, FloatImm) and a.value == a.value:
+        return replace(a, value=-a.value)
+    return None
 
-    def let(self, current: Let) -> PrimExpr | None:
-        if isinstance(current.value, (IntImm, FloatImm, PrimVar)):
-            return self.run(substitute(current.body, {current.var: current.value}))
-        used = any(part is current.var for part in walk(current.body))
-        return current.body if not used and is_pure(current.value) else None
 
-    # -- statements ---------------------------------------------------------------------------------------------------
+def _cast(simplifier: _Simplifier, current: Cast) -> PrimExpr | None:
+    value = current.value
+    if value.dtype == current.dtype:
+        return value
+    if isinstance(value, IntImm):
+        if dtypes.is_integer(current.dtype) and dtypes.can_hold(current.dtype, value.value):
+            return _imm(value.value, current.dtype)
+        if dtypes.is_bool(current.dtype):
+            return _imm(bool(value.value), "bool")
+        if current.dtype in _FOLDED_FLOATS and abs(value.value) < 2**24:
+            return FloatImm(float(value.value), current.dtype)
+    return None
 
-    def sequence(self, current: SeqStmt) -> Stmt | None:
-        kept = tuple(stmt for stmt in current.stmts if not (isinstance(stmt, SeqStmt) and not stmt.stmts))
-        if len(kept) == 1:
-            return kept[0]
-        return None if len(kept) == len(current.stmts) else replace(current, stmts=kept)
 
-    def condition(self, current: IfThenElse) -> Stmt | None:
-        if isinstance(current.condition, IntImm):
-            if current.condition.value:
-                return current.then_body
-            return current.else_body if current.else_body is not None else SeqStmt((), span=current.span)
-        if isinstance(current.else_body, SeqStmt) and not current.else_body.stmts:
-            return replace(current, else_body=None)
-        return None
+def _choice(simplifier: _Simplifier, current: Select) -> PrimExpr | None:
+    return _chosen(current.condition, current.true_value, current.false_value, lazy=False)
 
-    def loop(self, current: For) -> Stmt | None:
-        if isinstance(current.extent, int) and current.extent <= 0:
-            return SeqStmt((), span=current.span)
-        if isinstance(current.body, SeqStmt) and not current.body.stmts and current.kind != "thread_binding":
-            return current.body if isinstance(current.extent, int) or is_pure(current.extent) else None
-        unit = current.extent == 1 if isinstance(current.extent, int) else False
-        if unit and current.kind in ("serial", "unrolled", "parallel", "vectorized") and not current.annotations:
-            start = current.start
-            value = _imm(start, current.loop_var.dtype) if isinstance(start, int) else start
-            if value.dtype == current.loop_var.dtype:
-                return self.run(substitute(current.body, {current.loop_var: value}))
-        return None
 
-    def block(self, current: Block) -> Stmt | None:
-        if isinstance(current.predicate, IntImm) and current.predicate.value:
-            return replace(current, predicate=None)
-        return None
+def _call(simplifier: _Simplifier, current: PrimCall) -> PrimExpr | None:
+    if current.op == "if_then_else":
+        condition, true_value, false_value = (arg for arg in current.args if isinstance(arg, PrimExpr))
+        return _chosen(condition, true_value, false_value, lazy=True)
+    if current.op == "likely" and isinstance(current.args[0], IntImm):
+        return current.args[0]
+    return None
 
-    def check(self, current: AssertStmt) -> Stmt | None:
-        done = isinstance(current.condition, IntImm) and current.condition.value
-        return SeqStmt((), span=current.span) if done else None
 
-    def evaluate(self, current: Evaluate) -> Stmt | None:
-        return SeqStmt((), span=current.span) if isinstance(current.value, (IntImm, FloatImm)) else None
+def _let(simplifier: _Simplifier, current: Let) -> PrimExpr | None:
+    if isinstance(current.value, (IntImm, FloatImm, PrimVar)):
+        return simplifier.run(substitute(current.body, {current.var: current.value}))
+    used = any(part is current.var for part in walk(current.body))
+    return current.body if not used and is_pure(current.value) else None
 
-    def repeat(self, current: While) -> Stmt | None:
-        never = isinstance(current.condition, IntImm) and not current.condition.value
-        return SeqStmt((), span=current.span) if never else None
+
+def _sequence(simplifier: _Simplifier, current: SeqStmt) -> Stmt | None:
+    kept = tuple(stmt for stmt in current.stmts if not (isinstance(stmt, SeqStmt) and not stmt.stmts))
+    if len(kept) == 1:
+        return kept[0]
+    return None if len(kept) == len(current.stmts) else replace(current, stmts=kept)
+
+
+def _condition(simplifier: _Simplifier, current: IfThenElse) -> Stmt | None:
+    if isinstance(current.condition, IntImm):
+        if current.condition.value:
+            return current.then_body
+        return current.else_body if current.else_body is not None else SeqStmt((), span=current.span)
+    if isinstance(current.else_body, SeqStmt) and not current.else_body.stmts:
+        return replace(current, else_body=None)
+    return None
+
+
+def _loop(simplifier: _Simplifier, current: For) -> Stmt | None:
+    if isinstance(current.extent, int) and current.extent <= 0:
+        return SeqStmt((), span=current.span)
+    if isinstance(current.body, SeqStmt) and not current.body.stmts and current.kind != "thread_binding":
+        return current.body if isinstance(current.extent, int) or is_pure(current.extent) else None
+    unit = current.extent == 1 if isinstance(current.extent, int) else False
+    if unit and current.kind in ("serial", "unrolled", "parallel", "vectorized") and not current.annotations:
+        start = current.start
+        value = _imm(start, current.loop_var.dtype) if isinstance(start, int) else start
+        if value.dtype == current.loop_var.dtype:
+            return simplifier.run(substitute(current.body, {current.loop_var: value}))
+    return None
+
+
+def _block(simplifier: _Simplifier, current: Block) -> Stmt | None:
+    if isinstance(current.predicate, IntImm) and current.predicate.value:
+        return replace(current, predicate=None)
+    return None
+
+
+def _check(simplifier: _Simplifier, current: AssertStmt) -> Stmt | None:
+    done = isinstance(current.condition, IntImm) and current.condition.value
+    return SeqStmt((), span=current.span) if done else None
+
+
+def _evaluate(simplifier: _Simplifier, current: Evaluate) -> Stmt | None:
+    return SeqStmt((), span=current.span) if isinstance(current.value, (IntImm, FloatImm)) else None
+
+
+def _repeat(simplifier: _Simplifier, current: While) -> Stmt | None:
+    never = isinstance(current.condition, IntImm) and not current.condition.value
+    return SeqStmt((), span=current.span) if never else None
 
 
 _EXPRESSIONS: dict[type, Callable[[_Simplifier, Any], PrimExpr | None]] = {
     Binary: _Simplifier.binary,
-    Unary: _Simplifier.unary,
-    Cast: _Simplifier.cast,
-    Select: _Simplifier.choice,
-    PrimCall: _Simplifier.call,
-    Let: _Simplifier.let,
+    Unary: _unary,
+    Cast: _cast,
+    Select: _choice,
+    PrimCall: _call,
+    Let: _let,
 }
 _STATEMENTS: dict[type, Callable[[_Simplifier, Any], Stmt | None]] = {
-    SeqStmt: _Simplifier.sequence,
-    IfThenElse: _Simplifier.condition,
-    For: _Simplifier.loop,
-    Block: _Simplifier.block,
-    AssertStmt: _Simplifier.check,
-    Evaluate: _Simplifier.evaluate,
-    While: _Simplifier.repeat,
+    SeqStmt: _sequence,
+    IfThenElse: _condition,
+    For: _loop,
+    Block: _block,
+    AssertStmt: _check,
+    Evaluate: _evaluate,
+    While: _repeat,
 }
 
 

@@ -146,9 +146,9 @@ class _Walk:
                 self.names.define(extent)
         for param in self.function.params:
             if isinstance(param, Buffer):
-                self._layout(param, "W453")
+                self.layout(param, "W453")
 
-    def _layout(self, buffer: Buffer, code: str = "W450") -> None:
+    def layout(self, buffer: Buffer, code: str = "W450") -> None:
         """The sizes, strides and offset of a buffer that becomes visible."""
         for extent in (*buffer.shape, *(buffer.strides or ())):
             if isinstance(extent, int) and extent < 0:
@@ -165,143 +165,7 @@ class _Walk:
         if check is not None:
             check(self, node)
 
-    def check_sequence(self, node: SeqStmt) -> None:
-        def steps() -> None:
-            for step in node.stmts:
-                self.statement(step)
-
-        self.names.scoped(steps)
-
-    def check_store(self, node: BufferStore) -> None:
-        self.names.buffer(node.buffer, node.span)
-        for part in (node.value, *node.indices):
-            if not isinstance(part, PrimExpr):
-                message = f"a store into {node.buffer.name!r} takes expressions, got {described(part)}"
-                self.report.add("W457", message, node.span, hint="weft.ir.kernel.prim.const makes one of a number")
-                return
-        for index in node.indices:
-            self.expression(index)
-        self.expression(node.value)
-        if node.predicate is not None:
-            self.expression(node.predicate)
-        accesses.check_store(node, self.report)
-
-    def check_for(self, node: For) -> None:
-        for part in (node.start, node.extent, node.step):
-            if isinstance(part, PrimExpr):
-                self.expression(part)
-                expressions.check_integer(part, "a loop bound", self.report, node.span)
-        if node.kind not in _LOOPS:
-            self.report.add("W466", f"unknown loop kind {node.kind!r}", node.span, hint=f"one of {', '.join(_LOOPS)}")
-        if node.kind == "thread_binding" and not node.thread:
-            self.report.add("W466", "a thread-bound loop does not name its thread", node.span)
-        if isinstance(node.step, int) and node.step <= 0:
-            self.report.add("W466", f"the step of a loop is {node.step}", node.span)
-        if isinstance(node.extent, int) and node.extent < 0:
-            self.report.add("W462", f"loop {node.loop_var.name!r} has the extent {node.extent}", node.span)
-
-        if node.annotations:
-            self.report.add_attributes(node.annotations, Carrier.LOOP, f"loop {node.loop_var.name!r}", node.span)
-
-        def body() -> None:
-            self.names.define(node.loop_var, node.span)
-            self.varying.add(node.loop_var)
-            self.statement(node.body)
-
-        self.loops += 1
-        self.names.scoped(body)
-        self.loops -= 1
-
-    def check_while(self, node: While) -> None:
-        self.expression(node.condition)
-        expressions.check_condition(node.condition, self.report, node.span)
-        self.loops += 1
-        self.names.scoped(lambda: self.statement(node.body))
-        self.loops -= 1
-
-    def check_if(self, node: IfThenElse) -> None:
-        self.expression(node.condition)
-        expressions.check_condition(node.condition, self.report, node.span)
-        for branch in (node.then_body, node.else_body):
-            if branch is not None:
-                self.names.scoped(lambda branch=branch: self.statement(branch))
-
-    def check_bind(self, node: Bind) -> None:
-        self.expression(node.value)
-        expressions.check_same(node.var.dtype, node.value, f"variable {node.var.name!r}", self.report, node.span)
-        self.names.define(node.var, node.span)
-
-    def check_allocate(self, node: AllocBuffer | DeclBuffer) -> None:
-        self._layout(node.buffer)
-        self.names.define(node.buffer, node.span)
-
-    def check_assert(self, node: AssertStmt) -> None:
-        self.expression(node.condition)
-        expressions.check_condition(node.condition, self.report, node.span)
-
-    def check_attribute(self, node: AttrStmt) -> None:
-        def inside() -> None:
-            if isinstance(node.node, IterVar) and node.node.var not in self.names.visible:
-                self.names.define(node.node.var, node.span)
-            self.statement(node.body)
-
-        if isinstance(node.value, PrimExpr):
-            self.expression(node.value)
-        self.names.scoped(inside)
-
-    def check_evaluate(self, node: Evaluate) -> None:
-        self.expression(node.value)
-
-    def check_jump(self, node: Break | Continue) -> None:
-        if not self.loops:
-            self.report.add("W464", f"{type(node).__name__.lower()} outside a loop", node.span)
-
-    def check_return(self, node: Return) -> None:
-        declared = self.function.ret_type
-        wanted = declared.dtype if isinstance(declared, PrimType) else None
-        if node.value is not None:
-            self.expression(node.value)
-            if wanted is not None:
-                expressions.check_same(wanted, node.value, "the result", self.report, node.span, code="W465")
-        elif wanted is not None:
-            self.report.add("W465", f"the function returns {wanted}, and this return has no value", node.span)
-
-    def check_block(self, node: Block) -> None:
-        self.report.path, outer = f"block {node.name}", self.report.path
-        self.names.scoped(lambda: self._inside_block(node))
-        blocks.check_block(node, self.varying, self.report)
-        self.report.path = outer
-
-    def _inside_block(self, node: Block) -> None:
-        for variable in node.iter_vars:
-            for part in (variable.start, variable.extent, variable.value):
-                if isinstance(part, PrimExpr):
-                    self.expression(part)
-                    expressions.check_integer(part, f"the binding of {variable.var.name!r}", self.report, node.span)
-        for variable in node.iter_vars:
-            self.names.define(variable.var, node.span)
-            self.varying.add(variable.var)
-        if node.predicate is not None:
-            self.expression(node.predicate)
-            expressions.check_condition(node.predicate, self.report, node.span)
-        for buffer in node.alloc_buffers:
-            self._layout(buffer)
-            self.names.define(buffer, node.span)
-        for match in node.match_buffers:
-            self._region(match.source.buffer, match.source.region, node.span)
-            for extent in (*match.buffer.shape, *(match.buffer.strides or ()), match.buffer.elem_offset):
-                if isinstance(extent, PrimVar) and extent not in self.names.visible:
-                    self.names.define(extent)
-            self._layout(match.buffer)
-            self.names.define(match.buffer, node.span)
-        for region in (*(node.reads or ()), *(node.writes or ())):
-            self._region(region.buffer, region.region, region.span or node.span)
-        # A loop around the block is not one that its break could leave from within init.
-        if node.init is not None:
-            self.names.scoped(lambda: self.statement(node.init))  # type: ignore[arg-type]
-        self.statement(node.body)
-
-    def _region(self, buffer: Buffer, region: tuple[Any, ...], span: Span | None) -> None:
+    def region(self, buffer: Buffer, region: tuple[Any, ...], span: Span | None) -> None:
         self.names.buffer(buffer, span)
         if len(region) != buffer.ndim:
             self.report.add(
@@ -355,20 +219,170 @@ class _Walk:
                 calls.check_kernel_call(node, callee, node.op.name, self.report)
 
 
+def _check_sequence(walk: _Walk, node: SeqStmt) -> None:
+    def steps() -> None:
+        for step in node.stmts:
+            walk.statement(step)
+
+    walk.names.scoped(steps)
+
+
+def _check_store(walk: _Walk, node: BufferStore) -> None:
+    walk.names.buffer(node.buffer, node.span)
+    for part in (node.value, *node.indices):
+        if not isinstance(part, PrimExpr):
+            message = f"a store into {node.buffer.name!r} takes expressions, got {described(part)}"
+            walk.report.add("W457", message, node.span, hint="weft.ir.kernel.prim.const makes one of a number")
+            return
+    for index in node.indices:
+        walk.expression(index)
+    walk.expression(node.value)
+    if node.predicate is not None:
+        walk.expression(node.predicate)
+    accesses.check_store(node, walk.report)
+
+
+def _check_for(walk: _Walk, node: For) -> None:
+    for part in (node.start, node.extent, node.step):
+        if isinstance(part, PrimExpr):
+            walk.expression(part)
+            expressions.check_integer(part, "a loop bound", walk.report, node.span)
+    if node.kind not in _LOOPS:
+        walk.report.add("W466", f"unknown loop kind {node.kind!r}", node.span, hint=f"one of {', '.join(_LOOPS)}")
+    if node.kind == "thread_binding" and not node.thread:
+        walk.report.add("W466", "a thread-bound loop does not name its thread", node.span)
+    if isinstance(node.step, int) and node.step <= 0:
+        walk.report.add("W466", f"the step of a loop is {node.step}", node.span)
+    if isinstance(node.extent, int) and node.extent < 0:
+        walk.report.add("W462", f"loop {node.loop_var.name!r} has the extent {node.extent}", node.span)
+
+    if node.annotations:
+        walk.report.add_attributes(node.annotations, Carrier.LOOP, f"loop {node.loop_var.name!r}", node.span)
+
+    def body() -> None:
+        walk.names.define(node.loop_var, node.span)
+        walk.varying.add(node.loop_var)
+        walk.statement(node.body)
+
+    walk.loops += 1
+    walk.names.scoped(body)
+    walk.loops -= 1
+
+
+def _check_while(walk: _Walk, node: While) -> None:
+    walk.expression(node.condition)
+    expressions.check_condition(node.condition, walk.report, node.span)
+    walk.loops += 1
+    walk.names.scoped(lambda: walk.statement(node.body))
+    walk.loops -= 1
+
+
+def _check_if(walk: _Walk, node: IfThenElse) -> None:
+    walk.expression(node.condition)
+    expressions.check_condition(node.condition, walk.report, node.span)
+    for branch in (node.then_body, node.else_body):
+        if branch is not None:
+            walk.names.scoped(lambda branch=branch: walk.statement(branch))
+
+
+def _check_bind(walk: _Walk, node: Bind) -> None:
+    walk.expression(node.value)
+    expressions.check_same(node.var.dtype, node.value, f"variable {node.var.name!r}", walk.report, node.span)
+    walk.names.define(node.var, node.span)
+
+
+def _check_allocate(walk: _Walk, node: AllocBuffer | DeclBuffer) -> None:
+    walk.layout(node.buffer)
+    walk.names.define(node.buffer, node.span)
+
+
+def _check_assert(walk: _Walk, node: AssertStmt) -> None:
+    walk.expression(node.condition)
+    expressions.check_condition(node.condition, walk.report, node.span)
+
+
+def _check_attribute(walk: _Walk, node: AttrStmt) -> None:
+    def inside() -> None:
+        if isinstance(node.node, IterVar) and node.node.var not in walk.names.visible:
+            walk.names.define(node.node.var, node.span)
+        walk.statement(node.body)
+
+    if isinstance(node.value, PrimExpr):
+        walk.expression(node.value)
+    walk.names.scoped(inside)
+
+
+def _check_evaluate(walk: _Walk, node: Evaluate) -> None:
+    walk.expression(node.value)
+
+
+def _check_jump(walk: _Walk, node: Break | Continue) -> None:
+    if not walk.loops:
+        walk.report.add("W464", f"{type(node).__name__.lower()} outside a loop", node.span)
+
+
+def _check_return(walk: _Walk, node: Return) -> None:
+    declared = walk.function.ret_type
+    wanted = declared.dtype if isinstance(declared, PrimType) else None
+    if node.value is not None:
+        walk.expression(node.value)
+        if wanted is not None:
+            expressions.check_same(wanted, node.value, "the result", walk.report, node.span, code="W465")
+    elif wanted is not None:
+        walk.report.add("W465", f"the function returns {wanted}, and this return has no value", node.span)
+
+
+def _check_block(walk: _Walk, node: Block) -> None:
+    walk.report.path, outer = f"block {node.name}", walk.report.path
+    walk.names.scoped(lambda: _inside_block(walk, node))
+    blocks.check_block(node, walk.varying, walk.report)
+    walk.report.path = outer
+
+
+def _inside_block(walk: _Walk, node: Block) -> None:
+    for variable in node.iter_vars:
+        for part in (variable.start, variable.extent, variable.value):
+            if isinstance(part, PrimExpr):
+                walk.expression(part)
+                expressions.check_integer(part, f"the binding of {variable.var.name!r}", walk.report, node.span)
+    for variable in node.iter_vars:
+        walk.names.define(variable.var, node.span)
+        walk.varying.add(variable.var)
+    if node.predicate is not None:
+        walk.expression(node.predicate)
+        expressions.check_condition(node.predicate, walk.report, node.span)
+    for buffer in node.alloc_buffers:
+        walk.layout(buffer)
+        walk.names.define(buffer, node.span)
+    for match in node.match_buffers:
+        walk.region(match.source.buffer, match.source.region, node.span)
+        for extent in (*match.buffer.shape, *(match.buffer.strides or ()), match.buffer.elem_offset):
+            if isinstance(extent, PrimVar) and extent not in walk.names.visible:
+                walk.names.define(extent)
+        walk.layout(match.buffer)
+        walk.names.define(match.buffer, node.span)
+    for region in (*(node.reads or ()), *(node.writes or ())):
+        walk.region(region.buffer, region.region, region.span or node.span)
+    # A loop around the block is not one that its break could leave from within init.
+    if node.init is not None:
+        walk.names.scoped(lambda: walk.statement(node.init))  # type: ignore[arg-type]
+    walk.statement(node.body)
+
+
 _STATEMENTS: dict[type, Callable[[_Walk, Any], None]] = {
-    SeqStmt: _Walk.check_sequence,
-    BufferStore: _Walk.check_store,
-    For: _Walk.check_for,
-    While: _Walk.check_while,
-    IfThenElse: _Walk.check_if,
-    Bind: _Walk.check_bind,
-    AllocBuffer: _Walk.check_allocate,
-    DeclBuffer: _Walk.check_allocate,
-    AssertStmt: _Walk.check_assert,
-    AttrStmt: _Walk.check_attribute,
-    Evaluate: _Walk.check_evaluate,
-    Break: _Walk.check_jump,
-    Continue: _Walk.check_jump,
-    Return: _Walk.check_return,
-    Block: _Walk.check_block,
+    SeqStmt: _check_sequence,
+    BufferStore: _check_store,
+    For: _check_for,
+    While: _check_while,
+    IfThenElse: _check_if,
+    Bind: _check_bind,
+    AllocBuffer: _check_allocate,
+    DeclBuffer: _check_allocate,
+    AssertStmt: _check_assert,
+    AttrStmt: _check_attribute,
+    Evaluate: _check_evaluate,
+    Break: _check_jump,
+    Continue: _check_jump,
+    Return: _check_return,
+    Block: _check_block,
 }

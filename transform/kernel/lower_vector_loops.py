@@ -136,7 +136,7 @@ class _Vectoriser:
             return replace(stmt, body=self.statement(stmt.body, mask))
         if isinstance(stmt, AssertStmt):
             condition = self.under(mask, stmt.condition)
-            if self.is_vector(condition) or mask is not None:
+            if _is_vector(condition) or mask is not None:
                 raise _Unsuited
             return replace(stmt, condition=condition)
         raise _Unsuited
@@ -146,14 +146,14 @@ class _Vectoriser:
             raise _Unsuited
         indices = self.indices(stmt.indices, mask)
         value = self.under(mask, stmt.value)
-        if not any(self.is_vector(index) for index in indices):
+        if not any(_is_vector(index) for index in indices):
             # Every lane writes one place: the last lane's value stays, which a serial loop says best.
             raise _Unsuited
         return replace(stmt, value=self.wide(value), indices=indices, predicate=mask)
 
     def _if(self, stmt: IfThenElse, mask: PrimExpr | None) -> Stmt:
         condition = self.under(mask, stmt.condition)
-        if not self.is_vector(condition):
+        if not _is_vector(condition):
             if mask is not None:
                 condition = self.wide(condition)
             else:
@@ -172,13 +172,13 @@ class _Vectoriser:
     def _for(self, stmt: For, mask: PrimExpr | None) -> Stmt:
         sizes = {"start": stmt.start, "extent": stmt.extent, "step": stmt.step}
         new = {key: self.under(mask, size) if isinstance(size, PrimExpr) else size for key, size in sizes.items()}
-        if any(isinstance(size, PrimExpr) and self.is_vector(size) for size in new.values()):
+        if any(isinstance(size, PrimExpr) and _is_vector(size) for size in new.values()):
             raise _Unsuited
         return replace(stmt, body=self.statement(stmt.body, mask), **new)
 
     def _bind(self, stmt: Bind, mask: PrimExpr | None) -> Stmt:
         value = self.under(mask, stmt.value)
-        if not self.is_vector(value):
+        if not _is_vector(value):
             return replace(stmt, value=value)
         if isinstance(value, (Ramp, Broadcast)):  # its form decides how memory is accessed
             self.values[stmt.var] = value
@@ -200,18 +200,13 @@ class _Vectoriser:
     def indices(self, indices: tuple[PrimExpr, ...], mask: PrimExpr | None) -> tuple[PrimExpr, ...]:
         """Indices on vectors; the last one has the lanes when any has."""
         new = [self.under(mask, index) for index in indices]
-        if any(self.is_vector(index) for index in new):
+        if any(_is_vector(index) for index in new):
             new[-1] = self.wide(new[-1])
         return tuple(new)
 
-    @staticmethod
-    def is_vector(expr: PrimExpr) -> bool:
-        """Whether the expression has lanes."""
-        return dtypes.lanes(expr.dtype) > 1
-
     def wide(self, expr: PrimExpr) -> PrimExpr:
         """The expression with the lanes of the loop."""
-        return expr if self.is_vector(expr) else Broadcast(expr, self.lanes)
+        return expr if _is_vector(expr) else Broadcast(expr, self.lanes)
 
     def expression(self, expr: Expr) -> PrimExpr:
         """One expression on vectors."""
@@ -220,114 +215,133 @@ class _Vectoriser:
         rule = _RULES.get(type(expr))
         if rule is not None:
             return rule(self, expr)
-        if isinstance(expr, PrimExpr) and not self.is_vector(expr) and type(expr).__name__ in ("IntImm", "FloatImm"):
+        if isinstance(expr, PrimExpr) and not _is_vector(expr) and type(expr).__name__ in ("IntImm", "FloatImm"):
             return expr
         raise _Unsuited
 
-    def _unary(self, expr: Unary) -> PrimExpr:
-        return _same(expr, expr.a, self.expression(expr.a), lambda a: Unary(expr.kind, a, span=expr.span))
 
-    def _cast(self, expr: Cast) -> PrimExpr:
-        value = self.expression(expr.value)
-        if (
-            isinstance(value, Ramp)
-            and dtypes.is_integer(expr.dtype)
-            and dtypes.bits(expr.dtype) >= dtypes.bits(value.dtype)
-        ):
-            scalar = expr.dtype
-            return Ramp(Cast(scalar, value.base), Cast(scalar, value.stride), value.lanes, span=expr.span)
-        return _same(
-            expr,
-            expr.value,
-            value,
-            lambda v: Cast(dtypes.with_lanes(expr.dtype, dtypes.lanes(v.dtype)), v, span=expr.span),
-        )
+def _is_vector(expr: PrimExpr) -> bool:
+    """Whether the expression has lanes."""
+    return dtypes.lanes(expr.dtype) > 1
 
-    def _binary(self, expr: Binary) -> PrimExpr:
-        a, b = self.expression(expr.a), self.expression(expr.b)
-        if a is expr.a and b is expr.b:
-            return expr
-        if not self.is_vector(a) and not self.is_vector(b):
-            return Binary(expr.kind, a, b, span=expr.span)
-        ramp = self._ramp(expr.kind, a, b)
-        return ramp if ramp is not None else Binary(expr.kind, self.wide(a), self.wide(b), span=expr.span)
 
-    def _ramp(self, kind: str, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
-        """Linear arithmetic on a Ramp stays a Ramp."""
-        if isinstance(b, Broadcast):
-            b = b.value
-        if isinstance(a, Broadcast):
-            a = a.value
-        if isinstance(a, Ramp) and isinstance(b, Ramp) and kind in ("add", "sub"):
-            return replace(a, base=_fold(kind, a.base, b.base), stride=_fold(kind, a.stride, b.stride))
-        if isinstance(a, Ramp) and not self.is_vector(b):
-            if kind in ("add", "sub"):
-                return replace(a, base=_fold(kind, a.base, b))
-            if kind == "mul":
-                return replace(a, base=_fold("mul", a.base, b), stride=_fold("mul", a.stride, b))
-        if isinstance(b, Ramp) and not self.is_vector(a) and kind in ("add", "mul"):
-            return self._ramp(kind, b, a)
-        return None
+def _unary(vectoriser: _Vectoriser, expr: Unary) -> PrimExpr:
+    return _same(expr, expr.a, vectoriser.expression(expr.a), lambda a: Unary(expr.kind, a, span=expr.span))
 
-    def _select(self, expr: Select) -> PrimExpr:
-        condition, a, b = (self.expression(part) for part in (expr.condition, expr.true_value, expr.false_value))
-        if not any(self.is_vector(part) for part in (condition, a, b)):
-            return Select(condition, a, b, span=expr.span)
-        return Select(self.wide(condition), self.wide(a), self.wide(b), span=expr.span)
 
-    def _load(self, expr: BufferLoad) -> PrimExpr:
-        if expr.predicate is not None or dtypes.lanes(expr.buffer.dtype) > 1:
-            raise _Unsuited
-        indices = self.indices(expr.indices, self.mask)
-        if not any(self.is_vector(index) for index in indices):
-            if self.mask is not None:
-                # The place is one for all lanes, but whether it may be read depends on the lane.
-                indices = (*indices[:-1], self.wide(indices[-1])) if indices else indices
-                if not indices:
-                    raise _Unsuited
-                return BufferLoad(expr.buffer, indices, self.mask, span=expr.span)
-            return replace(expr, indices=indices)
-        return BufferLoad(expr.buffer, indices, self.mask, span=expr.span)
+def _cast(vectoriser: _Vectoriser, expr: Cast) -> PrimExpr:
+    value = vectoriser.expression(expr.value)
+    if (
+        isinstance(value, Ramp)
+        and dtypes.is_integer(expr.dtype)
+        and dtypes.bits(expr.dtype) >= dtypes.bits(value.dtype)
+    ):
+        scalar = expr.dtype
+        return Ramp(Cast(scalar, value.base), Cast(scalar, value.stride), value.lanes, span=expr.span)
+    return _same(
+        expr,
+        expr.value,
+        value,
+        lambda v: Cast(dtypes.with_lanes(expr.dtype, dtypes.lanes(v.dtype)), v, span=expr.span),
+    )
 
-    def _let(self, expr: Let) -> PrimExpr:
-        value = self.expression(expr.value)
-        var = expr.var if not self.is_vector(value) else replace(expr.var, dtype=value.dtype)
-        self.values[expr.var] = var
-        return Let(var, value, self.expression(expr.body), span=expr.span)
 
-    def _call(self, expr: PrimCall) -> PrimExpr:
-        if expr.op == "if_then_else":
-            return self._lazy(expr)
-        entry = INTRINSICS.get(expr.op) if isinstance(expr.op, str) else None
-        if (
-            entry is None
-            or not entry.pure
-            or entry.rule == "given"
-            or any(not isinstance(arg, PrimExpr) for arg in expr.args)
-        ):
-            raise _Unsuited
-        args = [self.expression(arg) for arg in expr.args]
-        if not any(self.is_vector(arg) for arg in args):
-            return replace(expr, args=tuple(args))
-        wide = tuple(self.wide(arg) for arg in args)
-        return PrimCall(expr.op, wide, dtypes.with_lanes(expr.dtype, self.lanes), expr.attrs, span=expr.span)
+def _binary(vectoriser: _Vectoriser, expr: Binary) -> PrimExpr:
+    a, b = vectoriser.expression(expr.a), vectoriser.expression(expr.b)
+    if a is expr.a and b is expr.b:
+        return expr
+    if not _is_vector(a) and not _is_vector(b):
+        return Binary(expr.kind, a, b, span=expr.span)
+    ramp = _ramp(vectoriser, expr.kind, a, b)
+    return ramp if ramp is not None else Binary(expr.kind, vectoriser.wide(a), vectoriser.wide(b), span=expr.span)
 
-    def _lazy(self, expr: PrimCall) -> PrimExpr:
-        condition = self.expression(expr.args[0])
-        if not self.is_vector(condition):
-            args = (condition, *(self.expression(arg) for arg in expr.args[1:]))
-            if not any(self.is_vector(arg) for arg in args):
-                return replace(expr, args=args)
-            wide = (condition, *(self.wide(arg) for arg in args[1:]))
-            return PrimCall(expr.op, wide, dtypes.with_lanes(expr.dtype, self.lanes), expr.attrs, span=expr.span)
-        name = PrimVar("chosen", condition.dtype, span=expr.span)
-        off = Unary("not", name)
-        both = (name, off) if self.mask is None else (binary("and", self.mask, name), binary("and", self.mask, off))
-        a, b = (self.under(mask, arg) for mask, arg in zip(both, expr.args[1:], strict=True))
-        return Let(name, condition, Select(name, self.wide(a), self.wide(b), span=expr.span), span=expr.span)
 
-    def _broadcast(self, expr: PrimExpr) -> PrimExpr:
-        raise _Unsuited  # vectors inside a vectorized loop
+def _ramp(vectoriser: _Vectoriser, kind: str, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
+    """Linear arithmetic on a Ramp stays a Ramp."""
+    if isinstance(b, Broadcast):
+        b = b.value
+    if isinstance(a, Broadcast):
+        a = a.value
+    if isinstance(a, Ramp) and isinstance(b, Ramp) and kind in ("add", "sub"):
+        return replace(a, base=_fold(kind, a.base, b.base), stride=_fold(kind, a.stride, b.stride))
+    if isinstance(a, Ramp) and not _is_vector(b):
+        if kind in ("add", "sub"):
+            return replace(a, base=_fold(kind, a.base, b))
+        if kind == "mul":
+            return replace(a, base=_fold("mul", a.base, b), stride=_fold("mul", a.stride, b))
+    if isinstance(b, Ramp) and not _is_vector(a) and kind in ("add", "mul"):
+        return _ramp(vectoriser, kind, b, a)
+    return None
+
+
+def _select(vectoriser: _Vectoriser, expr: Select) -> PrimExpr:
+    condition, a, b = (vectoriser.expression(part) for part in (expr.condition, expr.true_value, expr.false_value))
+    if not any(_is_vector(part) for part in (condition, a, b)):
+        return Select(condition, a, b, span=expr.span)
+    return Select(vectoriser.wide(condition), vectoriser.wide(a), vectoriser.wide(b), span=expr.span)
+
+
+def _load(vectoriser: _Vectoriser, expr: BufferLoad) -> PrimExpr:
+    if expr.predicate is not None or dtypes.lanes(expr.buffer.dtype) > 1:
+        raise _Unsuited
+    indices = vectoriser.indices(expr.indices, vectoriser.mask)
+    if not any(_is_vector(index) for index in indices):
+        if vectoriser.mask is not None:
+            # The place is one for all lanes, but whether it may be read depends on the lane.
+            indices = (*indices[:-1], vectoriser.wide(indices[-1])) if indices else indices
+            if not indices:
+                raise _Unsuited
+            return BufferLoad(expr.buffer, indices, vectoriser.mask, span=expr.span)
+        return replace(expr, indices=indices)
+    return BufferLoad(expr.buffer, indices, vectoriser.mask, span=expr.span)
+
+
+def _let(vectoriser: _Vectoriser, expr: Let) -> PrimExpr:
+    value = vectoriser.expression(expr.value)
+    var = expr.var if not _is_vector(value) else replace(expr.var, dtype=value.dtype)
+    vectoriser.values[expr.var] = var
+    return Let(var, value, vectoriser.expression(expr.body), span=expr.span)
+
+
+def _call(vectoriser: _Vectoriser, expr: PrimCall) -> PrimExpr:
+    if expr.op == "if_then_else":
+        return _lazy(vectoriser, expr)
+    entry = INTRINSICS.get(expr.op) if isinstance(expr.op, str) else None
+    if (
+        entry is None
+        or not entry.pure
+        or entry.rule == "given"
+        or any(not isinstance(arg, PrimExpr) for arg in expr.args)
+    ):
+        raise _Unsuited
+    args = [vectoriser.expression(arg) for arg in expr.args]
+    if not any(_is_vector(arg) for arg in args):
+        return replace(expr, args=tuple(args))
+    wide = tuple(vectoriser.wide(arg) for arg in args)
+    return PrimCall(expr.op, wide, dtypes.with_lanes(expr.dtype, vectoriser.lanes), expr.attrs, span=expr.span)
+
+
+def _lazy(vectoriser: _Vectoriser, expr: PrimCall) -> PrimExpr:
+    condition = vectoriser.expression(expr.args[0])
+    if not _is_vector(condition):
+        args = (condition, *(vectoriser.expression(arg) for arg in expr.args[1:]))
+        if not any(_is_vector(arg) for arg in args):
+            return replace(expr, args=args)
+        wide = (condition, *(vectoriser.wide(arg) for arg in args[1:]))
+        return PrimCall(expr.op, wide, dtypes.with_lanes(expr.dtype, vectoriser.lanes), expr.attrs, span=expr.span)
+    name = PrimVar("chosen", condition.dtype, span=expr.span)
+    off = Unary("not", name)
+    both = (
+        (name, off)
+        if vectoriser.mask is None
+        else (binary("and", vectoriser.mask, name), binary("and", vectoriser.mask, off))
+    )
+    a, b = (vectoriser.under(mask, arg) for mask, arg in zip(both, expr.args[1:], strict=True))
+    return Let(name, condition, Select(name, vectoriser.wide(a), vectoriser.wide(b), span=expr.span), span=expr.span)
+
+
+def _broadcast(vectoriser: _Vectoriser, expr: PrimExpr) -> PrimExpr:
+    raise _Unsuited  # vectors inside a vectorized loop
 
 
 def _same(expr: PrimExpr, old: PrimExpr, new: PrimExpr, build: Callable[[PrimExpr], PrimExpr]) -> PrimExpr:
@@ -348,13 +362,13 @@ def _fold(kind: str, a: PrimExpr, b: PrimExpr) -> PrimExpr:
 
 
 _RULES: dict[type, Callable[..., PrimExpr]] = {
-    Unary: _Vectoriser._unary,
-    Cast: _Vectoriser._cast,
-    Binary: _Vectoriser._binary,
-    Select: _Vectoriser._select,
-    BufferLoad: _Vectoriser._load,
-    Let: _Vectoriser._let,
-    PrimCall: _Vectoriser._call,
-    Ramp: _Vectoriser._broadcast,
-    Broadcast: _Vectoriser._broadcast,
+    Unary: _unary,
+    Cast: _cast,
+    Binary: _binary,
+    Select: _select,
+    BufferLoad: _load,
+    Let: _let,
+    PrimCall: _call,
+    Ramp: _broadcast,
+    Broadcast: _broadcast,
 }

@@ -87,7 +87,7 @@ class _Reader:
         for step in body.steps:
             rule = _STEPS.get(type(step))
             if rule is None:
-                raise _no_kernel(step)
+                raise _no_form(step)
             rule(self, step, label)
 
     def alloc(self, step: host.Alloc, label: str) -> None:
@@ -97,15 +97,6 @@ class _Reader:
 
     def bind(self, step: host.Bind | host.Match, label: str) -> None:
         self.values[step.into] = self.value(step.value)
-
-    def nothing(self, step: host.Free, label: str) -> None:
-        """Where memory is used for the last time follows from the calls."""
-
-    def conditional(self, step: host.Conditional, label: str) -> None:
-        raise unsupported("control flow in a graph function", step.span)
-
-    def loop(self, step: host.Loop, label: str) -> None:
-        raise unsupported("a loop in a graph function", step.span)
 
     def allocate(self, ty: TensorType) -> Memory:
         memory = Memory("", ty, len(self.allocations))
@@ -255,13 +246,18 @@ _STEPS: Mapping[type, Callable[[_Reader, Any, str], None]] = {
     host.Alloc: _Reader.alloc,
     host.Bind: _Reader.bind,
     host.Match: _Reader.bind,
-    host.Free: _Reader.nothing,
-    host.Conditional: _Reader.conditional,
-    host.Loop: _Reader.loop,
+    host.Free: lambda reader, step, label: None,  # where memory is used for the last time follows from the calls
     host.Call: _Reader.function_call,
     host.Launch: _Reader.launch,
     host.Extern: _Reader.extern,
 }
+
+
+def _no_form(step: host.Step) -> TargetError:
+    if isinstance(step, (host.Conditional, host.Loop)):
+        what = "a loop" if isinstance(step, host.Loop) else "control flow"
+        return unsupported(f"{what} in a graph function", step.span)
+    return _no_kernel(step)
 
 
 def _no_kernel(step: host.Step) -> TargetError:
