@@ -224,7 +224,7 @@ class BlockBuilder:
     @contextmanager
     def dataflow(self) -> Generator[BlockBuilder]:
         """A dataflow block; what leaves it goes through `emit_output`."""
-        scope = self._scope("dataflow")
+        scope = _open_scope(self, "dataflow")
         if scope.dataflow:
             raise VerifyError("a dataflow block is begun inside another one", code="W483")
         scope.close_block()
@@ -252,14 +252,6 @@ class BlockBuilder:
         """Whether bindings go into a dataflow block now."""
         return bool(self._scopes) and self._scopes[-1].dataflow
 
-    def _scope(self, what: str) -> _Scope:
-        if not self._scopes:
-            hint = 'write `with bb.function("main", [x]):`'
-            raise VerifyError(f"{what} is used outside a function", code="W483", hint=hint)
-        if self._scopes[-1].result is not None:
-            raise VerifyError(f"{what} is used after emit_func_output", code="W483")
-        return self._scopes[-1]
-
     # -- bindings -----------------------------------------------------------------------------------------------------
 
     def emit(self, expr: Any, name_hint: str = "") -> Var:
@@ -267,25 +259,14 @@ class BlockBuilder:
 
         Python values are taken too: tuples, arrays, numbers, strings.
         """
-        scope = self._scope("emit")
+        scope = _open_scope(self, "emit")
         value = self.normalize(_as_expr(expr))
-        return self._bind(value, name_hint or ("lv" if scope.dataflow else "gv"))
-
-    def _bind(self, value: Expr, name: str, output: bool = False) -> Var:
-        scope = self._scope("a nested expression")
-        ty = infer_type(value, self._context)
-        if _is_void(ty):
-            name = "_"
-        kind = DataflowVar if scope.dataflow and not output else Var
-        var = kind(name if name == "_" else self._names.unique(name), ty, span=value.span)
-        scope.bindings.append(VarBinding(var, value, span=value.span))
-        self._bindings[var] = value
-        return var
+        return _bind(self, value, name_hint or ("lv" if scope.dataflow else "gv"))
 
     def match_cast(self, expr: Any, ty: Type, name_hint: str = "") -> Var:
         """Bind a value with a run-time check that it has the given type, which may name new symbols."""
-        scope = self._scope("match_cast")
-        value = self._leaf(_as_expr(expr))
+        scope = _open_scope(self, "match_cast")
+        value = _leaf(self, _as_expr(expr))
         self._context.learn(ty, infer_type(value, self._context))
         kind = DataflowVar if scope.dataflow else Var
         var = kind(self._names.unique(name_hint or ("lv" if scope.dataflow else "gv")), ty)
@@ -295,13 +276,13 @@ class BlockBuilder:
 
     def emit_output(self, expr: Any, name_hint: str = "gv") -> Var:
         """Bind an expression to a variable that is visible after the dataflow block."""
-        if not self._scope("emit_output").dataflow:
+        if not _open_scope(self, "emit_output").dataflow:
             raise VerifyError("emit_output is used outside a dataflow block", code="W483", hint="use emit")
-        return self._bind(self.normalize(_as_expr(expr)), name_hint, output=True)
+        return _bind(self, self.normalize(_as_expr(expr)), name_hint, output=True)
 
     def emit_func_output(self, output: Any, params: Sequence[Var] | Var | None = None) -> None:
         """Give the function its result, and its parameters where `function` did not."""
-        scope = self._scope("emit_func_output")
+        scope = _open_scope(self, "emit_func_output")
         if scope.dataflow:
             raise VerifyError(
                 "emit_func_output is used inside a dataflow block", code="W483", hint="use emit_output there"
@@ -310,7 +291,7 @@ class BlockBuilder:
             if self._params:
                 raise VerifyError("the function already has parameters", code="W483")
             self._params = (params,) if isinstance(params, Var) else tuple(params)
-        result = self._leaf(_as_expr(output))
+        result = _leaf(self, _as_expr(output))
         for leaf in result.fields if isinstance(result, Tuple) else (result,):
             if isinstance(leaf, DataflowVar):
                 message = f"{leaf.name!r} does not leave its dataflow block"
@@ -319,7 +300,7 @@ class BlockBuilder:
 
     def emit_normalized(self, binding: Binding) -> Var:
         """Append a binding as it is; its parts are in normal form and its variable has a type."""
-        self._scope("emit_normalized").bindings.append(binding)
+        _open_scope(self, "emit_normalized").bindings.append(binding)
         self._bindings[binding.var] = binding.value
         return binding.var
 
@@ -349,14 +330,14 @@ class BlockBuilder:
             formula,
             args,
             options,
-            leaf=self._leaf,
+            leaf=lambda value: _leaf(self, value),
             infer=lambda value: infer_type(value, self._context),
             add=self.add_func,
         )
 
     def emit_te(self, formula: Callable[..., Any], *args: Any, name_hint: str = "", **options: Any) -> Var:
         """Bind the result of a tensor-expression function; see `call_te`."""
-        self._scope("emit_te")
+        _open_scope(self, "emit_te")
         return self.emit(self.call_te(formula, *args, **options), name_hint)
 
     # -- normal form --------------------------------------------------------------------------------------------------
@@ -365,8 +346,30 @@ class BlockBuilder:
         """The expression with leaf operands: nested calls are bound in the current block, each once."""
         return _normalized(self, expr, leaf=False)
 
-    def _leaf(self, expr: Expr) -> Expr:
-        return _normalized(self, expr, leaf=True)
+
+def _open_scope(builder: BlockBuilder, what: str) -> _Scope:
+    if not builder._scopes:
+        hint = 'write `with bb.function("main", [x]):`'
+        raise VerifyError(f"{what} is used outside a function", code="W483", hint=hint)
+    if builder._scopes[-1].result is not None:
+        raise VerifyError(f"{what} is used after emit_func_output", code="W483")
+    return builder._scopes[-1]
+
+
+def _bind(builder: BlockBuilder, value: Expr, name: str, output: bool = False) -> Var:
+    scope = _open_scope(builder, "a nested expression")
+    ty = infer_type(value, builder._context)
+    if _is_void(ty):
+        name = "_"
+    kind = DataflowVar if scope.dataflow and not output else Var
+    var = kind(name if name == "_" else builder._names.unique(name), ty, span=value.span)
+    scope.bindings.append(VarBinding(var, value, span=value.span))
+    builder._bindings[var] = value
+    return var
+
+
+def _leaf(builder: BlockBuilder, expr: Expr) -> Expr:
+    return _normalized(builder, expr, leaf=True)
 
 
 # Normal form --------------------------------------------------------------------------------------------------------
@@ -385,7 +388,7 @@ def _normalized(builder: BlockBuilder, root: Expr, leaf: bool) -> Expr:
             continue
         new = _rebuilt(builder, current, done)
         if (leaf or current is not root) and not _is_leaf(new):
-            new = builder._bind(new, "lv" if builder.current_block_is_dataflow() else "gv")
+            new = _bind(builder, new, "lv" if builder.current_block_is_dataflow() else "gv")
         done[id(current)] = new
     return done[id(root)]
 
@@ -411,7 +414,7 @@ def _rebuilt(builder: BlockBuilder, current: Expr, done: Mapping[int, Expr]) -> 
     if isinstance(current, SeqExpr):
         for block in current.blocks:
             _emit_block(builder, block, inline=True)
-        return builder._leaf(current.body)
+        return _leaf(builder, current.body)
     if isinstance(current, Function):
         return _local_function(builder, current)
     return current
@@ -426,7 +429,7 @@ def _branch(builder: BlockBuilder, branch: Expr) -> SeqExpr:
     try:
         for block in sequence.blocks:
             _emit_block(builder, block)
-        return builder._scopes[-1].sequence(builder._leaf(sequence.body))
+        return builder._scopes[-1].sequence(_leaf(builder, sequence.body))
     finally:
         builder._scopes.pop()
 
@@ -452,7 +455,7 @@ def _emit_block(builder: BlockBuilder, block: BindingBlock, inline: bool = False
 
 def _emit_binding(builder: BlockBuilder, binding: Binding) -> None:
     if isinstance(binding, MatchCast):
-        value = builder._leaf(binding.value)
+        value = _leaf(builder, binding.value)
         new: Binding = replace(binding, value=value)
         if binding.var.ty is None:
             new = replace(new, var=_typed(builder, binding.var, binding.ty))

@@ -280,7 +280,7 @@ class ArtifactSet(Mapping[str, Artifact]):
         ArtifactError W814 when two for one loader have it.
         """
         found: dict[tuple[str, str, int], str] = {}
-        for number, group in enumerate(self._together()):
+        for number, group in enumerate(_together(self)):
             for artifact in group:
                 scope = -1 if artifact.loader in ("cc", PROGRAM) else number  # what callers see is one for all
                 for symbol in artifact.provides:
@@ -289,17 +289,6 @@ class ArtifactSet(Mapping[str, Artifact]):
                         message = f"{first!r} and {artifact.name!r} both provide {symbol.name!r}"
                         raise ArtifactError(message, code="W814")
         return {key[0]: found[key] for key in reversed(found)}
-
-    def _together(self) -> list[list[Artifact]]:
-        """The artifacts that are loaded together: those of each program that names its own, and the others."""
-        named = {
-            item.name: members
-            for item in self.values()
-            if item.kind == PROGRAM and (members := members_of(item)) is not None
-        }
-        owned = {*named, *(name for members in named.values() for name in members)}
-        groups = [[self[name], *(self[m] for m in members if m in self)] for name, members in named.items()]
-        return [[item for item in self.values() if item.name not in owned], *groups]
 
     def source(self, form: str | None = None) -> str:
         """The artifacts of a kind that is text ("c", "header", ...), W806 for other kinds.
@@ -320,7 +309,7 @@ class ArtifactSet(Mapping[str, Artifact]):
     def link_check(self, host: Iterable[str] = ()) -> None:
         """Check that the set or the host provides every needed symbol; ArtifactError W815 names the others."""
         self.providers()
-        rest, *programs = self._together()
+        rest, *programs = _together(self)
         always = {*host, *(symbol.name for item in rest for symbol in item.provides)}
         missing: dict[str, None] = {}
         for group in (rest, *programs):
@@ -389,34 +378,11 @@ class ArtifactSet(Mapping[str, Artifact]):
         """The set of an archive, the text of its module and its metadata, where it has them."""
         files = read_archive(content, limits)
         try:
-            return cls._read(files)
+            return _read(files)
         except ArtifactError:
             raise
         except DAMAGE as error:
             raise ArtifactError(f"the archive is damaged: {error}", code="W811") from None
-
-    @classmethod
-    def _read(cls, files: Mapping[str, bytes]) -> tuple[ArtifactSet, str | None, dict[str, Any] | None]:
-        manifest = json.loads(files[MANIFEST]) if MANIFEST in files else {}
-        if not isinstance(manifest, dict) or manifest.get("format") != "weft-artifacts":
-            raise ArtifactError("not an archive of artifacts", code="W810")
-        if manifest.get("version") != VERSION:
-            raise ArtifactError(
-                f"archive version {manifest.get('version')!r} is not supported",
-                code="W812",
-                hint=f"this reads {VERSION}",
-            )
-        artifacts = [_of_entry(entry, files) for entry in manifest["artifacts"]]
-        more = manifest.get("files", {})
-        named = {MANIFEST, *more, *(f"blobs/{entry['blob']}" for entry in manifest["artifacts"])}
-        if set(more) - {SOURCE, METADATA} or set(files) - named:
-            unknown = sorted((set(more) - {SOURCE, METADATA}) | (set(files) - named))
-            raise ArtifactError(f"the archive holds {unknown[0]!r}, which it does not describe", code="W811")
-        for name, digest in more.items():
-            if hashlib.sha256(files[name]).hexdigest() != digest:
-                raise ArtifactError(f"{name!r} does not have the hash it states", code="W811")
-        metadata = json.loads(files[METADATA]) if METADATA in more else None
-        return cls(artifacts), files[SOURCE].decode() if SOURCE in more else None, metadata
 
     def export(self, path: str | os.PathLike[str]) -> Path:
         """Write a shared object (a path that ends in .so) or a folder of files; see `weft.runtime.loading.export`."""
@@ -441,6 +407,41 @@ class ArtifactSet(Mapping[str, Artifact]):
             if name in other and self[name] != other[name]:
                 lines += [f"- {self[name].summary()}", f"+ {other[name].summary()}"]
         return lines
+
+
+def _read(files: Mapping[str, bytes]) -> tuple[ArtifactSet, str | None, dict[str, Any] | None]:
+    manifest = json.loads(files[MANIFEST]) if MANIFEST in files else {}
+    if not isinstance(manifest, dict) or manifest.get("format") != "weft-artifacts":
+        raise ArtifactError("not an archive of artifacts", code="W810")
+    if manifest.get("version") != VERSION:
+        raise ArtifactError(
+            f"archive version {manifest.get('version')!r} is not supported",
+            code="W812",
+            hint=f"this reads {VERSION}",
+        )
+    artifacts = [_of_entry(entry, files) for entry in manifest["artifacts"]]
+    more = manifest.get("files", {})
+    named = {MANIFEST, *more, *(f"blobs/{entry['blob']}" for entry in manifest["artifacts"])}
+    if set(more) - {SOURCE, METADATA} or set(files) - named:
+        unknown = sorted((set(more) - {SOURCE, METADATA}) | (set(files) - named))
+        raise ArtifactError(f"the archive holds {unknown[0]!r}, which it does not describe", code="W811")
+    for name, digest in more.items():
+        if hashlib.sha256(files[name]).hexdigest() != digest:
+            raise ArtifactError(f"{name!r} does not have the hash it states", code="W811")
+    metadata = json.loads(files[METADATA]) if METADATA in more else None
+    return ArtifactSet(artifacts), files[SOURCE].decode() if SOURCE in more else None, metadata
+
+
+def _together(artifacts: ArtifactSet) -> list[list[Artifact]]:
+    """The artifacts that are loaded together: those of each program that names its own, and the others."""
+    named = {
+        item.name: members
+        for item in artifacts.values()
+        if item.kind == PROGRAM and (members := members_of(item)) is not None
+    }
+    owned = {*named, *(name for members in named.values() for name in members)}
+    groups = [[artifacts[name], *(artifacts[m] for m in members if m in artifacts)] for name, members in named.items()]
+    return [[item for item in artifacts.values() if item.name not in owned], *groups]
 
 
 def _of_entry(entry: Mapping[str, Any], files: Mapping[str, bytes]) -> Artifact:

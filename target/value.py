@@ -172,7 +172,7 @@ class Target:
     @property
     def features(self) -> Features:
         """What the processor has; for `host`, what every machine of its architecture has."""
-        return derived.features_of(*self._facts(), self.triple, self.machine)
+        return derived.features_of(*_facts(self), self.triple, self.machine)
 
     @property
     def machine(self) -> MachineModel:
@@ -181,11 +181,7 @@ class Target:
         >>> Target("llvm -mcpu=x86-64-v3 -l2-cache=256K").machine.l2_bytes
         262144
         """
-        return machine_model(self._facts()[0], self.options, self.options.get("mattr", ()))
-
-    def _facts(self) -> tuple[CPUFacts | None, str]:
-        """The row of the processor and its floating-point unit; for `host`, what all of its architecture have."""
-        return derived.facts_of(self.cpu, self.triple)
+        return machine_model(_facts(self)[0], self.options, self.options.get("mattr", ()))
 
     def gcc_flags(self) -> list[str]:
         """The options that make GCC compile for this processor; TargetError W725 for one it is not told by -mcpu.
@@ -200,8 +196,8 @@ class Target:
         lines = [f"kind = {self.kind.name}"]
         if self.tag is not None:
             lines.append(f"tag = {self.tag}")
-        for name in sorted({*self._fields(), *self.options}):
-            value = self.options.get(name, self._default(name))
+        for name in sorted({*_fields(self), *self.options}):
+            value = self.options.get(name, _default(self, name))
             origin = self.origins.get(name, "given") if name in self.options else "default"
             lines.append(f"{name} = {_show(value)} ({origin})")
         if self.is_leaf and "mcpu" in self.kind.fields:
@@ -216,14 +212,6 @@ class Target:
             lines.extend("  " + line for line in part.explain().splitlines())
         return "\n".join(lines)
 
-    def _fields(self) -> tuple[str, ...]:
-        return CONFIG_FIELDS if self.kind.name == "config" else tuple(self.kind.fields)
-
-    def _default(self, name: str) -> Any:
-        if self.kind.name == "config":
-            return config_default(name) or None
-        return self.kind.fields[name].default if name in self.kind.fields else None
-
     def complete(self) -> Target:
         """The target with every default and what follows from the processor stated; `explain` says which is which.
 
@@ -234,16 +222,16 @@ class Target:
         """
         data = self.to_dict()
         origins = dict(self.origins)
-        for name in self._fields():
+        for name in _fields(self):
             inside = data.get(name)
-            value = self._default(name)
+            value = _default(self, name)
             if self.kind.name == "config" and isinstance(inside, dict) and name != "memory":
                 data[name] = {**(value or {}), **inside}
             elif name not in data and value not in (None, (), "auto"):
                 data[name] = _thaw(value)
                 origins[name] = "default"
         if self.cpu is not None:
-            for name, value in (("mtriple", str(self.triple)), ("mfpu", self._unit())):
+            for name, value in (("mtriple", str(self.triple)), ("mfpu", _unit(self))):
                 if value and name not in data:
                     data[name] = value
                     origins[name] = "derived"
@@ -252,11 +240,6 @@ class Target:
         made = Target(data)
         object.__setattr__(made, "origins", FrozenMap({name: origins.get(name, "derived") for name in made.options}))
         return made
-
-    def _unit(self) -> str | None:
-        """The floating-point unit in effect, where it can be chosen."""
-        cpu = self.cpu
-        return (cpu.fpu or "none") if cpu is not None and cpu.facts.fpu_optional else None
 
     # The current target.
 
@@ -272,6 +255,27 @@ class Target:
         """The target of the innermost `with target:`, if any."""
         stack = _current.get()
         return stack[-1] if stack else None
+
+
+def _facts(target: Target) -> tuple[CPUFacts | None, str]:
+    """The row of the processor and its floating-point unit; for `host`, what all of its architecture have."""
+    return derived.facts_of(target.cpu, target.triple)
+
+
+def _fields(target: Target) -> tuple[str, ...]:
+    return CONFIG_FIELDS if target.kind.name == "config" else tuple(target.kind.fields)
+
+
+def _default(target: Target, name: str) -> Any:
+    if target.kind.name == "config":
+        return config_default(name) or None
+    return target.kind.fields[name].default if name in target.kind.fields else None
+
+
+def _unit(target: Target) -> str | None:
+    """The floating-point unit in effect, where it can be chosen."""
+    cpu = target.cpu
+    return (cpu.fpu or "none") if cpu is not None and cpu.facts.fpu_optional else None
 
 
 def _nested(part: Target) -> str:

@@ -154,7 +154,7 @@ class Importer:
         except Unsupported as error:
             raise ModelError(f"{self.model.name}: {error}", code="W973", span=out.span) from None
         if outer is None:
-            self.rows.append(self._row(proto, how, why))
+            self.rows.append(_row(self, proto, how, why))
             out.used, out.cost = before
         else:
             out.used, out.cost = before[0] + out.used, before[1] + out.cost
@@ -172,14 +172,6 @@ class Importer:
             message = f"{self.model.name}: its loops are taken apart into more than {self.limit} nodes"
             raise ModelError(message, code="W973")
 
-    def _row(self, proto: Any, how: How, why: str) -> ImportedNode:
-        used = self.out.used
-        if how == "native" and len(used) > 1:
-            how = "composed"
-        label = proto.name or next((name for name in proto.output if name), proto.op_type)
-        name = f"{proto.domain}.{proto.op_type}" if _domain(proto.domain) else proto.op_type
-        return ImportedNode(label, name, how, tuple(dict.fromkeys(used)), why, self.out.cost * (10 if why else 1))
-
     def _imported(self, proto: Any, inputs: Sequence[Value]) -> tuple[How, str]:
         """How a node was imported, and why not natively."""
         domain = _domain(proto.domain)
@@ -187,7 +179,7 @@ class Importer:
             self._call_function(self.model.functions[domain, proto.op_type], proto, inputs)
             python = "call_py" in self.out.used
             return ("python", "a node of the function has no native form") if python else ("native", "")
-        node = OnnxNode(self, proto, inputs, self._schema(proto, domain))
+        node = OnnxNode(self, proto, inputs, _schema(self, proto, domain))
         found = evaluate_known(node)
         if found is not None:
             self._bind(proto, found)
@@ -195,7 +187,7 @@ class Importer:
         why = self._attempt(lambda: self._by_table(node, domain))
         if why is None:
             return "native", ""
-        definition = self._definition(node)
+        definition = _definition(node)
         also = self._attempt(lambda: self._by_definition(node, definition)) if definition is not None else ""
         if also is None:
             return "native", ""
@@ -209,12 +201,6 @@ class Importer:
             self.names.current = names
         return why
 
-    def _schema(self, proto: Any, domain: str) -> Any:
-        try:
-            return self.onnx.defs.get_schema(proto.op_type, self.version(domain), domain)
-        except Exception:
-            return None
-
     def _by_table(self, node: OnnxNode, domain: str) -> None:
         """The row of the operator."""
         row = find_row(domain, node.operator, self.version(domain))
@@ -227,12 +213,6 @@ class Importer:
             if ty is not None and not (isinstance(ty, TensorType) and ty.dtype is not None and ty.dims is not None):
                 raise Unsupported(f"the rank or the type of input {index} is known only at run time")
         self._bind(node.proto, row.function(node, *args))
-
-    def _definition(self, node: OnnxNode) -> Any:
-        try:
-            return definition_of(node)
-        except (Unsupported, WeftError):
-            return None
 
     def _by_definition(self, node: OnnxNode, definition: Any) -> None:
         """The definition of the operator in terms of others."""
@@ -283,6 +263,29 @@ class Importer:
         for name, result in zip(proto.output, results, strict=False):
             if name:
                 self.names.current[name] = _bound_value(self.out, name, result)
+
+
+def _row(importer: Importer, proto: Any, how: How, why: str) -> ImportedNode:
+    used = importer.out.used
+    if how == "native" and len(used) > 1:
+        how = "composed"
+    label = proto.name or next((name for name in proto.output if name), proto.op_type)
+    name = f"{proto.domain}.{proto.op_type}" if _domain(proto.domain) else proto.op_type
+    return ImportedNode(label, name, how, tuple(dict.fromkeys(used)), why, importer.out.cost * (10 if why else 1))
+
+
+def _schema(importer: Importer, proto: Any, domain: str) -> Any:
+    try:
+        return importer.onnx.defs.get_schema(proto.op_type, importer.version(domain), domain)
+    except Exception:
+        return None
+
+
+def _definition(node: OnnxNode) -> Any:
+    try:
+        return definition_of(node)
+    except (Unsupported, WeftError):
+        return None
 
 
 def _fields(out: Emitter, expr: Expr, proto: Any) -> list[Expr]:

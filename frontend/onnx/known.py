@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft.frontend.emitter import UNFIT, Unsupported
-from weft.frontend.onnx.node import OnnxNode
+from weft.frontend.onnx.node import OnnxNode, element_dtype
 from weft.frontend.onnx.values import Value, is_sizes, known_value
 from weft.ir.dim import DimExpr, maximum, minimum, prove_equal, prove_le, prove_lt, prove_nonnegative
 from weft.ir.types import TensorType
@@ -92,8 +92,12 @@ def _objects(values: Any) -> np.ndarray:
 
 def _constant(node: OnnxNode) -> Any:
     for name, dtype in (
-        ("value", None), ("sparse_value", None), ("value_float", "float32"), ("value_floats", "float32"),
-        ("value_int", "int64"), ("value_ints", "int64"),
+        ("value", None),
+        ("sparse_value", None),
+        ("value_float", "float32"),
+        ("value_floats", "float32"),
+        ("value_int", "int64"),
+        ("value_ints", "int64"),
     ):
         found = node.attr(name)
         if found is not None:
@@ -107,10 +111,40 @@ def _constant(node: OnnxNode) -> Any:
 # Numbers -------------------------------------------------------------------------------------------------------------
 
 _GROWING = {  # results may be greater than their inputs by any factor
-    "ConstantOfShape", "Expand", "Tile", "Range", "Resize", "Upsample", "Pad", "OneHot", "EyeLike", "ConvTranspose",
-    "Loop", "If", "Scan", "SequenceMap", "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike",
-    "Multinomial", "Bernoulli", "Dropout", "BlackmanWindow", "HannWindow", "HammingWindow", "MelWeightMatrix", "DFT",
-    "STFT", "ImageDecoder", "Einsum", "CenterCropPad", "Col2Im", "MaxUnpool", "AffineGrid", "Attention",
+    "ConstantOfShape",
+    "Expand",
+    "Tile",
+    "Range",
+    "Resize",
+    "Upsample",
+    "Pad",
+    "OneHot",
+    "EyeLike",
+    "ConvTranspose",
+    "Loop",
+    "If",
+    "Scan",
+    "SequenceMap",
+    "RandomNormal",
+    "RandomUniform",
+    "RandomNormalLike",
+    "RandomUniformLike",
+    "Multinomial",
+    "Bernoulli",
+    "Dropout",
+    "BlackmanWindow",
+    "HannWindow",
+    "HammingWindow",
+    "MelWeightMatrix",
+    "DFT",
+    "STFT",
+    "ImageDecoder",
+    "Einsum",
+    "CenterCropPad",
+    "Col2Im",
+    "MaxUnpool",
+    "AffineGrid",
+    "Attention",
 }
 
 
@@ -129,10 +163,13 @@ def _numbers(node: OnnxNode, arrays: Sequence[np.ndarray | None]) -> list[Value]
         used = [(name, array) for name, array in zip(proto.input, arrays, strict=True) if name and array is not None]
         made = helper.make_model(
             helper.make_graph(
-                [proto], "known", [helper.make_tensor_value_info(name, 0, None) for name in dict(used)],
+                [proto],
+                "known",
+                [helper.make_tensor_value_info(name, 0, None) for name in dict(used)],
                 [helper.make_tensor_value_info(name, 0, None) for name in proto.output if name],
             ),
-            opset_imports=[helper.make_opsetid("", node.version)], ir_version=10,
+            opset_imports=[helper.make_opsetid("", node.version)],
+            ir_version=10,
         )
         with np.errstate(all="ignore"):
             results = iter(onnx.reference.ReferenceEvaluator(made).run(None, dict(used)))
@@ -229,7 +266,7 @@ def _several(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _cast(node: OnnxNode, x: np.ndarray) -> Value:
-    dtype = node.dtype_of(node.attr("to"))
+    dtype = element_dtype(node.attr("to"))
     if dtype not in ("int64", "int32"):
         raise _Unknown
     return known_value(x, dtype)

@@ -14,7 +14,7 @@ from weft.frontend.operands import Operands
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import Expr, Var
 
-__all__ = ["OnnxNode"]
+__all__ = ["OnnxNode", "attribute_value", "element_dtype"]
 
 
 class Import(Protocol):
@@ -159,13 +159,6 @@ class OnnxNode(Operands):
             raise Unsupported(f"the {name} {axis} of a tensor of rank {rank}")
         return axis % max(rank, 1)
 
-    def dtype_of(self, element: int) -> str:
-        """The dtype of an element type; Unsupported for strings and complex numbers."""
-        found = dtype_name(element)
-        if found is None:
-            raise Unsupported(f"there is no dtype for elements of type {element}")
-        return found
-
     def dims(self, expr: Expr, axes: Sequence[int]) -> list[int]:
         """The sizes along axes, which must be numbers."""
         sizes = [self.shape(expr)[axis] for axis in axes]
@@ -186,6 +179,14 @@ class OnnxNode(Operands):
     def output_wanted(self, index: int) -> bool:
         """Whether somebody may use an output."""
         return index < len(self.proto.output) and bool(self.proto.output[index])
+
+
+def element_dtype(element: int) -> str:
+    """The dtype of an element type; Unsupported for strings and complex numbers."""
+    found = dtype_name(element)
+    if found is None:
+        raise Unsupported(f"there is no dtype for elements of type {element}")
+    return found
 
 
 def attribute_value(attribute: Any, folder: Any) -> Any:

@@ -169,18 +169,6 @@ class IndexAnalyzer:
         """Whether a dimension is never negative where the facts hold."""
         return self.translation.prover.proves(dim, facts)
 
-    def condition(self, dim: Dim) -> PrimExpr:
-        """`dim` >= 0 as an expression: what is subtracted stands on the left of a comparison."""
-        return self.symbols.condition(dim)
-
-    def exact_condition(self, dim: Dim) -> PrimExpr:
-        """That a dimension is a number of 64 bits, as a check of bounds says it: its arithmetic does not overflow."""
-        return self.symbols.exact_condition(dim)
-
-    def is_computed(self, dim: Dim) -> bool:
-        """Whether a part of a dimension stands for arithmetic in 64 bits that is no dimension, and may wrap."""
-        return self.symbols.is_computed(dim)
-
     def text(self, dim: Dim) -> str | None:
         """A dimension as users read it; None when it has parts without a name."""
         return self.symbols.text(dim)

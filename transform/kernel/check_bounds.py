@@ -244,7 +244,7 @@ class _Checker:
             self.accesses.found.append(Check(message, signs, (), (), loop.span))
             facts = facts.with_facts(*map(self.placement.fact, signs))
         ends = dict.fromkeys((start, extent, start + extent))
-        left = tuple(dim for dim in ends if self.known.is_computed(dim) or not self.known.is_exact(dim, facts))
+        left = tuple(dim for dim in ends if self.known.symbols.is_computed(dim) or not self.known.is_exact(dim, facts))
         if not left:
             return facts
         self.accesses.found.append(Check(message, (), (), left, loop.span))

@@ -133,7 +133,7 @@ class Mover(FunctionRewriter):
         if isinstance(binding, VarBinding) and self._moved(binding):
             self.done = True
             return binding
-        for leaf in self._read(binding.value):
+        for leaf in _read(binding.value):
             self._plain(leaf)
         before, self.made = self.made, []
         mapped = super().mapped_binding(binding)
@@ -143,10 +143,6 @@ class Mover(FunctionRewriter):
     def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
         """What stands for the binding."""
         return self.made if self.done else binding
-
-    @staticmethod
-    def _read(value: Expr) -> Iterable[Expr]:
-        return free_variables(value) if isinstance(value, Function) else operands(value)
 
     def emit(self, value: Expr, name: str, ty: Type | None = None) -> Var:
         """A new variable for a value."""
@@ -257,7 +253,7 @@ class Mover(FunctionRewriter):
             self._is_both,
         )
         answer = definition.layout(question)
-        if answer is None or not self._changes(question, answer):
+        if answer is None or not _changes(answer):
             return False
         saved = {key: dict(there) for key, there in self.held.items()}, dict(self.replaced)
         try:
@@ -267,11 +263,6 @@ class Mover(FunctionRewriter):
             return False
         self._bind(var, new, answer.result)
         return True
-
-    def _changes(self, question: LayoutQuestion, answer: LayoutAnswer) -> bool:
-        """Whether anything lies, or is to lie, otherwise than as written."""
-        layouts = [item for layout in answer.operands.values() for item in _listed(layout)]
-        return any(not layout.is_plain for layout in (*layouts, *_listed(answer.result)))
 
     def _call(self, question: LayoutQuestion, answer: LayoutAnswer) -> Expr:
         """The call on moved operands, of the type that it is to have; _Unfit for another one."""
@@ -346,6 +337,16 @@ class Mover(FunctionRewriter):
             self.made.append(VarBinding(var, plain))
         if isinstance(layouts, AxisLayout):
             self.held[var][AxisLayout.plain(layouts.ndim)] = var
+
+
+def _read(value: Expr) -> Iterable[Expr]:
+    return free_variables(value) if isinstance(value, Function) else operands(value)
+
+
+def _changes(answer: LayoutAnswer) -> bool:
+    """Whether anything lies, or is to lie, otherwise than as written."""
+    layouts = [item for layout in answer.operands.values() for item in _listed(layout)]
+    return any(not layout.is_plain for layout in (*layouts, *_listed(answer.result)))
 
 
 _STEPS = (

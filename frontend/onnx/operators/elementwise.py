@@ -8,7 +8,7 @@ import numpy as np
 
 from weft.dtypes import bits, is_float, is_integer, is_unsigned
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import OnnxNode
+from weft.frontend.onnx.node import OnnxNode, element_dtype
 from weft.frontend.onnx.short_types import (
     from_short_float,
     is_short_float,
@@ -292,7 +292,7 @@ _PLAIN = {
 
 def cast(n: OnnxNode, x: Expr) -> Any:
     """Another dtype; what saturates there is left to the reference."""
-    return cast_to(n, x, n.dtype_of(n.attr("to")))
+    return cast_to(n, x, element_dtype(n.attr("to")))
 
 
 def cast_to(n: OnnxNode, x: Expr, dtype: str) -> Any:
@@ -316,7 +316,7 @@ def cast_to(n: OnnxNode, x: Expr, dtype: str) -> Any:
 
 def bit_cast(n: OnnxNode, x: Expr) -> Any:
     """The same bits read as another dtype of the same width."""
-    dtype = n.dtype_of(n.attr("to"))
+    dtype = element_dtype(n.attr("to"))
     if bits(dtype) != bits(n.dtype(x)) or bits(dtype) < 8:
         raise Unsupported("bits read as a dtype of another width")
     return R.memory.view(n.emit(x), None, dtype)

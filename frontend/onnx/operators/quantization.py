@@ -8,7 +8,7 @@ import numpy as np
 
 from weft.dtypes import is_float, max_value, min_value
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import OnnxNode
+from weft.frontend.onnx.node import OnnxNode, element_dtype
 from weft.frontend.onnx.operators.networks import conv_integer
 from weft.frontend.onnx.short_types import (
     from_short_float,
@@ -49,7 +49,7 @@ def dequantize(n: OnnxNode, x: Expr, scale: Expr, zero: Expr | None) -> Expr:
     if zero is not None:
         wide = R.subtract(wide, _spread(n, _wide(n, zero), x, axis))
     result = R.multiply(wide, _spread(n, R.astype(scale, "float32"), x, axis))
-    wanted = n.dtype_of(n.attr("output_dtype")) if n.attr("output_dtype", 0) else dtype
+    wanted = element_dtype(n.attr("output_dtype")) if n.attr("output_dtype", 0) else dtype
     return R.astype(result, wanted)
 
 
@@ -57,7 +57,7 @@ def quantize(n: OnnxNode, x: Expr, scale: Expr, zero: Expr | None) -> Expr:
     """round(x / scale) + zero point, halves to even, within the values of the result's dtype."""
     dtype = n.dtype(zero) if zero is not None else "uint8"
     if n.attr("output_dtype", 0):
-        dtype = n.dtype_of(n.attr("output_dtype"))
+        dtype = element_dtype(n.attr("output_dtype"))
     axis = _axis(n, x)
     if is_float(dtype):
         return _quantized_float(n, x, scale, zero, dtype, axis)

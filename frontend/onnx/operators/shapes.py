@@ -9,7 +9,7 @@ import numpy as np
 
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.computed import axes_mask, count_of, element, int64, size_vector, without_axes
-from weft.frontend.onnx.node import OnnxNode
+from weft.frontend.onnx.node import OnnxNode, element_dtype
 from weft.frontend.onnx.table import row
 from weft.frontend.onnx.values import is_sizes
 from weft.ir.dim import Dim, DimExpr, product
@@ -70,7 +70,7 @@ row("Range", arange)
 row(
     "EyeLike",
     lambda n, x: R.eye(
-        n.shape(x)[0], n.shape(x)[1], n.attr("k", 0), n.dtype_of(n.attr("dtype")) if n.given("dtype") else n.dtype(x)
+        n.shape(x)[0], n.shape(x)[1], n.attr("k", 0), element_dtype(n.attr("dtype")) if n.given("dtype") else n.dtype(x)
     ),
 )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.computed import int64
-from weft.frontend.onnx.node import OnnxNode
+from weft.frontend.onnx.node import OnnxNode, element_dtype
 from weft.frontend.onnx.table import row
 from weft.ir.graph import Expr, PrimValue
 from weft.script import relax as R
@@ -63,7 +63,7 @@ def window(coefficients: tuple[float, ...]) -> Callable[..., Any]:
             if n.known(0) is not None
             else n.sizes_of(R.reshape(R.astype(n.need(0), "int64"), (1,)), n.input_name(0))
         )
-        dtype = n.dtype_of(n.attr("output_datatype", 1))
+        dtype = element_dtype(n.attr("output_datatype", 1))
         if dtype not in ("float32", "float64", "float16"):
             raise Unsupported(f"a window of {dtype}")
         count = R.full((), PrimValue(size if n.attr("periodic", 1) else size - 1), "int64")
@@ -83,7 +83,7 @@ def mel_weights(n: OnnxNode) -> Expr:
         raise Unsupported("bands that only the run can tell")
     bands, length = n.sizes(0)[0], n.sizes(1)[0]
     rate, low, high = (n.constant(index).item() for index in range(2, 5))
-    dtype = n.dtype_of(n.attr("output_datatype", 1))
+    dtype = element_dtype(n.attr("output_datatype", 1))
     if dtype not in ("float32", "float64", "float16"):
         raise Unsupported(f"weights of {dtype}")
     return R.signal.mel_weight_matrix(bands, length, int(rate), float(low), float(high), dtype)

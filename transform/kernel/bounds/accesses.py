@@ -168,7 +168,7 @@ class AccessChecks:
         for extent in load.buffer.shape:
             size = self.known.dim(extent, facts)
             if not self.known.proves(size - 1, facts):
-                guards = (*guards, self.known.condition(size - 1))
+                guards = (*guards, self.known.symbols.condition(size - 1))
                 facts = facts.with_facts(Fact(size - 1))
         inside = self.visit_access(load.buffer, load.indices, None, load.span, guards, facts)
         return inside if facts is outer else outer

@@ -49,8 +49,8 @@ class Placement:
         return self.conditions[key][0]
 
     def _built(self, check: Check) -> PrimExpr:
-        exact = map(self.known.exact_condition, check.exact)
-        needed = conjunction((*exact, *(self.known.condition(need) for need in check.needs)))
+        exact = map(self.known.symbols.exact_condition, check.exact)
+        needed = conjunction((*exact, *(self.known.symbols.condition(need) for need in check.needs)))
         return disjunction((*(negated(guard) for guard in check.guards), needed))
 
     def key(self, condition: PrimExpr) -> int:

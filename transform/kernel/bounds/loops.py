@@ -39,7 +39,7 @@ def before_loop(
         needs = tuple(need for need in extreme if need is not None)
     guards = check.guards
     if var not in check.always and not known.proves(extent - 1, facts):
-        guards = (known.condition(extent - 1), *guards)
+        guards = (known.symbols.condition(extent - 1), *guards)
     return changed(check, needs=needs, guards=guards)
 
 
