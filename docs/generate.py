@@ -23,6 +23,7 @@ from weft.script import ir as script_ir
 from weft.script import parse, relax, tir
 from weft.script.forms import syntax
 from weft.script.reader.expression.arguments import signature_text
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.registry import find_pass
 
@@ -258,6 +259,32 @@ def dtypes_page() -> str:
     )
 
 
+def knobs_page() -> str:
+    """Every tunable of the scheduler: default, range, meaning."""
+    lines = [
+        f"| `{item.name}` | {item.default} | {item.metadata['range'][0]} to {item.metadata['range'][1]} "
+        f"| {_escape(item.metadata['doc'])} |"
+        for item in Knobs.known()
+    ]
+    return (
+        "\n\n".join(
+            [
+                _NOTE,
+                "# Knobs",
+                "The numbers that schedules are tuned by. They are given to\n"
+                "`weft.compile(..., opt=weft.transform.Knobs(mc=96))`, in the text of a pipeline\n"
+                "(`tile-contractions{knobs={mc: 96}}`) or in a context\n"
+                '(`PassContext(config={"knobs": {"mc": 96}})`).\n'
+                'What a machine has is in its target: `Target("llvm").explain()`.\n'
+                "What follows for one kernel is its decision, which can be pinned in the kernel's text:\n"
+                "[extending.md](extending.md#a-rule-of-the-scheduler).",
+                "\n".join(["| knob | default | range | meaning |", "|---|---|---|---|", *lines]),
+            ]
+        )
+        + "\n"
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "operators.md": operators_page,
     "forms.md": forms_page,
@@ -265,6 +292,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "passes.md": passes_page,
     "attributes.md": attributes_page,
     "dtypes.md": dtypes_page,
+    "knobs.md": knobs_page,
 }
 
 

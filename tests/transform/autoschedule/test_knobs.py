@@ -13,6 +13,7 @@ from weft.ir import IRModule
 from weft.target import MachineModel
 from weft.transform import Knobs, PassContext, TileContractions, parse_pipeline
 from weft.transform.autoschedule.knobs import LEVELS, as_knobs
+from weft.transform.infra.decisions import decisions_of
 
 PRODUCT = """
 @I.ir_module
@@ -80,6 +81,38 @@ def test_knobs_and_machine_are_in_the_text_of_a_pass() -> None:
     assert parse_pipeline(text).passes == (item,)
     old = parse_pipeline("tile-contractions{vector_bits=512, registers=32, block_rows=96}").passes[0]
     assert old == TileContractions(MachineModel(512, 32), Knobs(mc=96))
+
+
+LINEAR = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((ROWS, 512), "TYPE"), w: R.Tensor((40, 512), "TYPE")):
+        y = R.linear(x, w, out_dtype="float32")
+        return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "dtype", "text", "form", "nr_vectors"),
+    [
+        (8, "float32", "{}", "inner", 4),
+        (8, "float32", "{inner_columns: 2}", "inner", 2),
+        (8, "float32", "{inner_rows: 8}", "packed", None),
+        (8, "float32", "{inner_k: 513}", "packed", None),
+        (8, "bfloat16", "{}", "packed", None),
+        (8, "bfloat16", "{inner_dot_pair_rows: 9}", "inner", 4),
+    ],
+)
+def test_limits_of_inner_products_are_knobs(
+    rows: int, dtype: str, text: str, form: str, nr_vectors: int | None
+) -> None:
+    machine = "{vector_bits: 512, vector_registers: 32, dot_features: [avx512bf16]}"
+    linear = weft.parse(LINEAR.replace("ROWS", str(rows)).replace("TYPE", dtype))
+    tiled = parse_pipeline(f"legalize,tile-contractions{{machine={machine}, knobs={text}}}")(linear)
+    (decided,) = (item for name in tiled.functions for item in decisions_of(tiled[name]) if item.kind == "gemm")
+    assert decided.values["form"] == form
+    assert nr_vectors in (None, decided.values["nr_vectors"])
 
 
 def test_a_smaller_second_cache_gives_smaller_blocks() -> None:

@@ -30,14 +30,8 @@ from weft.transform.infra.decisions import Decision, refused
 
 __all__ = ["Blocking", "along_k", "blocking_of", "known"]
 
-_UNSPLIT_FACTOR = 2
-"""How many times longer a block of k may be where blocks would need memory for partial sums."""
-_PARTIAL_SUMS_BYTES = 1 << 19
-"""The maximum size of partial sums, where C is of another type and has no place for them."""
 _K_MULTIPLE = 16
 """What blocks of k are multiples of, so that no group of a dot-product instruction is cut."""
-_PANELS_BYTES = 2 << 20
-"""The maximum size of the panels of longer blocks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,9 +248,9 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     reuses = whole and not is_single_block and not shares_rows and not constant_b and not has_partial_sums
     max_nc = capacity.nc
     if has_partial_sums:
-        max_nc = max(nr, min(max_nc, _PARTIAL_SUMS_BYTES // (mc * bits(capacity.dtype) // 8)))
+        max_nc = max(nr, min(max_nc, capacity.knobs.partial_sums_bytes // (mc * bits(capacity.dtype) // 8)))
     elif found.partial_sums is not None:
-        max_nc = max(nr, min(max_nc, _PANELS_BYTES // (steps * granularity * size)))
+        max_nc = max(nr, min(max_nc, capacity.knobs.unsplit_bytes // (steps * granularity * size)))
     in_blocks = reuses or has_partial_sums or not isinstance(columns, int)
     nc = pins.get("nc", _even_block(columns, max_nc, nr) if in_blocks else columns)
     dot = _dot(found, capacity, steps, constant_a=constant_a, constant_b=constant_b)
@@ -318,7 +312,7 @@ def _steps_of_narrow(found: Contraction, capacity: Capacity, granularity: int) -
     """Iterations that are packed at a time where a single block along k needs no partial sums."""
     extent = found.extents[found.reduction[0]]
     limit = capacity.knobs.kc * 4 // _packed_bytes(found, capacity)
-    if isinstance(extent, int) and extent * granularity <= _UNSPLIT_FACTOR * limit:
+    if isinstance(extent, int) and extent * granularity <= capacity.knobs.unsplit_k * limit:
         return max(1, extent)
     # Whole groups, whichever instruction adds them.
     steps = _block(extent, max(1, limit // max(1, granularity)))

@@ -42,24 +42,24 @@ _OR = f"{_PACKED} or "
 
 def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> Decision | None:
     """Tiles and blocks of a contraction; None where B is read across and packing it does not pay."""
-    packs, in_place = _packs(found, capacity, constants), _in_place(found, constants)
+    packs, in_place = _packs(found, capacity, constants), _in_place(found, capacity.knobs, constants)
     if packs is False and in_place is None:
         return None
     form = _PACKED if packs is True else str(in_place) if packs is False else f"{_OR}{in_place}"
     return Decision(about, GemmRule.name, _values(found, capacity, constants, form), _reason(found, form))
 
 
-def _in_place(found: Contraction, constants: frozenset[Buffer]) -> str | None:
+def _in_place(found: Contraction, knobs: Knobs, constants: frozenset[Buffer]) -> str | None:
     """The form that reads B where it is; None where it has to be packed."""
-    return _DIRECT if found.runs else _INNER if is_inner(found, constants) else None
+    return _DIRECT if found.runs else _INNER if is_inner(found, knobs, constants) else None
 
 
 def _packs(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> bool | PrimExpr:
     """Whether to pack, or the condition on symbolic sizes under which to."""
-    if _in_place(found, constants) != _INNER:
+    if _in_place(found, capacity.knobs, constants) != _INNER:
         return packing_pays(found, capacity, constants)
     assert found.r is not None
-    return at_least(found.extents[found.r], rows_that_pack(found, capacity.machine))
+    return at_least(found.extents[found.r], rows_that_pack(found, capacity.machine, capacity.knobs))
 
 
 def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer], form: str) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _condition(
 ) -> bool | PrimExpr:
     """Whether to pack, under a condition where the form says so; W528 where the form cannot be had."""
     can_pack = found.window is not None or (found.r is not None and len(found.reduction) == 1)
-    packs, in_place = _packs(found, capacity, constants), _in_place(found, constants)
+    packs, in_place = _packs(found, capacity, constants), _in_place(found, capacity.knobs, constants)
     if form not in (_PACKED, *_IN_PLACE, *(f"{_OR}{other}" for other in _IN_PLACE)):
         hint = f"{_PACKED}, {_DIRECT}, {_INNER}, {_OR}{_DIRECT}, {_OR}{_INNER}"
         raise refused(f"gemm of {decision.about!r} has no form {form!r}", hint=hint)
@@ -178,7 +178,7 @@ class _Found:
 
 def _found(site: Site, machine: MachineModel, knobs: Knobs) -> _Found | None:
     found = _recognised(site.stmt)
-    if found is None or not (found.pays or is_inner(found, site.constants)):
+    if found is None or not (found.pays or is_inner(found, knobs, site.constants)):
         return None
     capacity = Capacity(machine, knobs, found.dtype)
     following = site.following
@@ -188,7 +188,8 @@ def _found(site: Site, machine: MachineModel, knobs: Knobs) -> _Found | None:
             fused = None  # what it would leave out is a result of its own
         if fused is not None:
             fused = with_collapsed_rows(fused, 2 * capacity.max_mr)
-            if fused.runs or _packs(fused, capacity, site.constants) is not False or is_inner(fused, site.constants):
+            has_place = fused.runs or is_inner(fused, knobs, site.constants)
+            if has_place or _packs(fused, capacity, site.constants) is not False:
                 return _Found(fused, capacity, takes_next=True)
     return _Found(with_collapsed_rows(found, 2 * capacity.max_mr), capacity)
 

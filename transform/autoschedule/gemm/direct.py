@@ -50,10 +50,6 @@ from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, t
 __all__ = ["direct", "streams"]
 
 _ZERO = const(0, INDEX)
-_MAX_STREAMED_ROWS = 16
-"""The maximum of known rows that stream with partial sums on the stack: more are better in panels."""
-_MAX_STREAMED_COLUMNS = 512
-"""The maximum of columns of such a block."""
 Element = Callable[[PrimExpr, PrimExpr], BufferLoad]
 """(row of a tile, vector in it) -> where its partial sums are."""
 
@@ -88,7 +84,7 @@ def streams(found: Contraction, capacity: Capacity) -> bool:
 def _streams_partial_sums(found: Contraction, capacity: Capacity) -> bool:
     """Whether rows of B are read from end to end, and partial sums are on the stack."""
     rows = None if found.r is None else found.extents[found.r]
-    has_many = isinstance(rows, int) and rows > _MAX_STREAMED_ROWS
+    has_many = isinstance(rows, int) and rows > capacity.knobs.stream_max_rows
     return found.partial_sums is not None and not has_many and _is_far(found, capacity)
 
 
@@ -145,7 +141,7 @@ class _PartialSumBlocks:
         most = rows if isinstance(rows, int) else 2 * capacity.max_mr
         vectors = min(tile_vectors(tile_rows(most, capacity), columns, capacity), capacity.knobs.stream_vectors)
         width = vectors * capacity.lanes
-        size = min(_MAX_STREAMED_COLUMNS, capacity.machine.stack_bytes * 8 // (most * bits(found.dtype)))
+        size = min(capacity.knobs.stream_max_columns, capacity.machine.stack_bytes * 8 // (most * bits(found.dtype)))
         if isinstance(columns, int):  # enough for threads to share
             size = min(size, ceil_div(columns, capacity.knobs.few_chunks))
         size = max(1, size // width) * width

@@ -22,20 +22,19 @@ from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.dot import dot_of
 from weft.transform.autoschedule.gemm.match import Contraction
 from weft.transform.autoschedule.gemm.tiling import Capacity, packs_whole
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.rules.accumulators import Accumulators, is_zero
 from weft.transform.autoschedule.rules.loops import INDEX, nested, plus, sequence, split, times
 from weft.transform.autoschedule.rules.strides import kinds_in, step_along
 
 __all__ = ["block_of_results", "inner_products", "is_inner", "rows_that_pack"]
 
-_SHORT = 256
-"""Elements along k up to which bringing vectors of sums together costs as much as packing saves."""
-_COLUMNS = 4
-"""Results that share a vector of A."""
 
+def is_inner(found: Contraction, knobs: Knobs, constants: frozenset[Buffer]) -> bool:
+    """Whether there are several rows, both operands lie along k, which is long, and B is not packed when compiled.
 
-def is_inner(found: Contraction, constants: frozenset[Buffer]) -> bool:
-    """Whether there are several rows, both operands lie along k, which is long, and B is not packed when compiled."""
+    Along a short k, bringing vectors of sums together costs as much as packing.
+    """
     if found.window is not None or found.r is None or len(found.reduction) != 1:
         return False
     (k,) = found.reduction
@@ -44,21 +43,24 @@ def is_inner(found: Contraction, constants: frozenset[Buffer]) -> bool:
         return False
     along = step_along(found.scalar, k) == 1 and step_along(found.vector, k) == 1
     vectors = kinds_in(found.of_a(found.scalar)) is not None and kinds_in(found.of_b(found.vector)) is not None
-    long = not isinstance(extent, int) or extent >= _SHORT
+    long = not isinstance(extent, int) or extent >= knobs.inner_k
     return along and vectors and long and not packs_whole(found, found.vector, found.v, constants)
 
 
-def rows_that_pack(found: Contraction, machine: MachineModel) -> int:
+def rows_that_pack(found: Contraction, machine: MachineModel, knobs: Knobs) -> int:
     """The number of rows from which on packing pays: instructions for dot products leave less to gain."""
     dot = dot_of(found, machine)
-    return 24 if dot is None else 6 if dot.group == 2 else 3
+    if dot is None:
+        return knobs.inner_rows
+    return knobs.inner_dot_pair_rows if dot.group == 2 else knobs.inner_dot_rows
 
 
 def block_of_results(found: Contraction, capacity: Capacity) -> tuple[int, int]:
     """Rows and columns of results at a time: their sums take half of the registers, what they share the rest."""
     assert found.r is not None
     rows, columns = found.extents[found.r], found.extents[found.v]
-    across = capacity.pins.get("nr_vectors", min(_COLUMNS, columns) if isinstance(columns, int) else _COLUMNS)
+    shared = capacity.knobs.inner_columns
+    across = capacity.pins.get("nr_vectors", min(shared, columns) if isinstance(columns, int) else shared)
     most = max(1, capacity.machine.vector_registers // (2 * across))
     return capacity.pins.get("mr", min(most, rows) if isinstance(rows, int) else most), across
 

@@ -31,8 +31,6 @@ __all__ = [
 ]
 
 INDEX = "int64"
-_FEW = 1 << 10
-"""Elements of B from which on operands that are converted are packed."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ def packing_pays(found: Contraction, capacity: Capacity, constants: frozenset[Bu
     if any(found.casts):  # a copy converts each element once, which tiles do again and again
         has_dot = dot_of(found, capacity.machine) is not None
         several = at_least(rows, 4 if has_dot else 16 if isinstance(rows, int) else 8)
-        large = at_least(_times(columns, k_extent), min(_FEW, capacity.pack_from))
+        large = at_least(_times(columns, k_extent), min(capacity.knobs.converted_from, capacity.pack_from))
         wide = at_least(columns, capacity.knobs.nr_vectors * capacity.lanes)
     if packs_whole(found, found.vector, found.v, constants):
         huge = at_least(_times(columns, k_extent), 4 * capacity.pack_from) is True
