@@ -92,12 +92,8 @@ def _objects(values: Any) -> np.ndarray:
 
 def _constant(node: OnnxNode) -> Any:
     for name, dtype in (
-        ("value", None),
-        ("sparse_value", None),
-        ("value_float", "float32"),
-        ("value_floats", "float32"),
-        ("value_int", "int64"),
-        ("value_ints", "int64"),
+        ("value", None), ("sparse_value", None), ("value_float", "float32"), ("value_floats", "float32"),
+        ("value_int", "int64"), ("value_ints", "int64"),
     ):
         found = node.attr(name)
         if found is not None:
@@ -111,40 +107,10 @@ def _constant(node: OnnxNode) -> Any:
 # Numbers -------------------------------------------------------------------------------------------------------------
 
 _GROWING = {  # results may be greater than their inputs by any factor
-    "ConstantOfShape",
-    "Expand",
-    "Tile",
-    "Range",
-    "Resize",
-    "Upsample",
-    "Pad",
-    "OneHot",
-    "EyeLike",
-    "ConvTranspose",
-    "Loop",
-    "If",
-    "Scan",
-    "SequenceMap",
-    "RandomNormal",
-    "RandomUniform",
-    "RandomNormalLike",
-    "RandomUniformLike",
-    "Multinomial",
-    "Bernoulli",
-    "Dropout",
-    "BlackmanWindow",
-    "HannWindow",
-    "HammingWindow",
-    "MelWeightMatrix",
-    "DFT",
-    "STFT",
-    "ImageDecoder",
-    "Einsum",
-    "CenterCropPad",
-    "Col2Im",
-    "MaxUnpool",
-    "AffineGrid",
-    "Attention",
+    "ConstantOfShape", "Expand", "Tile", "Range", "Resize", "Upsample", "Pad", "OneHot", "EyeLike", "ConvTranspose",
+    "Loop", "If", "Scan", "SequenceMap", "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike",
+    "Multinomial", "Bernoulli", "Dropout", "BlackmanWindow", "HannWindow", "HammingWindow", "MelWeightMatrix", "DFT",
+    "STFT", "ImageDecoder", "Einsum", "CenterCropPad", "Col2Im", "MaxUnpool", "AffineGrid", "Attention",
 }
 
 
@@ -163,13 +129,10 @@ def _numbers(node: OnnxNode, arrays: Sequence[np.ndarray | None]) -> list[Value]
         used = [(name, array) for name, array in zip(proto.input, arrays, strict=True) if name and array is not None]
         made = helper.make_model(
             helper.make_graph(
-                [proto],
-                "known",
-                [helper.make_tensor_value_info(name, 0, None) for name in dict(used)],
+                [proto], "known", [helper.make_tensor_value_info(name, 0, None) for name in dict(used)],
                 [helper.make_tensor_value_info(name, 0, None) for name in proto.output if name],
             ),
-            opset_imports=[helper.make_opsetid("", node.version)],
-            ir_version=10,
+            opset_imports=[helper.make_opsetid("", node.version)], ir_version=10,
         )
         with np.errstate(all="ignore"):
             results = iter(onnx.reference.ReferenceEvaluator(made).run(None, dict(used)))
