@@ -37,6 +37,11 @@ MOVED: tuple[tuple[str, str, str], ...] = (
         "symbols>free_symbols",
     ),
     ("weft.transform.analysis", "weft.transform.analysis.indices", "facts exactness"),
+    (
+        "weft.transform.analysis",
+        "weft.transform.analysis.loops",
+        "affine dependence inverted_indices iteration_space loop_carried points touched_ranges",
+    ),
     ("weft.transform.analysis", "weft.ir.kernel", "views"),
     (
         "weft.ir.interpret",
@@ -45,7 +50,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "weft.transform.schedule",
-        "weft.transform.analysis",
+        "weft.transform.analysis.loops",
         "affine dependence points spans>touched_ranges iterations>loop_carried inverse>inverted_indices",
     ),
     (
@@ -137,8 +142,13 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     (
         "weft.script",
         "weft.script.reader.graph",
-        "read_value>bindings read_index>index read_assign>assign read_region>branches read_graph>function "
-        "read_formula>emit_te",
+        "read_value>bindings read_assign>assign read_region>branches read_graph>function",
+    ),
+    ("weft.script", "weft.script.reader.graph.expressions", "read_index>index read_formula>emit_te"),
+    (
+        "weft.script.reader.graph",
+        "weft.script.reader.graph.expressions",
+        "call elements emit_te forms index operators",
     ),
     (
         "weft.script",

@@ -40,7 +40,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.transform.analysis.iteration_space import IterationSpace, Loop
+from weft.transform.analysis.loops.iteration_space import IterationSpace, Loop
 from weft.transform.kernel.lower_blocks import lower_blocks
 
 __all__ = [

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from weft.ir import replace, walk
 from weft.ir.tensor import AllocBuffer, Binary, Block, Buffer, BufferLoad, IfThenElse, IntImm, PrimExpr, PrimFunc, Stmt
-from weft.transform.analysis.affine import Bindings
-from weft.transform.analysis.dependence import barrier, update_of
-from weft.transform.analysis.points import Point, variables_in
+from weft.transform.analysis.loops.affine import Bindings
+from weft.transform.analysis.loops.dependence import barrier, update_of
+from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.primitives.queries import scope_blocks, written_buffers
 from weft.transform.schedule.tree import Tree, blocks_in, buffers_of, loads_in, sequence, stores_in

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from weft.ir import replace, walk
 from weft.ir.kernel.prim import binary
 from weft.ir.tensor import Block, For, IfThenElse, PrimExpr, SeqStmt, Stmt
-from weft.transform.analysis.affine import Bindings
-from weft.transform.analysis.points import Point, conjuncts
+from weft.transform.analysis.loops.affine import Bindings
+from weft.transform.analysis.loops.points import Point, conjuncts
 
 __all__ = ["all_of", "guarded", "nest_of_loops", "tidied"]
 

@@ -34,7 +34,7 @@ from weft.ir.tensor import (
     Stmt,
     Unary,
 )
-from weft.transform.analysis.dependence import ASSOCIATIVE
+from weft.transform.analysis.loops.dependence import ASSOCIATIVE
 from weft.transform.schedule.buffers import require_sole_writer
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.tree import Tree, loads_in, sequence, statements_of

@@ -33,8 +33,8 @@ from weft.script.reader.graph.bindings import (
     scalar_tensor,
     type_of,
 )
-from weft.script.reader.graph.elements import parts_of
-from weft.script.reader.graph.forms import scalar_value
+from weft.script.reader.graph.expressions.elements import parts_of
+from weft.script.reader.graph.expressions.forms import scalar_value
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.scope import is_dim
 from weft.script.source.diagnostics import did_you_mean

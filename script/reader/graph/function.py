@@ -32,8 +32,8 @@ from weft.script.reader.graph.bindings import (
     type_of,
 )
 from weft.script.reader.graph.branches import agreed, check_condition
-from weft.script.reader.graph.call import default_value
 from weft.script.reader.graph.dataflow import return_behind
+from weft.script.reader.graph.expressions.call import default_value
 from weft.script.reader.graph.loops.body import returns
 from weft.script.reader.graph.loops.returns import loop_and_rest
 from weft.script.reader.graph.session import Blocks, GraphSession, inner_session

@@ -9,18 +9,24 @@ from typing import Any
 from weft.ir.deduction.infer import TypeContext
 from weft.script.forms.reading import GRAPH
 from weft.script.reader.expression.level import AROUND
-from weft.script.reader.graph import branches, dataflow, emit_te, forms  # noqa: F401  their forms
+from weft.script.reader.graph import branches
 from weft.script.reader.graph.bindings import settled_value, undefined_value
-from weft.script.reader.graph.call import call_function, call_graph
-from weft.script.reader.graph.elements import attribute_of_value, element_of_value, iterable_value, spread_value
-from weft.script.reader.graph.function import expand_graph_macro
-from weft.script.reader.graph.operators import (
+from weft.script.reader.graph.expressions import emit_te, forms  # noqa: F401  their forms
+from weft.script.reader.graph.expressions.call import call_function, call_graph
+from weft.script.reader.graph.expressions.elements import (
+    attribute_of_value,
+    element_of_value,
+    iterable_value,
+    spread_value,
+)
+from weft.script.reader.graph.expressions.operators import (
     builtin_of_values,
     combine_value,
     combine_values,
     operator_instead,
     operator_names,
 )
+from weft.script.reader.graph.function import expand_graph_macro
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.graph.statements import statement_list
 from weft.script.reader.scope import ModuleScope

@@ -17,8 +17,8 @@ from weft.script.reader.expression.arguments import bind_arguments
 from weft.script.reader.expression.attributes import check_private, joined_attributes
 from weft.script.reader.expression.names import dotted_name
 from weft.script.reader.graph.bindings import LEAVES, emit_binding, make_var, type_of
+from weft.script.reader.graph.expressions.operators import call_operator
 from weft.script.reader.graph.joined import Following
-from weft.script.reader.graph.operators import call_operator
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.recovery import attempt
 from weft.script.reader.scope import describe

@@ -13,8 +13,8 @@ from weft.ir.kernel.prim import binary
 from weft.ir.node import Node
 from weft.ir.tensor import Block, Buffer, BufferStore, FloatImm, For, IntImm, IterVar, PrimExpr, PrimFunc, PrimVar
 from weft.transform.analysis.accesses import iterations_are_apart
-from weft.transform.analysis.affine import Bindings
-from weft.transform.analysis.points import Point
+from weft.transform.analysis.loops.affine import Bindings
+from weft.transform.analysis.loops.points import Point
 from weft.transform.analysis.purity import is_pure
 from weft.transform.analysis.value_numbering import expr_key, same_type
 from weft.transform.infra.rewriting import bindings_of

@@ -9,9 +9,9 @@ import pytest
 
 from weft.ir.kernel.prim import binary
 from weft.ir.tensor import Binary, Buffer, BufferStore, FloatImm, For, IntImm, PrimExpr, PrimFunc, PrimVar, SeqStmt
-from weft.transform.analysis.inverted_indices import inverted
-from weft.transform.analysis.points import Point
-from weft.transform.analysis.touched_ranges import touched
+from weft.transform.analysis.loops.inverted_indices import inverted
+from weft.transform.analysis.loops.points import Point
+from weft.transform.analysis.loops.touched_ranges import touched
 
 ROW, COL, OTHER = PrimVar("i", "int64"), PrimVar("j", "int64"), PrimVar("o", "int64")
 SIZES = (3, 4)

@@ -33,7 +33,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.transform.analysis.dependence import (
+from weft.transform.analysis.loops.dependence import (
     Nest,
     barrier,
     conflict,
@@ -43,7 +43,7 @@ from weft.transform.analysis.dependence import (
     shared,
     update_of,
 )
-from weft.transform.analysis.points import Point
+from weft.transform.analysis.loops.points import Point
 
 ROW, COL = PrimVar("i", "int64"), PrimVar("j", "int64")
 X, Y = Buffer("x", (64,), "int64"), Buffer("y", (64,), "int64")

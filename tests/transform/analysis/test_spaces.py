@@ -29,9 +29,9 @@ from weft.ir.tensor import (
     PrimFunc,
     PrimVar,
 )
-from weft.transform.analysis.affine import Bindings
-from weft.transform.analysis.iteration_space import IterationSpace, Loop
-from weft.transform.analysis.points import Point
+from weft.transform.analysis.loops.affine import Bindings
+from weft.transform.analysis.loops.iteration_space import IterationSpace, Loop
+from weft.transform.analysis.loops.points import Point
 
 Ranges = tuple[tuple[int, int], tuple[int, int]]
 RANGES = st.tuples(st.tuples(st.integers(-3, 3), st.integers(1, 4)), st.tuples(st.integers(-2, 2), st.integers(1, 4)))

@@ -17,7 +17,7 @@ from weft.ir.dim import substitute as substitute_dim
 from weft.ir.kernel.index_map import read_index_map
 from weft.ir.kernel.regions import block_accesses
 from weft.ir.tensor import Block, Buffer, BufferRegion, Range
-from weft.transform.analysis.points import Point
+from weft.transform.analysis.loops.points import Point
 from weft.transform.schedule.buffers import require_dividing
 from weft.transform.schedule.copies import fresh_buffer
 from weft.transform.schedule.core import ScheduleCore, primitive

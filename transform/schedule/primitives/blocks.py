@@ -36,9 +36,9 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.transform.analysis.affine import Bindings, Value
-from weft.transform.analysis.dependence import without_bindings
-from weft.transform.analysis.points import Point, conjuncts, variables_in
+from weft.transform.analysis.loops.affine import Bindings, Value
+from weft.transform.analysis.loops.dependence import without_bindings
+from weft.transform.analysis.loops.points import Point, conjuncts, variables_in
 from weft.transform.infra.registry import nearest
 from weft.transform.schedule.buffers import bindings_of
 from weft.transform.schedule.copies import fresh_copy, fresh_variable

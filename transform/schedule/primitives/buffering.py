@@ -31,9 +31,9 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.transform.analysis.loop_carried import loops_inside, own_box, users
-from weft.transform.analysis.points import Point, variables_in
-from weft.transform.analysis.touched_ranges import Span, names_of, touched
+from weft.transform.analysis.loops.loop_carried import loops_inside, own_box, users
+from weft.transform.analysis.loops.points import Point, variables_in
+from weft.transform.analysis.loops.touched_ranges import Span, names_of, touched
 from weft.transform.schedule.buffers import (
     reads_of,
     require_local,

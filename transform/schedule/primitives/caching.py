@@ -25,8 +25,8 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
-from weft.transform.analysis.points import Point
-from weft.transform.analysis.touched_ranges import Span, inside, stored_box, touched
+from weft.transform.analysis.loops.points import Point
+from weft.transform.analysis.loops.touched_ranges import Span, inside, stored_box, touched
 from weft.transform.schedule.buffers import (
     empty_cases,
     require_covering,

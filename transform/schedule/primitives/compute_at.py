@@ -15,10 +15,10 @@ from weft.ir import replace, structural_equal, walk
 from weft.ir.dim import Dim
 from weft.ir.kernel.prim import as_expr, binary
 from weft.ir.tensor import Bind, Block, Buffer, For, IterVar, Let, PrimExpr, PrimVar, SeqStmt, Stmt
-from weft.transform.analysis.affine import Reader, Value
-from weft.transform.analysis.dependence import update_of, without_bindings
-from weft.transform.analysis.points import Point, variables_in
-from weft.transform.analysis.touched_ranges import Span, touched
+from weft.transform.analysis.loops.affine import Reader, Value
+from weft.transform.analysis.loops.dependence import update_of, without_bindings
+from weft.transform.analysis.loops.points import Point, variables_in
+from weft.transform.analysis.loops.touched_ranges import Span, touched
 from weft.transform.schedule.buffers import (
     nest_blocks,
     reads_of,

@@ -19,8 +19,8 @@ from weft.ir.tensor import (
     PrimVar,
     SeqStmt,
 )
-from weft.transform.analysis.dependence import update_of
-from weft.transform.analysis.points import Point
+from weft.transform.analysis.loops.dependence import update_of
+from weft.transform.analysis.loops.points import Point
 from weft.transform.schedule.buffers import (
     empty_cases,
     reads_of,

@@ -18,7 +18,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
-from weft.transform.analysis.points import Point, variables_in
+from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.schedule.buffers import (
     with_allocation,
 )

@@ -11,8 +11,8 @@ from weft.ir.kernel.prim import as_expr, cast
 from weft.ir.kernel.regions import Bounds, accesses
 from weft.ir.node import Node
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, PrimCall, PrimExpr, PrimVar, SeqStmt
-from weft.transform.analysis.inverted_indices import inverted
-from weft.transform.analysis.points import Point
+from weft.transform.analysis.loops.inverted_indices import inverted
+from weft.transform.analysis.loops.points import Point
 from weft.transform.schedule.buffers import (
     nest_blocks,
     reads_of,

@@ -32,8 +32,8 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
-from weft.transform.analysis.inverted_indices import inverted
-from weft.transform.analysis.points import Point, variables_in
+from weft.transform.analysis.loops.inverted_indices import inverted
+from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.schedule.buffers import (
     require_covering,
     require_dividing,

@@ -12,8 +12,8 @@ from typing import Any
 from weft.errors import ScheduleError
 from weft.ir import replace
 from weft.ir.tensor import Block, For
-from weft.transform.analysis.dependence import Nest, shared
-from weft.transform.analysis.points import Point, variables_in
+from weft.transform.analysis.loops.dependence import Nest, shared
+from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, ExprRV, LoopRV

@@ -8,8 +8,8 @@ from weft.ir import replace, rewrite, substitute
 from weft.ir.dim import Dim, as_dim
 from weft.ir.node import Node
 from weft.ir.tensor import Block, For, PrimVar, Stmt
-from weft.transform.analysis.dependence import loop_carried_dependence
-from weft.transform.analysis.points import Point, variables_in
+from weft.transform.analysis.loops.dependence import loop_carried_dependence
+from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.schedule.copies import fresh_copy
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure

@@ -19,8 +19,8 @@ from weft.ir.dim import substitute as substitute_dim
 from weft.ir.kernel.prim import as_expr, binary, cast
 from weft.ir.kernel.prim_dim import symbol_names
 from weft.ir.tensor import Block, Extent, For, PrimExpr, PrimVar, Stmt
-from weft.transform.analysis.dependence import Conflict, Nest, conflict
-from weft.transform.analysis.points import Point, variables_in
+from weft.transform.analysis.loops.dependence import Conflict, Nest, conflict
+from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.schedule.buffers import sets_result_when_empty
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure

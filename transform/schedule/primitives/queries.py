@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from weft.ir.kernel.regions import block_accesses
 from weft.ir.structure.visit import inner_statements
 from weft.ir.tensor import Block, Buffer, BufferRegion, Stmt
-from weft.transform.analysis.dependence import private_buffers
+from weft.transform.analysis.loops.dependence import private_buffers
 from weft.transform.infra.registry import nearest
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure

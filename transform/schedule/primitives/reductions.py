@@ -24,7 +24,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
-from weft.transform.analysis.points import conjuncts, variables_in
+from weft.transform.analysis.loops.points import conjuncts, variables_in
 from weft.transform.schedule.buffers import require_covering, with_allocation
 from weft.transform.schedule.copies import fresh_buffer, fresh_variable
 from weft.transform.schedule.core import ScheduleCore, primitive

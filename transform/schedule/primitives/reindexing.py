@@ -24,8 +24,8 @@ from weft.ir.tensor import (
     PrimExpr,
     PrimVar,
 )
-from weft.transform.analysis.inverted_indices import inverted
-from weft.transform.analysis.points import Point, variables_in
+from weft.transform.analysis.loops.inverted_indices import inverted
+from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.schedule.buffers import (
     empty_cases,
     require_covering,

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from weft.ir import walk
 from weft.ir.dim import Dim, maximum, minimum
 from weft.ir.tensor import Bind, Block, Buffer, For, IfThenElse, Let, PrimExpr, Stmt, While
-from weft.transform.analysis.affine import Reader, Value
-from weft.transform.analysis.dependence import outer_accesses, without_bindings
-from weft.transform.analysis.points import Point
+from weft.transform.analysis.loops.affine import Reader, Value
+from weft.transform.analysis.loops.dependence import outer_accesses, without_bindings
+from weft.transform.analysis.loops.points import Point
 from weft.transform.schedule.tree import stores_in
 
 __all__ = ["Span", "box_of", "inside", "names_of", "stored_box", "touched", "union"]

@@ -44,8 +44,8 @@ from weft.ir.tensor import (
     Return,
     Stmt,
 )
-from weft.transform.analysis.affine import Bindings, Reader
-from weft.transform.analysis.points import Point, variables_in
+from weft.transform.analysis.loops.affine import Bindings, Reader
+from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.schedule.tree import blocks_in, buffers_of, loads_in, stores_in
 
 __all__ = [

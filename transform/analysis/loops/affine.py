@@ -16,7 +16,7 @@ from weft.errors import ShapeError
 from weft.ir.dim import Dim, DimExpr, as_dim, ceildiv, floordiv, floormod, operation, product
 from weft.ir.kernel.prim import binary
 from weft.ir.tensor import Block, For, PrimExpr, PrimVar
-from weft.transform.analysis.points import Point, conjuncts, strict_limit
+from weft.transform.analysis.loops.points import Point, conjuncts, strict_limit
 
 __all__ = ["Bindings", "Term", "Value", "merged"]
 

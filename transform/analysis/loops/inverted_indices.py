@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from weft.ir.dim import Dim, floordiv, floormod, product, symbol
 from weft.ir.kernel.prim import as_expr, binary
 from weft.ir.tensor import Extent, PrimExpr, PrimVar
-from weft.transform.analysis.affine import Reader, Term, Value
-from weft.transform.analysis.points import Point
+from weft.transform.analysis.loops.affine import Reader, Term, Value
+from weft.transform.analysis.loops.points import Point
 
 __all__ = ["inverted"]
 

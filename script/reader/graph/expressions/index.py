@@ -17,7 +17,7 @@ from weft.ir.dim import DimExpr
 from weft.ir.graph import Expr
 from weft.ir.types import PrimType, TensorType
 from weft.script.reader.graph.bindings import as_leaf, type_of
-from weft.script.reader.graph.operators import call_operator
+from weft.script.reader.graph.expressions.operators import call_operator
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.scope import describe, is_dim
 

@@ -14,8 +14,8 @@ from weft.script.reader.expression.names import slice_of
 from weft.script.reader.expression.unrolling import iterable_container
 from weft.script.reader.expression.values import attribute_of_object, element_of_container
 from weft.script.reader.graph.bindings import as_leaf, fields_of, type_of
-from weft.script.reader.graph.index import index_tensor
-from weft.script.reader.graph.operators import as_operator
+from weft.script.reader.graph.expressions.index import index_tensor
+from weft.script.reader.graph.expressions.operators import as_operator
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.scope import describe
 

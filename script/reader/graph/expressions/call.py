@@ -25,8 +25,14 @@ from weft.script.reader.expression.operators import apply_binary
 from weft.script.reader.expression.python_functions import call_python_function
 from weft.script.reader.expression.types import read_types
 from weft.script.reader.graph.bindings import as_expr, as_leaf
-from weft.script.reader.graph.forms import scalar_value
-from weft.script.reader.graph.operators import as_operator, call_operator, check_devices, operator_of, placed
+from weft.script.reader.graph.expressions.forms import scalar_value
+from weft.script.reader.graph.expressions.operators import (
+    as_operator,
+    call_operator,
+    check_devices,
+    operator_of,
+    placed,
+)
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.scope import Scope, describe
 from weft.script.source.diagnostics import did_you_mean

@@ -10,9 +10,9 @@ from __future__ import annotations
 from weft.errors import ScheduleError
 from weft.ir.dim import Dim
 from weft.ir.tensor import Block, Buffer, BufferStore, For, Stmt
-from weft.transform.analysis.dependence import update_of, without_bindings
-from weft.transform.analysis.points import Point, conjuncts, strict_limit, variables_in
-from weft.transform.analysis.touched_ranges import Span, box_of, touched
+from weft.transform.analysis.loops.dependence import update_of, without_bindings
+from weft.transform.analysis.loops.points import Point, conjuncts, strict_limit, variables_in
+from weft.transform.analysis.loops.touched_ranges import Span, box_of, touched
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.rebuild import nest_of_loops
 from weft.transform.schedule.tree import Tree, blocks_in, buffers_of, loads_in, statements_of, stores_in

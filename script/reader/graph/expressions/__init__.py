@@ -1,0 +1,1 @@
+"""Reading the expressions of graph functions: calls, operators, elements, leaves."""
