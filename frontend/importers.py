@@ -18,7 +18,7 @@ from typing import Any
 
 from weft.errors import ModelError
 from weft.ir.module import IRModule
-from weft.providers import load as load_place
+from weft.support.providers import load as load_place
 
 __all__ = [
     "IMPORTERS",

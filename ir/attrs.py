@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from weft.guards import is_listing, is_mapping
 from weft.ir.tensor import PREFETCH, IntImm
+from weft.support.guards import is_listing, is_mapping
 
 __all__ = [
     "ABSENT", "ARTIFACTS", "ASSIGNED", "ATTRIBUTES", "BASE_PY_MODULE", "CARRIED", "CHAIN", "CHEAPER", "CODEGEN",

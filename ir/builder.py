@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from weft.errors import VerifyError
-from weft.guards import is_array, is_listing, is_number
 from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.dim import DimExpr
 from weft.ir.graph import (
@@ -53,6 +52,7 @@ from weft.ir.structure.structural import structural_equal, structural_hash
 from weft.ir.te.emit_te import call_formula
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import FuncType, TupleType, Type
+from weft.support.guards import is_array, is_listing, is_number
 
 __all__ = ["BlockBuilder", "is_normal", "normalize_function"]
 

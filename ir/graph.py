@@ -27,7 +27,7 @@ from weft.ir.dim import Dim
 from weft.ir.node import EMPTY, FrozenMap, Node, binder, ignored, node, replace
 from weft.ir.types import ShapeType, TensorType, Type
 from weft.ir.variables import Expr, Var
-from weft.providers import provider
+from weft.support.providers import provider
 
 __all__ = [
     "Binding",

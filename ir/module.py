@@ -15,7 +15,7 @@ from weft.ir.dim.inspection import first_free
 from weft.ir.graph import ExternFunc, Function
 from weft.ir.node import EMPTY, FrozenMap, Node, ignored, node, replace
 from weft.ir.tensor import PrimFunc
-from weft.providers import provider
+from weft.support.providers import provider
 
 __all__ = ["BaseFunc", "DummyGlobalInfo", "IRModule", "fresh_name"]
 

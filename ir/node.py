@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
-from weft.guards import is_listing, is_number, is_tuple
 from weft.ir.structure.portable import deep_copy, reduced, shallow_copy, short_text
-from weft.providers import provider
+from weft.support.guards import is_listing, is_number, is_tuple
+from weft.support.providers import provider
 
 if TYPE_CHECKING:
     from weft.errors import Span

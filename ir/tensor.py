@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft.dtypes import check_dtype, lanes, with_lanes
 from weft.errors import ShapeError, Span, VerifyError, described
-from weft.guards import is_listing
 from weft.ir.graph import Expr
 from weft.ir.node import EMPTY, FrozenMap, Node, binder, derived, ignored, node, replace
 from weft.ir.types import Type
-from weft.providers import provider
+from weft.support.guards import is_listing
+from weft.support.providers import provider
 
 __all__ = [
     "BINARY_KINDS",

@@ -31,9 +31,9 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import ArtifactError, printable
-from weft.providers import provider
 from weft.runtime.loaded import LoadedModule
 from weft.runtime.safe_archive import DAMAGE, Limits, open_file, read_archive, write_archive, write_whole
+from weft.support.providers import provider
 
 __all__ = ["Artifact", "ArtifactSet", "NotSerializable", "Symbol", "artifacts_of"]
 

@@ -6,7 +6,7 @@ says which function, what the words of its arguments are, and what comes back:
     site ::= {kind: "call", name, args: type*, result: type | None, action?}      types: `weft.runtime.abi.types`
 
 A site with `action` means one of weft's own (`ACTIONS`), which no text can name. A registered function gets arrays of
-its own (`weft.isolation`).
+its own (`weft.support.isolation`).
 
 An exception is kept with the call and raised again by the caller; compiled code frees its memory on the way out.
 """
@@ -23,7 +23,6 @@ import numpy as np
 
 from weft.dtypes import offered_items, stored
 from weft.errors import RecursionDepthError, ShapeError, WeftError, note_call, printable
-from weft.isolation import Typed, hand_over, isolated, plain, shown
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.failures import span_of
 from weft.runtime.abi.frame import CALL_STATUS, DYNAMIC_RANK, FRAME_WORDS, HANDLE
@@ -32,6 +31,7 @@ from weft.runtime.abi.values import address, as_array, dense, tensor_parts, valu
 from weft.runtime.device.interrupts import caller
 from weft.runtime.device.stack import lowest_place
 from weft.runtime.registry import lookup
+from weft.support.isolation import Typed, hand_over, isolated, plain, shown
 
 __all__ = ["ACTIONS", "CallState", "action", "begin", "callback_address", "end", "outside", "tensor_sizes"]
 

@@ -19,12 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.aligned import ALIGNMENT
 from weft.dtypes import shares_bits, stored
 from weft.errors import ArgumentError, ArtifactError, printable
-from weft.isolation import isolated
-from weft.providers import load as load_place
-from weft.providers import provider
 from weft.runtime import archive
 from weft.runtime.abi.failures import failure, span_of
 from weft.runtime.abi.frame import (
@@ -56,6 +52,10 @@ from weft.runtime.explanation import report
 from weft.runtime.program import Program, program_artifacts, program_of_file
 from weft.runtime.programs import RUNNERS
 from weft.runtime.programs.fastcall import fast_call, result_tensors
+from weft.support.aligned import ALIGNMENT
+from weft.support.isolation import isolated
+from weft.support.providers import load as load_place
+from weft.support.providers import provider
 
 __all__ = ["CompiledFunction", "Executable", "Program", "load"]
 

@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 
 from weft.errors import ArtifactError
-from weft.providers import provider
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.device.object_symbols import HOST_SYMBOLS
 from weft.runtime.loaded import LoadedModule
 from weft.runtime.safe_archive import write_whole
+from weft.support.providers import provider
 
 __all__ = [
     "HOST_SYMBOLS",

@@ -24,12 +24,12 @@ from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.ir.node import EMPTY
 from weft.ir.tensor import PrimFunc
-from weft.providers import provider
 from weft.script.reader.macros import Macro
 from weft.script.reader.module.unit import read_unit
 from weft.script.source.diagnostics import Limits, fail
 from weft.script.source.source_lookup import no_source, program_text
 from weft.script.source.text import Unit, read_deeply
+from weft.support.providers import provider
 
 __all__ = ["function", "graph_macro", "inline", "ir_module", "macro", "prim_func", "rewriter"]
 

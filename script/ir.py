@@ -11,8 +11,8 @@ import numpy as np
 from weft.ir.dim import Dim, parse_dim
 from weft.ir.module import DummyGlobalInfo
 from weft.ir.types import AnyType, StringType, VDevice
-from weft.providers import provider as _provider
 from weft.script.decorators import ir_module
+from weft.support.providers import provider as _provider
 from weft.target import Target
 
 __all__ = [

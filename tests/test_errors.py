@@ -15,7 +15,7 @@ import weft
 from weft.__main__ import main
 from weft.command.report import say
 from weft.errors import ShapeError, Source, Span, WeftError
-from weft.logs import start
+from weft.support.logs import start
 
 TEXT = "first\nzwölf = añb + c\nlast"
 

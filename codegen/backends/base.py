@@ -33,10 +33,10 @@ from weft.errors import ArtifactError, TargetError
 from weft.ir.kernel.externs import Extern
 from weft.ir.module import IRModule
 from weft.ir.node import EMPTY
-from weft.providers import load
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.executable import Executable, Program
 from weft.runtime.programs.bytecode import listing
+from weft.support.providers import load
 from weft.target import Target
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.target.parts import owners

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from weft.errors import TargetError
-from weft.providers import load
 from weft.runtime.executable import Program
 from weft.runtime.programs import RUNNERS, Runner
+from weft.support.providers import load
 from weft.target.builtin import EXECUTORS as NAMES
 
 __all__ = ["EXECUTORS", "Build", "Executor", "register_executor", "unregister_executor"]

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft import dtypes
-from weft.aligned import ALIGNMENT
 from weft.codegen.host import program as host
 from weft.codegen.host.read import read_function
 from weft.codegen.host.relations import relations
@@ -29,6 +28,7 @@ from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc, PrimVar
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
+from weft.support.aligned import ALIGNMENT
 from weft.transform.graph.bind_symbolic_vars import how_to_bind
 from weft.transform.memory.plan_memory import bounds_of
 

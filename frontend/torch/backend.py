@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from weft.codegen import compile as compile_module
-from weft.dlpack import offered_array, to_dlpack
 from weft.frontend.extras import require
 from weft.frontend.torch.importer import Importer
+from weft.support.dlpack import offered_array, to_dlpack
 
 __all__ = ["compile_graph"]
 

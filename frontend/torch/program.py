@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from weft.dlpack import offered_array
 from weft.errors import MissingExtraError, ModelError
 from weft.frontend.extras import require
 from weft.frontend.torch.sizes import Sizes
 from weft.frontend.torch.table import TABLE
+from weft.support.dlpack import offered_array
 
 __all__ = ["Program", "array_of", "read_file", "read_program"]
 

@@ -79,7 +79,7 @@ from weft.ir.node import replace
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
-from weft.providers import provider
+from weft.support.providers import provider
 
 __all__ = [
     "VOID",

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.guards import is_tuple
 from weft.ir.deduction.device_mesh import DTensorType, placement_text, same_mesh
 from weft.ir.dim import Dim, Facts, free_symbols, match_dims, prove_equal, same, substitute
 from weft.ir.graph import Var
 from weft.ir.node import replace
 from weft.ir.structure.structural import structural_equal
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
+from weft.support.guards import is_tuple
 
 __all__ = [
     "Match",

@@ -18,7 +18,6 @@ from weft.errors import (
     Span,
     described,
 )
-from weft.guards import is_array, is_listing, is_tuple
 from weft.ir.deduction.infer import ShapeCheck
 from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, VarBinding
 from weft.ir.interpret.closures.compiled import Lookup
@@ -35,7 +34,8 @@ from weft.ir.tensor import PrimFunc
 from weft.ir.types import Type
 from weft.ir.verify import fault_of
 from weft.ir.verify.spread import refuse_spread
-from weft.isolation import hand_over, isolated
+from weft.support.guards import is_array, is_listing, is_tuple
+from weft.support.isolation import hand_over, isolated
 
 __all__ = ["Interpreter", "interpret"]
 

@@ -25,7 +25,6 @@ from weft.errors import (
     WeftError,
     note_call,
 )
-from weft.guards import is_tuple
 from weft.ir.attrs import DPS
 from weft.ir.deduction.infer import ShapeCheck, TypeContext, infer_type, quick_type
 from weft.ir.dim import Dim, DimExpr
@@ -62,7 +61,8 @@ from weft.ir.kernel.extents import tensor_bytes
 from weft.ir.module import IRModule
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType, Type
-from weft.isolation import Isolated, hand_over
+from weft.support.guards import is_tuple
+from weft.support.isolation import Isolated, hand_over
 
 __all__ = ["Closure", "Evaluator", "Scope", "Session", "Storage"]
 

@@ -17,9 +17,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.dlpack import offered_array
 from weft.errors import ArgumentError, BoundsError, RecursionDepthError, Span, WeftError
-from weft.guards import is_array
 from weft.ir.dim import Dim
 from weft.ir.graph import Function
 from weft.ir.interpret.closures.allocations import view_maker
@@ -35,6 +33,8 @@ from weft.ir.structure.visit import walk
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, MatchBufferRegion, PrimCall, PrimFunc, PrimVar
 from weft.ir.types import TensorType
 from weft.ir.verify import fault_of
+from weft.support.dlpack import offered_array
+from weft.support.guards import is_array
 
 __all__ = ["Caller", "Kernel", "in_order", "quiet_room", "too_deep", "written_buffers"]
 

@@ -18,7 +18,7 @@ import numpy as np
 from weft import dtypes
 from weft.errors import BoundsError, OutOfMemoryError
 from weft.ir.interpret.small_floats import decode, encode
-from weft.isolation import Typed
+from weft.support.isolation import Typed
 
 __all__ = ["Memory", "Pointer", "View", "compact_strides"]
 

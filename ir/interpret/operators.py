@@ -15,7 +15,6 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import ArgumentError, BoundsError, DTypeError, ShapeError, printable
-from weft.guards import is_array, is_listing, is_tuple
 from weft.ir.deduction.infer import quick_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import prove_equal
@@ -31,7 +30,8 @@ from weft.ir.op import OpDef, get_op
 from weft.ir.op.program.loop import stacked_types
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
-from weft.isolation import Isolated, Typed, hand_over
+from weft.support.guards import is_array, is_listing, is_tuple
+from weft.support.isolation import Isolated, Typed, hand_over
 
 __all__ = ["apply_operator"]
 

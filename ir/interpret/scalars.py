@@ -19,8 +19,8 @@ from typing import Any, cast
 import numpy as np
 
 from weft import dtypes
-from weft.guards import is_array, is_number
 from weft.ir.interpret.small_floats import round_to
+from weft.support.guards import is_array, is_number
 
 __all__ = [
     "binary_function",

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.dlpack import offered_array
-from weft.guards import is_array, is_number, is_tuple
 from weft.ir.dim import Dim
 from weft.ir.graph import Var
 from weft.ir.interpret.scalars import check_scalar
 from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
-from weft.isolation import Typed
+from weft.support.dlpack import offered_array
+from weft.support.guards import is_array, is_number, is_tuple
+from weft.support.isolation import Typed
 
 __all__ = ["Mismatch", "adopt", "check", "expected_text", "shown", "typed", "value_text"]
 

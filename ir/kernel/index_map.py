@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import Any
 
 from weft.errors import ScriptError, ShapeError, Span
-from weft.guards import is_listing
 from weft.ir.dim import Dim, DimExpr, free_symbols, maximum, operation, parse_dim, prove_nonnegative, substitute, symbol
 from weft.ir.node import Node, ignored, node
+from weft.support.guards import is_listing
 
 __all__ = ["IndexMap", "MappedLayout", "index_map", "index_map_text", "read_index_map"]
 

@@ -42,7 +42,6 @@ import numpy as np
 
 from weft.dtypes import can_hold, check_dtype, is_bool, is_float, is_integer, is_numpy, max_value
 from weft.errors import DTypeError, ScriptError, Span, WeftError
-from weft.guards import is_array, is_listing
 from weft.ir.attrs import ABSENT
 from weft.ir.deduction.device_mesh import DeviceMesh, parse_placement
 from weft.ir.deduction.infer import TypeContext, quick_type, type_text
@@ -52,6 +51,7 @@ from weft.ir.kernel.index_map import index_map_text
 from weft.ir.node import FrozenMap
 from weft.ir.tensor import IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type, VDevice
+from weft.support.guards import is_array, is_listing
 
 __all__ = [
     "FIXED",

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.errors import Source, Span
-from weft.guards import is_array
 from weft.ir.dim import DimExpr
 from weft.ir.node import FrozenMap, Node, fields_of
 from weft.ir.structure.array_digests import array_digest
+from weft.support.guards import is_array
 
 __all__ = ["fingerprint"]
 

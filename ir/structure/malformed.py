@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from weft.errors import Span, VerifyError, WeftError, described
-from weft.guards import is_listing, is_mapping, is_tuple
 from weft.ir.node import Node, fields_of
+from weft.support.guards import is_listing, is_mapping, is_tuple
 
 __all__ = ["FAILURES", "explained_by", "malformed"]
 

@@ -25,7 +25,7 @@ from weft.ir.module import BaseFunc, IRModule, fresh_name
 from weft.ir.node import EMPTY, FrozenMap, Node, replace
 from weft.ir.structure.structural import first_mismatch
 from weft.ir.structure.visit import rewrite, walk
-from weft.providers import provider
+from weft.support.providers import provider
 
 __all__ = ["MergeResult", "extract", "merge", "rename_functions"]
 

@@ -17,7 +17,7 @@ from collections.abc import Container, Iterator
 from dataclasses import fields
 from typing import Any, cast
 
-from weft.guards import is_listing, is_mapping
+from weft.support.guards import is_listing, is_mapping
 
 __all__ = ["deep_copy", "reduced", "shallow_copy", "short_text"]
 

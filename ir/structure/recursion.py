@@ -18,10 +18,10 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from weft.guards import is_listing, is_mapping
 from weft.ir.node import Node, fields_of
 from weft.ir.structure.visit import children, post_order
 from weft.ir.tensor import PrimFunc
+from weft.support.guards import is_listing, is_mapping
 
 __all__ = ["USUAL_NESTING", "deep_recursion", "deeply", "is_deep", "nesting", "room_for", "room_of", "used_frames"]
 

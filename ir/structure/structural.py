@@ -17,7 +17,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from weft.guards import is_array
 from weft.ir.dim import DimExpr, free_symbols, substitute, symbol
 from weft.ir.graph import Function, Var, VarBinding
 from weft.ir.kernel.regions import stated_accesses
@@ -26,6 +25,7 @@ from weft.ir.node import FieldInfo, FrozenMap, Node, fields_of
 from weft.ir.structure.array_digests import array_digest
 from weft.ir.structure.malformed import explained_by, malformed
 from weft.ir.tensor import Block, Buffer, PrimFunc, PrimVar
+from weft.support.guards import is_array
 
 __all__ = ["assert_structural_equal", "first_mismatch", "structural_equal", "structural_hash"]
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.errors import ShapeError, VerifyError
-from weft.guards import is_listing, is_mapping
 from weft.ir import te
 from weft.ir.deduction.infer import type_text
 from weft.ir.deduction.subtyping import dims_of
@@ -26,6 +25,7 @@ from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.node import EMPTY, FrozenMap, replace
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
+from weft.support.guards import is_listing, is_mapping
 
 __all__ = ["call_formula"]
 

@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 
 from weft import dtypes
 from weft.errors import Span, VerifyError
-from weft.guards import is_listing
 from weft.ir.dim import DimExpr
 from weft.ir.kernel import prim
 from weft.ir.node import ignored, node
 from weft.ir.te.scalars import const, maximum, minimum
 from weft.ir.te.sizes import INDEX, Size, as_extent, size
 from weft.ir.tensor import Extent, PrimExpr
+from weft.support.guards import is_listing
 
 __all__ = ["Axes", "ReduceAxis", "Reduction", "comm_reducer", "max", "min", "prod", "reduce_axis", "sum"]
 

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 from weft import dtypes
 from weft.errors import ShapeError
-from weft.guards import is_listing
 from weft.ir.dim import DimExpr
 from weft.ir.kernel import prim
 from weft.ir.node import ignored, node
 from weft.ir.te.reductions import ReduceAxis, Reduction
 from weft.ir.te.sizes import INDEX, Index, Size, as_extent, as_shape, index, size
 from weft.ir.tensor import Buffer, BufferLoad, IntImm, PrimExpr, PrimVar
+from weft.support.guards import is_listing
 
 __all__ = ["FormulaBuffer", "Stage", "Tensor", "compute", "index_names", "placeholder", "scan"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from weft.errors import Span, WeftError
-from weft.guards import is_listing
 from weft.ir.deduction.subtyping import dims_of, type_symbols
 from weft.ir.dim import DimExpr, determined, free_symbols
 from weft.ir.graph import (
@@ -31,6 +30,7 @@ from weft.ir.types import TensorType, TupleType, Type
 from weft.ir.verify.findings import Report
 from weft.ir.verify.sites import Site, sites_of
 from weft.ir.verify.values import Deduction
+from weft.support.guards import is_listing
 
 __all__ = ["check_names", "check_shared_parameters"]
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from weft.dlpack import offered_array
 from weft.dtypes import is_numpy, offered_items, presented, shares_bits, stored
 from weft.errors import ArgumentError
 from weft.runtime.abi import types as abi
@@ -33,6 +32,7 @@ from weft.runtime.abi.scalars import (
     word_scalar,
 )
 from weft.runtime.abi.signature import Binder
+from weft.support.dlpack import offered_array
 
 __all__ = ["DTYPE_CODES", "ArgumentPacker", "FastPath", "Occupied", "copy_into", "unpack"]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from weft.aligned import aligned_bytes
 from weft.errors import OutOfMemoryError
 from weft.runtime.device.base import Device, Launcher, Memory, Stream, register_device
+from weft.support.aligned import aligned_bytes
 
 __all__ = ["CPU", "HostMemory", "Processor"]
 

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.aligned import ALIGNMENT as _ALIGNMENT
 from weft.errors import BoundsError
+from weft.support.aligned import ALIGNMENT as _ALIGNMENT
 
 __all__ = ["Guards", "guarded", "guards", "is_guarded"]
 

@@ -24,7 +24,6 @@ import numpy as np
 
 from weft.dtypes import presented
 from weft.errors import ArgumentError, ArtifactError, BoundsError, ShapeError, WeftError, note_call, printable
-from weft.isolation import Typed
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim
 from weft.runtime.abi.failures import span_of
@@ -35,6 +34,7 @@ from weft.runtime.abi.symbols import Symbols
 from weft.runtime.abi.values import copy_into
 from weft.runtime.callbacks import outside
 from weft.runtime.programs.vm import adopted, fresh_memory, kernel_scalar
+from weft.support.isolation import Typed
 
 __all__ = ["FORMATS", "VERSION", "AotFunction", "EntryFunction", "GraphFunction", "entry_function", "entry_functions"]
 

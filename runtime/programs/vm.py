@@ -28,7 +28,6 @@ from weft.errors import (
     note_call,
     printable,
 )
-from weft.isolation import Typed, isolated
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import shape_text
 from weft.runtime.abi.failures import span_of
@@ -39,6 +38,7 @@ from weft.runtime.abi.values import ArgumentPacker, as_array, copy_into, dense
 from weft.runtime.callbacks import action, outside, tensor_sizes
 from weft.runtime.device.cpu import CPU
 from weft.runtime.programs.bytecode import BytecodeFunction, check_program, read_functions
+from weft.support.isolation import Typed, isolated
 
 __all__ = [
     "Closure",

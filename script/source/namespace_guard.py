@@ -17,11 +17,11 @@ from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 from weft.errors import ScriptError, Span, WeftError
-from weft.excepthook import is_internal
 from weft.script.forms.syntax import form_doc
 from weft.script.source.diagnostics import did_you_mean
 from weft.script.source.source_lookup import program_text
 from weft.script.source.text import Unit
+from weft.support.excepthook import is_internal
 
 __all__ = ["NoSuchName", "no_such_name", "only_in_scripts", "placed"]
 

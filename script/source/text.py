@@ -21,10 +21,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from weft.errors import Source, Span, WeftError
-from weft.excepthook import is_internal
 from weft.ir.structure.recursion import deep_recursion, deeply, used_frames
 from weft.script.source.budget import Budget
 from weft.script.source.diagnostics import Consequence, Limits, fail
+from weft.support.excepthook import is_internal
 
 __all__ = ["MISSING", "NAMESPACE_MODULES", "Unit", "make_source", "parse_python", "print_deeply", "read_deeply"]
 

@@ -27,24 +27,24 @@ from weft.errors import (
     VerifyError,
     WeftError,
 )
-from weft.excepthook import install as _install_hooks
 from weft.moved import install as _install_moved_names
+from weft.support.excepthook import install as _install_hooks
 from weft.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from weft import analysis, codegen, frontend, ir, runtime, script, testing, transform
     from weft.codegen import Executable, compile, interpret, load_module, lower
-    from weft.dlpack import to_dlpack
     from weft.ir import IRModule, te
     from weft.ir.builder import BlockBuilder
     from weft.ir.kernel.externs import declare_extern
     from weft.ir.structure.structural import assert_structural_equal, first_mismatch, structural_equal, structural_hash
     from weft.ir.verify import assert_well_formed, verify
-    from weft.plugins import load_plugins
     from weft.runtime import load, register_func
     from weft.runtime.artifact import Artifact, ArtifactSet
     from weft.runtime.device.threads import get_num_threads, set_num_threads
     from weft.script import parse
+    from weft.support.dlpack import to_dlpack
+    from weft.support.plugins import load_plugins
     from weft.target import Config, Target, tag, target_kind
     from weft.transform.memory.planners import memory_planner
 
@@ -66,7 +66,7 @@ _HOMES = {
     "interpret": "weft.codegen",
     "load": "weft.runtime",
     "load_module": "weft.codegen",
-    "load_plugins": "weft.plugins",
+    "load_plugins": "weft.support.plugins",
     "lower": "weft.codegen",
     "memory_planner": "weft.transform.memory.planners",
     "parse": "weft.script",
@@ -76,7 +76,7 @@ _HOMES = {
     "structural_hash": "weft.ir",
     "tag": "weft.target",
     "target_kind": "weft.target",
-    "to_dlpack": "weft.dlpack",
+    "to_dlpack": "weft.support.dlpack",
     "verify": "weft.ir.verify",
 }
 _MODULES = {
@@ -168,4 +168,4 @@ _install_moved_names()
 _install_hooks()
 
 if os.environ.get("WEFT_LOG"):
-    importlib.import_module("weft.logs").start(os.environ["WEFT_LOG"])
+    importlib.import_module("weft.support.logs").start(os.environ["WEFT_LOG"])

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import weft
-from weft.aligned import ALIGNMENT, aligned_bytes, aligned_zeros
 from weft.codegen.cache import programs
 from weft.codegen.plan import make_plan
 from weft.ir.structure.array_digests import array_digest, digests_kept
 from weft.runtime.artifact import Artifact
 from weft.script import ir as I
 from weft.script import relax as R
+from weft.support.aligned import ALIGNMENT, aligned_bytes, aligned_zeros
 
 WEIGHT = np.arange(64 * 256, dtype="float32").reshape(64, 256) / 256
 WEIGHT.flags.writeable = False

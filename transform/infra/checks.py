@@ -19,7 +19,7 @@ import traceback
 from weft.errors import PassError, VerifyError, WeftError
 from weft.ir import IRModule, first_mismatch
 from weft.ir.verify import assert_well_formed, fault_of
-from weft.providers import provider
+from weft.support.providers import provider
 from weft.transform.infra.comparison import comparable_functions, first_difference, needed_for
 from weft.transform.infra.context import check_level, setting
 from weft.transform.infra.registry import PassType

@@ -16,7 +16,7 @@ from weft.errors import PassError, Span
 from weft.ir.attrs import CARRIED
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap
-from weft.providers import provider
+from weft.support.providers import provider
 from weft.target import Target
 from weft.target.kinds import KINDS
 from weft.transform.autoschedule.knobs import Knobs

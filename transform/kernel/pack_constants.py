@@ -23,7 +23,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from weft.aligned import aligned_zeros
 from weft.dtypes import item_bytes, storage
 from weft.ir import (
     Binding,
@@ -56,6 +55,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.aligned import aligned_zeros
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.decisions import Decision, with_decisions
 from weft.transform.infra.rewriting import FunctionRewriter

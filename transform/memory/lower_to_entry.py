@@ -21,7 +21,7 @@ from typing import ClassVar
 from weft.ir.attrs import CONSTANTS
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
-from weft.providers import provider
+from weft.support.providers import provider
 from weft.transform.infra.base import Pass
 
 __all__ = ["LowerToEntry"]

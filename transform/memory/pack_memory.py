@@ -21,9 +21,9 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
-from weft.aligned import ALIGNMENT
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, DimExpr, Facts, bounds, evaluate, free_symbols, maximum, prove_le, symbol, value_at
+from weft.support.aligned import ALIGNMENT
 
 __all__ = ["ALIGNMENT", "Packing", "Request", "aligned", "live_bytes", "pack"]
 

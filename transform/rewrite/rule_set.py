@@ -19,7 +19,7 @@ from functools import cached_property
 
 from weft.errors import PassError, described
 from weft.ir import IRModule
-from weft.providers import provider
+from weft.support.providers import provider
 from weft.transform.infra.registry import nearest
 from weft.transform.pattern.declared import PatternMatchingRewriter, rule_of
 from weft.transform.pattern.evidence.check import Evidence, evidence

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 from weft.errors import ScheduleError
 from weft.ir.tensor import Stmt
-from weft.providers import provider
+from weft.support.providers import provider
 from weft.transform.schedule.tree import Tree
 
 __all__ = ["failure"]

@@ -11,10 +11,10 @@ from weft.codegen.executors import EXECUTORS
 from weft.codegen.host.entry import Entry
 from weft.errors import TargetError
 from weft.ir.module import IRModule
-from weft.providers import load
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.device.linker import assembly
 from weft.runtime.executable import Executable, Program
+from weft.support.providers import load
 from weft.target import Target
 from weft.target.triple import Triple
 

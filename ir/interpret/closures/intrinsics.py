@@ -23,7 +23,7 @@ from weft.ir.interpret.small_floats import decode, encode, round_to
 from weft.ir.kernel.formulas import expanded
 from weft.ir.kernel.intrinsics import INTRINSICS, InOwnType
 from weft.ir.tensor import Buffer, BufferLoad, PrimCall, PrimExpr
-from weft.isolation import hand_over
+from weft.support.isolation import hand_over
 
 __all__ = ["compile_intrinsic", "missing_function", "no_number", "shown_values"]
 

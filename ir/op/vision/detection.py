@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from weft.guards import is_listing
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import symbol
@@ -39,6 +38,7 @@ from weft.ir.op.vision.nms import (
 )
 from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, PrimFunc, PrimVar, Stmt
 from weft.ir.types import TensorType, TupleType, Type
+from weft.support.guards import is_listing
 
 __all__: list[str] = []
 

@@ -11,7 +11,6 @@ from weft.errors import ShapeError, WeftError
 from weft.ir.dim import Dim, parse_dim, symbol
 from weft.ir.kernel.index_map import MappedLayout, index_map, index_map_text
 from weft.ir.node import FrozenMap
-from weft.providers import provider
 from weft.script.forms.reading import COMMON, GRAPH
 from weft.script.reader.device import FOREIGN_TARGETS
 from weft.script.reader.expression.arguments import KnownValue
@@ -21,6 +20,7 @@ from weft.script.reader.macros import Macro
 from weft.script.reader.scope import describe
 from weft.script.reader.session import Session
 from weft.script.source.diagnostics import did_you_mean
+from weft.support.providers import provider
 from weft.target import Target
 
 __all__ = ["stated_target"]

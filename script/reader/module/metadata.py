@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.dlpack import CODES
 from weft.errors import WeftError
 from weft.ir.graph import Constant
 from weft.script.source.diagnostics import fail
 from weft.script.source.text import Unit
+from weft.support.dlpack import CODES
 
 __all__ = ["declare_metadata"]
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import weft
 from weft import dtypes
-from weft.dlpack import offered_array
 from weft.ir.graph import Constant
 from weft.script import relax as R
+from weft.support.dlpack import offered_array
 
 SMALL = [
     "bfloat16",

@@ -20,7 +20,7 @@ from weft.errors import WeftError
 
 __all__ = ["install", "is_internal"]
 
-_PACKAGE = Path(__file__).parent  # .../weft, whose folders may be links to real ones elsewhere
+_PACKAGE = Path(__file__).parent.parent  # .../weft, whose folders may be links to real ones elsewhere
 _FOLDERS = ("ir", "target", "script", "transform", "codegen", "runtime", "testing", "frontend")
 _ROOTS = tuple({str(root) + os.sep for root in (_PACKAGE, *((_PACKAGE / name).resolve() for name in _FOLDERS))})
 _installed = False

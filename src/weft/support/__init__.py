@@ -1,0 +1,1 @@
+"""What every layer may use: kinds of values, aligned memory, isolation, providers, plug-ins, logs, uncaught errors."""
