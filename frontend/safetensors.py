@@ -23,6 +23,7 @@ import numpy as np
 
 from weft.dtypes import array_dtype
 from weft.errors import ModelError
+from weft.support.array_bytes import content_bytes
 
 __all__ = ["load", "metadata", "save"]
 
@@ -97,7 +98,7 @@ def save(path: str | Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[s
     with open(path, "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for array in arrays.values():
-            file.write(np.ascontiguousarray(array).view("uint8").data if array.size else b"")
+            file.write(content_bytes(array).data)
 
 
 def _fault(path: str | Path, message: str) -> ModelError:

@@ -37,6 +37,7 @@ from weft.runtime.artifact import PROGRAM, Artifact, ArtifactSet, Symbol
 from weft.runtime.device.object_symbols import true_symbols
 from weft.runtime.merging import merged_programs, split_programs
 from weft.runtime.programs.bytecode import program_bytes, read_functions
+from weft.support.array_bytes import content_bytes
 
 __all__ = [
     "EXECUTABLE",
@@ -176,7 +177,7 @@ def _constants_of(program: Program) -> list[Artifact]:
     found: dict[Any, list[tuple[np.ndarray, Artifact]]] = {}
     constants: list[Artifact] = []
     for array, dtype in program.constants:
-        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        flat = content_bytes(array)
         alike = found.setdefault((dtype, array.shape, flat[:_HEAD].tobytes()), [])
         same = next((artifact for other, artifact in alike if np.array_equal(other, flat)), None)
         if same is None:

@@ -61,6 +61,7 @@ from weft.ir.kernel.extents import tensor_bytes
 from weft.ir.module import IRModule
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType, Type
+from weft.support.array_bytes import memory_bytes
 from weft.support.guards import is_tuple
 from weft.support.isolation import Isolated, hand_over
 
@@ -171,7 +172,7 @@ def poisoned(shape: Sequence[int], dtype: str) -> np.ndarray:
         array = np.empty(tuple(shape), storage(dtype))
     except (MemoryError, ValueError):  # more than there is, more than an array can have
         raise OutOfMemoryError(f"no memory for a tensor of {tensor_bytes(shape, dtype)} bytes", code="W950") from None
-    array.reshape(-1).view(np.uint8)[:] = 0xA5
+    memory_bytes(array)[:] = 0xA5
     return array
 
 

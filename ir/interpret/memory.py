@@ -18,6 +18,7 @@ import numpy as np
 from weft import dtypes
 from weft.errors import BoundsError, OutOfMemoryError
 from weft.ir.interpret.small_floats import decode, encode
+from weft.support.array_bytes import memory_bytes
 from weft.support.isolation import Typed
 
 __all__ = ["Memory", "Pointer", "View", "compact_strides"]
@@ -62,7 +63,7 @@ class Memory:
     @staticmethod
     def of_array(array: np.ndarray, unit: int, *, written: bool, strict: bool, name: str) -> Memory:
         """The memory of a C-contiguous array."""
-        return Memory(array.reshape(-1).view(np.uint8), unit, written=written, strict=strict, name=name)
+        return Memory(memory_bytes(array), unit, written=written, strict=strict, name=name)
 
     def mark_all(self) -> None:
         """Take everything as written."""

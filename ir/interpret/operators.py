@@ -30,6 +30,7 @@ from weft.ir.op import OpDef, get_op
 from weft.ir.op.program.loop import stacked_types
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
+from weft.support.array_bytes import content_bytes
 from weft.support.guards import is_array, is_listing, is_tuple
 from weft.support.isolation import Isolated, Typed, hand_over
 
@@ -418,7 +419,7 @@ def _view(given: _Given) -> Any:
     dtype = given.value("dtype")
     stored = data.dtype if dtype is None else dtypes.storage(dtype)
     start = int(given.value("relative_byte_offset", default=0))
-    flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    flat = content_bytes(data)
     shape = given.value("shape", default=data.shape)
     size = math.prod(shape) * stored.itemsize
     if start < 0 or start + size > len(flat):

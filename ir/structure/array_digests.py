@@ -14,6 +14,8 @@ from contextvars import ContextVar
 
 import numpy as np
 
+from weft.support.array_bytes import content_bytes
+
 __all__ = ["array_digest", "digests_kept"]
 
 _kept: ContextVar[dict[int, tuple[np.ndarray, bytes]] | None] = ContextVar("kept digests", default=None)
@@ -46,5 +48,4 @@ def digests_kept() -> Generator[None]:
 
 
 def _digest(array: np.ndarray) -> bytes:
-    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b""
-    return hashlib.sha256(content).digest()
+    return hashlib.sha256(content_bytes(array).data).digest()

@@ -25,6 +25,7 @@ from weft.ir.node import FieldInfo, FrozenMap, Node, fields_of
 from weft.ir.structure.array_digests import array_digest
 from weft.ir.structure.malformed import explained_by, malformed
 from weft.ir.tensor import Block, Buffer, PrimFunc, PrimVar
+from weft.support.array_bytes import content_bytes
 from weft.support.guards import is_array
 
 __all__ = ["assert_structural_equal", "first_mismatch", "structural_equal", "structural_hash"]
@@ -220,8 +221,7 @@ def _show(value: Any) -> str:
 
 
 def _same_bytes(x: np.ndarray, y: np.ndarray) -> bool:
-    a, b = (np.ascontiguousarray(array).reshape(-1) for array in (x, y))
-    return not x.size or np.array_equal(a.view(np.uint8), b.view(np.uint8))
+    return np.array_equal(content_bytes(x), content_bytes(y))
 
 
 def _same_data(x: Any, y: Any) -> bool:

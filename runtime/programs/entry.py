@@ -34,6 +34,7 @@ from weft.runtime.abi.symbols import Symbols
 from weft.runtime.abi.values import copy_into
 from weft.runtime.callbacks import outside
 from weft.runtime.programs.vm import adopted, fresh_memory, kernel_scalar
+from weft.support.array_bytes import content_bytes
 from weft.support.isolation import Typed
 
 __all__ = ["FORMATS", "VERSION", "AotFunction", "EntryFunction", "GraphFunction", "entry_function", "entry_functions"]
@@ -227,7 +228,7 @@ def _argument(
         count *= size
     if offset < 0 or offset + count > memory.nbytes:
         raise BoundsError(f"a tensor that ends at byte {offset + count} does not fit in {memory.nbytes}", code="W903")
-    return memory.reshape(-1).view(np.uint8)[offset : offset + count].view(kind).reshape(shape)
+    return content_bytes(memory)[offset : offset + count].view(kind).reshape(shape)
 
 
 def entry_function(

@@ -38,6 +38,7 @@ from weft.runtime.abi.values import ArgumentPacker, as_array, copy_into, dense
 from weft.runtime.callbacks import action, outside, tensor_sizes
 from weft.runtime.device.cpu import CPU
 from weft.runtime.programs.bytecode import BytecodeFunction, check_program, read_functions
+from weft.support.array_bytes import content_bytes
 from weft.support.isolation import Typed, isolated
 
 __all__ = [
@@ -382,8 +383,7 @@ def _view(frame: _Frame, args: list[Any]) -> np.ndarray:
     end = offset + int(np.prod(shape, dtype=object)) * kind.itemsize
     if offset < 0 or end > data.nbytes:
         raise BoundsError(f"a tensor that ends at byte {end} does not fit in a storage of {data.nbytes}", code="W903")
-    flat = data.reshape(-1).view(np.uint8)
-    return flat[offset:end].view(kind).reshape(shape)
+    return content_bytes(data)[offset:end].view(kind).reshape(shape)
 
 
 def _kill(frame: _Frame, args: list[Any]) -> Any:

@@ -40,6 +40,7 @@ from weft.ir.builder import BlockBuilder
 from weft.ir.dim import product
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.tensor import Buffer, PrimVar
+from weft.support.array_bytes import content_bytes
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter
 from weft.transform.kernel.sub_bytes import packable_params, packed_bytes, with_packed_params
@@ -91,7 +92,7 @@ def packed_array(array: np.ndarray, dtype: str) -> np.ndarray:
     """
     per, width = dtypes.per_byte(dtype), dtypes.bits(dtype)
     flat = np.zeros(int(packed_bytes(array.size, dtype)) * per, np.uint8)
-    np.bitwise_and(np.ascontiguousarray(array).reshape(-1).view(np.uint8), (1 << width) - 1, out=flat[: array.size])
+    np.bitwise_and(content_bytes(array), (1 << width) - 1, out=flat[: array.size])
     found = flat[::per].copy()
     for part in range(1, per):
         found |= flat[part::per] << (part * width)
