@@ -87,6 +87,17 @@ class Program:
     beside: list[Program] = field(default_factory=list)
     uses: dict[str, tuple[Program, str]] = field(default_factory=dict)
 
+    def facts(self) -> dict[str, Any]:
+        """What is kept of a program beside its code and its arrays, as JSON-like data."""
+        return {
+            "python": self.python,
+            "threads": self.threads,
+            "driver": self.driver,
+            "decisions": self.decisions,
+            "kind": self.kind,
+            "provenance": self.provenance,
+        }
+
     def seen(self, own: Mapping[str, Any]) -> dict[str, Any]:
         """What callers see of something that the program has by the names of its public functions."""
         if self.names is None:

@@ -175,12 +175,7 @@ def keep(key: str, program: Program) -> None:
     head: dict[str, Any] = {
         "functions": [signature_to_json(function) for function in program.functions],
         "sites": [site_to_json(site) for site in program.sites],
-        "python": program.python,
-        "threads": program.threads,
-        "driver": program.driver,
-        "decisions": program.decisions,
-        "kind": program.kind,
-        "provenance": program.provenance,
+        **program.facts(),
         "target": program.target,
         "objects": len(program.objects),
         "constants": [(dtype, array.shape) for array, dtype in program.constants],

@@ -23,10 +23,11 @@ from weft.codegen.executors.bytecode import (
 )
 from weft.codegen.host import program as host
 from weft.codegen.host.kernels import written_positions
+from weft.codegen.host.operands import no_kernel
 from weft.codegen.host.read import read_program
 from weft.codegen.host.relations import relations
 from weft.codegen.host.signature import span_json
-from weft.errors import Span, TargetError
+from weft.errors import Span
 from weft.ir.graph import Var
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
@@ -255,12 +256,7 @@ class _Emitter:
         into = self.out.register(step.into)
         name = _OPERATIONS.get(step.name)
         if name is None:
-            raise TargetError(
-                f"vm: R.{step.name} has no kernel in {self.function.name}",
-                code="W745",
-                span=step.span,
-                hint="run weft.transform.LegalizeOps() before; where a shape is unknown, name it with R.match_cast",
-            )
+            raise no_kernel("vm", step, self.function.name)
         operands = [self.operand(arg) for arg in step.arguments]
         if name in _SHOWING:
             operands.append(["ty", handed_types(step.arguments[_SHOWING[name] :])])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.codegen.host.program import Operation
+from weft.errors import TargetError
 from weft.ir.graph import Call, Expr, StringImm, Tuple, Var
 from weft.ir.types import TensorType
 
-__all__ = ["expressions", "plain_text", "stated_dtype"]
+__all__ = ["expressions", "no_kernel", "plain_text", "stated_dtype"]
 
 
 def stated_dtype(call: Call, var: Var) -> str:
@@ -16,6 +18,16 @@ def stated_dtype(call: Call, var: Var) -> str:
     if dtype is None and isinstance(var.ty, TensorType):
         dtype = var.ty.dtype
     return str(getattr(dtype, "value", dtype) or "float32")
+
+
+def no_kernel(executor: str, step: Operation, function: str) -> TargetError:
+    """TargetError W745 for an operator that an executor has no rule for."""
+    return TargetError(
+        f"{executor}: R.{step.name} has no kernel in {function}",
+        code="W745",
+        span=step.span,
+        hint="run weft.transform.LegalizeOps() before; where a shape is unknown, name it with R.match_cast",
+    )
 
 
 def expressions(part: Any) -> tuple[Expr, ...]:

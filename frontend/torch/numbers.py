@@ -59,7 +59,7 @@ _ORDER: dict[str, Callable[[Any, Any], bool | None]] = {
     "gt": lambda a, b: prove_lt(b, a),
     "ge": lambda a, b: prove_le(b, a),
 }
-_COMPARED: dict[str, Callable[..., Expr]] = {
+COMPARED: dict[str, Callable[..., Expr]] = {
     "eq": R.equal,
     "ne": R.not_equal,
     "lt": R.less,
@@ -144,8 +144,8 @@ def _truth(importer: Any, call: Any) -> Any:
         answer = _ORDER[call.operator](*args)
         if answer is not None:
             return answer
-    if call.operator in _COMPARED:
-        return importer.out.emit(_COMPARED[call.operator](*(scalar(importer, v, "float64") for v in args)), call.name)
+    if call.operator in COMPARED:
+        return importer.out.emit(COMPARED[call.operator](*(scalar(importer, v, "float64") for v in args)), call.name)
     if call.operator in _LOGIC:
         return importer.out.emit(_LOGIC[call.operator](*(scalar(importer, v, "bool") for v in args)), call.name)
     if call.operator in ("item", "_local_scalar_dense"):

@@ -20,6 +20,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.ir.interpret.small_floats import round_to
+from weft.ir.kernel.comparisons import COMPARE
 from weft.support.guards import is_array, is_number
 
 __all__ = [
@@ -122,14 +123,6 @@ def _shift_right(bits: int) -> Binary:
     return lambda a, b: a >> b if 0 <= b < bits else (-1 if a < 0 else 0)
 
 
-_COMPARE: dict[str, Binary] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
 _IN_RANGE: dict[str, Binary] = {  # results that are in range whenever the operands are
     "floormod": _floormod,
     "truncmod": _truncmod,
@@ -271,8 +264,8 @@ _SCALAR_LOGIC: dict[str, Binary] = {"and": lambda a, b: a and b, "or": lambda a,
 def binary_function(kind: str, dtype: str) -> Binary:
     """The function of two values of `dtype` for a kind of BINARY_KINDS (`and`, `or` without their laziness)."""
     scalar, vector = dtypes.element(dtype), dtypes.lanes(dtype) > 1
-    if kind in _COMPARE:
-        return _COMPARE[kind]
+    if kind in COMPARE:
+        return COMPARE[kind]
     if kind in ("and", "or"):
         return (_VECTOR_LOGIC if vector else _SCALAR_LOGIC)[kind]
     if dtypes.is_float(scalar):

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from weft import dtypes
+from weft.ir.kernel.comparisons import COMPARE
 from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.node import Node, replace
@@ -92,14 +93,6 @@ _EXACT: dict[str, Callable[[int, int], int]] = {
     "bitwise_xor": lambda a, b: a ^ b,
     "shift_left": lambda a, b: a << b,
     "shift_right": lambda a, b: a >> b,
-}
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
 }
 _FLOAT: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
@@ -471,7 +464,7 @@ def _folded(current: Binary) -> PrimExpr | None:
         return None
     kind = current.kind
     if kind in COMPARISONS:
-        return _imm(_COMPARE[kind](a.value, b.value), "bool")
+        return _imm(COMPARE[kind](a.value, b.value), "bool")
     exact = _EXACT.get(kind)
     if exact is None or (kind in _DIVISIONS and b.value == 0):
         return None
@@ -485,7 +478,7 @@ def _folded_float(kind: str, a: FloatImm, b: FloatImm) -> PrimExpr | None:
     with np.errstate(over="ignore"):  # a value beyond those of its dtype is an infinity
         left, right = np.dtype(a.dtype).type(a.value), np.dtype(a.dtype).type(b.value)
     if kind in COMPARISONS:
-        return _imm(bool(_COMPARE[kind](left, right)), "bool")
+        return _imm(bool(COMPARE[kind](left, right)), "bool")
     if kind not in _FLOAT:
         return None
     with np.errstate(all="ignore"):

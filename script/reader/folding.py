@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from weft.errors import ScriptError
+from weft.ir.kernel.comparisons import COMPARE
 from weft.script.reader.scope import describe
 from weft.script.source.diagnostics import Limits, fail
 
@@ -37,12 +38,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "bitwise_and": operator.and_,
     "bitwise_or": operator.or_,
     "bitwise_xor": operator.xor,
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
+    **COMPARE,
 }
 
 _UNARY: dict[str, Callable[[Any], Any]] = {

@@ -32,6 +32,7 @@ from weft.ir import (
 )
 from weft.ir.structure.variables import users
 from weft.transform.infra.base import Pass
+from weft.transform.infra.rewriting import map_dataflow
 from weft.transform.pattern import DFPattern, bindings_of_function
 from weft.transform.pattern.matching import Match, bindings_of_block
 from weft.transform.target.partition_calls import COMPOSITE, outlined_function
@@ -127,12 +128,8 @@ class _Outliner:
         self.users = users(function)
 
     def run(self) -> IRModule:
-        old = self.function.body.blocks
-        blocks = tuple(self.block(block) if isinstance(block, DataflowBlock) else block for block in old)
-        if all(a is b for a, b in zip(blocks, old, strict=True)):
-            return self.module
-        body = replace(self.function.body, blocks=blocks)
-        return self.module.with_function(self.name, replace(self.function, body=body))
+        new = map_dataflow(self.function, self.block)
+        return self.module if new is self.function else self.module.with_function(self.name, new)
 
     def block(self, block: DataflowBlock) -> DataflowBlock:
         groups = {group[-1].var: (name, group) for name, group in self.groups(block)}

@@ -44,6 +44,7 @@ __all__ = [
     "bindings_of",
     "derived",
     "is_marked",
+    "map_dataflow",
     "map_operands",
     "merge_blocks",
     "operands",
@@ -52,6 +53,15 @@ __all__ = [
 ]
 
 E = TypeVar("E", bound=Expr)
+
+
+def map_dataflow(function: Function, change: Callable[[DataflowBlock], BindingBlock]) -> Function:
+    """The function with others in place of its outer dataflow blocks; the same object when none changes."""
+    old = function.body.blocks
+    blocks = tuple(change(block) if isinstance(block, DataflowBlock) else block for block in old)
+    if all(a is b for a, b in zip(blocks, old, strict=True)):
+        return function
+    return replace(function, body=replace(function.body, blocks=blocks))
 
 
 def derived(span: Span | None, origin: str) -> Span | None:

@@ -28,7 +28,7 @@ from weft.target import Target
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter
 from weft.transform.target.partition_calls import outlined_function
-from weft.transform.target.parts import LABEL, leaf_parts, owners
+from weft.transform.target.parts import LABEL, leaf_parts, owned_parts, owners
 
 __all__ = [
     "ASSIGNED",
@@ -168,8 +168,7 @@ class VerifyTargets(Pass):
 
     def run(self, module: IRModule) -> IRModule:
         """Check every function and call; the module stays."""
-        parts = dict(leaf_parts(Target(self.target)))
-        owner = owners(module, parts)
+        parts, owner = owned_parts(self.target, module)
         for name, function in module.items():
             used: dict[str, Span | None] = {}
             for binding, call in _calls(function):

@@ -51,7 +51,7 @@ from weft.transform.graph.inline_functions import InlinePrivateFunctions
 from weft.transform.infra.base import Pass
 from weft.transform.target.origins import is_origin_of
 from weft.transform.target.partition_calls import Declined
-from weft.transform.target.parts import LABEL, OnParts, leaf_parts, owners
+from weft.transform.target.parts import LABEL, OnParts, leaf_parts, owned_parts
 
 __all__ = ["RunLoweringHooks", "has_lowering_hooks", "on_host_parts"]
 
@@ -87,8 +87,7 @@ class RunLoweringHooks(Pass):
 
     def run(self, module: IRModule) -> IRModule:
         """Replace the functions of parts with lowering hooks, in order."""
-        parts = dict(leaf_parts(Target(self.target)))
-        owner = owners(module, parts)
+        parts, owner = owned_parts(self.target, module)
         before = set(module)
         hooked = {label for label, part in parts.items() if part.kind.lowering_hook is not None}
         _refuse_foreign_kernels(module, owner, {label: parts[label] for label in hooked})

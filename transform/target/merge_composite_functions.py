@@ -39,7 +39,7 @@ from weft.ir.structure.references import referenced_functions
 from weft.transform.analysis.lifetimes import variables
 from weft.transform.infra.base import Pass
 from weft.transform.infra.generators.choices import Choices
-from weft.transform.infra.rewriting import operands
+from weft.transform.infra.rewriting import map_dataflow, operands
 
 __all__ = ["MergeCompositeFunctions"]
 
@@ -122,12 +122,8 @@ class _Merger:
 
     def run(self) -> IRModule:
         """The module with the calls of the function merged."""
-        old = self.function.body.blocks
-        blocks = tuple(self.block(block) if isinstance(block, DataflowBlock) else block for block in old)
-        if all(a is b for a, b in zip(blocks, old, strict=True)):
-            return self.module
-        body = replace(self.function.body, blocks=blocks)
-        return self.module.with_function(self.name, replace(self.function, body=body))
+        new = map_dataflow(self.function, self.block)
+        return self.module if new is self.function else self.module.with_function(self.name, new)
 
     def block(self, block: DataflowBlock) -> BindingBlock:
         groups = self.groups(block)

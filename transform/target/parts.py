@@ -56,6 +56,12 @@ def driving_label(parts: Collection[str]) -> str:
     return DRIVING_LABEL if DRIVING_LABEL in parts else next(iter(parts))
 
 
+def owned_parts(target: str, module: IRModule) -> tuple[dict[str, Target], dict[str, str]]:
+    """The parts of a target by label, and the label of each function; TargetError W707 as `owners`."""
+    parts = dict(leaf_parts(Target(target)))
+    return parts, owners(module, parts)
+
+
 def owners(module: IRModule, labels: Collection[str]) -> dict[str, str]:
     """The label of the part that each function belongs to.
 

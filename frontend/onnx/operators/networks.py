@@ -7,22 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from weft.frontend import windows
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.table import row
 from weft.ir.dim import Dim, ceildiv, product
 from weft.ir.graph import Expr, PrimValue, TupleGetItem
 from weft.script import relax as R
-
-_CONV = {1: R.nn.conv1d, 2: R.nn.conv2d, 3: R.nn.conv3d}
-_CONV_TRANSPOSE = {1: R.nn.conv1d_transpose, 2: R.nn.conv2d_transpose, 3: R.nn.conv3d_transpose}
-_MAX_POOL = {1: R.nn.max_pool1d, 2: R.nn.max_pool2d, 3: R.nn.max_pool3d}
-_MAX_POOL_WITH_INDICES = {
-    1: R.nn.max_pool1d_with_indices,
-    2: R.nn.max_pool2d_with_indices,
-    3: R.nn.max_pool3d_with_indices,
-}
-_AVG_POOL = {1: R.nn.avg_pool1d, 2: R.nn.avg_pool2d, 3: R.nn.avg_pool3d}
 
 
 def _spatial(n: OnnxNode, x: Expr) -> int:
@@ -81,7 +72,7 @@ def conv(n: OnnxNode, x: Expr, w: Expr, bias: Expr | None) -> Expr:
     """A convolution of one to three axes, in groups."""
     rank = _spatial(n, x)
     window = Window(n, x, n.dims(w, range(2, 2 + rank)))
-    result = _CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group", 1)))
+    result = windows.CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group", 1)))
     return _biased(n, result, bias, rank)
 
 
@@ -110,7 +101,7 @@ def conv_transpose(n: OnnxNode, x: Expr, w: Expr, bias: Expr | None) -> Expr:
         pads = [0] * (2 * rank)
     if any(item >= stride for item, stride in zip(extra, strides, strict=True)):
         return _padded_transpose(n, x, w, bias, strides, pads, extra, dilation, rank)
-    result = _CONV_TRANSPOSE[rank](x, w, strides, pads, extra, dilation, int(n.attr("group", 1)))
+    result = windows.CONV_TRANSPOSE[rank](x, w, strides, pads, extra, dilation, int(n.attr("group", 1)))
     return _biased(n, result, bias, rank)
 
 
@@ -119,7 +110,7 @@ def _padded_transpose(
 ) -> Expr:
     """More elements at the end than the operator takes: zeros, before the bias."""
     less = [min(item, stride - 1) for item, stride in zip(extra, strides, strict=True)]
-    result = _CONV_TRANSPOSE[rank](x, w, strides, pads, less, dilation, int(n.attr("group", 1)))
+    result = windows.CONV_TRANSPOSE[rank](x, w, strides, pads, less, dilation, int(n.attr("group", 1)))
     widths = [0] * 4 + [item for a, b in zip(extra, less, strict=True) for item in (0, a - b)]
     return _biased(n, R.nn.pad(result, widths, "constant", 0.0), bias, rank)
 
@@ -134,7 +125,7 @@ def conv_integer(n: OnnxNode, x: Expr, w: Expr, *, centred: bool = False) -> Exp
     if n.has(3) and not centred:
         zero = R.astype(n.need(3), "int32")
         w = R.subtract(w, R.reshape(zero, (-1, *(1,) * (rank + 1))) if n.rank(n.need(3)) else zero)
-    return _CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group", 1)))
+    return windows.CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group", 1)))
 
 
 def max_pool(n: OnnxNode, x: Expr) -> Any:
@@ -142,8 +133,8 @@ def max_pool(n: OnnxNode, x: Expr) -> Any:
     window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
     options = window.kernel, window.strides, window.pads, window.dilation, bool(n.attr("ceil_mode", 0))
     if not n.output_wanted(1):
-        return window.inside(n, x, _MAX_POOL[rank](x, *options))
-    both = n.emit(_MAX_POOL_WITH_INDICES[rank](x, *options), "pooled")
+        return window.inside(n, x, windows.MAX_POOL[rank](x, *options))
+    both = n.emit(windows.MAX_POOL_WITH_INDICES[rank](x, *options), "pooled")
     values, places = (window.inside(n, x, n.emit(TupleGetItem(both, index))) for index in range(2))
     return values, _in_whole(n, x, n.emit(places, "places"), bool(n.attr("storage_order", 0)))
 
@@ -171,7 +162,7 @@ def average_pool(n: OnnxNode, x: Expr) -> Expr:
     """The mean of each window."""
     window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
     options = bool(n.attr("ceil_mode", 0)), bool(n.attr("count_include_pad", 0))
-    made = _AVG_POOL[rank](x, window.kernel, window.strides, window.pads, window.dilation, *options)
+    made = windows.AVG_POOL[rank](x, window.kernel, window.strides, window.pads, window.dilation, *options)
     return window.inside(n, x, made)
 
 
@@ -182,7 +173,7 @@ def lp_pool(n: OnnxNode, x: Expr) -> Expr:
     if n.attr("ceil_mode", 0):
         raise Unsupported("windows that stand out at the end")
     powers = R.power(R.abs(x), p)
-    mean = _AVG_POOL[rank](powers, window.kernel, window.strides, window.pads, window.dilation, False, True)
+    mean = windows.AVG_POOL[rank](powers, window.kernel, window.strides, window.pads, window.dilation, False, True)
     return R.power(R.multiply(mean, float(np.prod(window.kernel))), 1.0 / p)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from weft.dtypes import is_bool, is_float, max_value
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode
+from weft.frontend.torch.numbers import COMPARED
 from weft.frontend.torch.table import row
 from weft.frontend.torch.types import dtype_name
 from weft.ir.graph import Expr
@@ -234,14 +235,7 @@ for _names, _operator in {
     "bitwise_right_shift __rshift__": R.right_shift,
 }.items():
     row(_names, binary(_operator))
-for _names, _operator in {
-    "eq": R.equal,
-    "ne": R.not_equal,
-    "lt": R.less,
-    "le": R.less_equal,
-    "gt": R.greater,
-    "ge": R.greater_equal,
-}.items():
+for _names, _operator in COMPARED.items():
     row(_names, compare(_operator))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.frontend import windows
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode, sequence
 from weft.frontend.torch.table import row
@@ -14,16 +15,7 @@ from weft.ir.dim import maximum
 from weft.ir.graph import Constant, Expr, TupleGetItem
 from weft.script import relax as R
 
-_CONV = {1: R.nn.conv1d, 2: R.nn.conv2d, 3: R.nn.conv3d}
-_CONV_TRANSPOSE = {1: R.nn.conv1d_transpose, 2: R.nn.conv2d_transpose, 3: R.nn.conv3d_transpose}
-_MAX_POOL = {1: R.nn.max_pool1d, 2: R.nn.max_pool2d, 3: R.nn.max_pool3d}
-_MAX_POOL_WITH_INDICES = {
-    1: R.nn.max_pool1d_with_indices,
-    2: R.nn.max_pool2d_with_indices,
-    3: R.nn.max_pool3d_with_indices,
-}
 _FRACTIONAL = {2: R.nn.fractional_max_pool2d, 3: R.nn.fractional_max_pool3d}
-_AVG_POOL = {1: R.nn.avg_pool1d, 2: R.nn.avg_pool2d, 3: R.nn.avg_pool3d}
 _ADAPTIVE = {1: R.nn.adaptive_avg_pool1d, 2: R.nn.adaptive_avg_pool2d, 3: R.nn.adaptive_avg_pool3d}
 
 
@@ -60,8 +52,8 @@ def convolution(
 
     def made(x: Expr) -> Expr:
         if transposed:
-            return _CONV_TRANSPOSE[rank](x, w, stride, pads, sequence(output_padding, rank), dilation, groups)
-        return _CONV[rank](x, w, stride, pads, dilation, groups)
+            return windows.CONV_TRANSPOSE[rank](x, w, stride, pads, sequence(output_padding, rank), dilation, groups)
+        return windows.CONV[rank](x, w, stride, pads, dilation, groups)
 
     result = _batched(n, x, rank, made)
     return result if bias is None else R.add(result, R.reshape(bias, (n.shape(bias)[0], *(1,) * rank)))
@@ -112,7 +104,7 @@ def max_pool(
     kernel = sequence(kernel, rank)
     stride = sequence(stride, rank) if stride else kernel
     pads, dilation = [*sequence(padding, rank)] * 2, sequence(dilation, rank)
-    return _pooled(n, x, rank, lambda v: _MAX_POOL[rank](v, kernel, stride, pads, dilation, ceil), ceil)
+    return _pooled(n, x, rank, lambda v: windows.MAX_POOL[rank](v, kernel, stride, pads, dilation, ceil), ceil)
 
 
 def max_pool_with_places(
@@ -127,7 +119,7 @@ def max_pool_with_places(
     pads, dilation = [*sequence(padding, rank)] * 2, sequence(dilation, rank)
     single = n.rank(x) == rank + 1
     batch = n.emit(R.expand_dims(x, [0])) if single else x
-    both = n.emit(_MAX_POOL_WITH_INDICES[rank](batch, kernel, stride, pads, dilation, ceil), "pooled")
+    both = n.emit(windows.MAX_POOL_WITH_INDICES[rank](batch, kernel, stride, pads, dilation, ceil), "pooled")
     parts = [n.emit(TupleGetItem(both, index)) for index in range(2)]
     return [_pooled(n, x, rank, lambda _, part=part: part, ceil) for part in parts]
 
@@ -196,11 +188,11 @@ def avg_pool(
         if divisor:
             whole = _padded_for(n, v, rank, kernel, stride, pads)
             factor = math.prod(kernel) / float(divisor)
-            return R.multiply(_AVG_POOL[rank](whole, kernel, stride, (0,) * rank, ones, False, False), factor)
+            return R.multiply(windows.AVG_POOL[rank](whole, kernel, stride, (0,) * rank, ones, False, False), factor)
         if ceil and count_padding and any(pads):  # padding counts, what stands out beyond it does not
             wide = R.nn.pad(v, [0] * 4 + [pad for size in pads for pad in (size, size)], "constant", 0.0)
-            return _AVG_POOL[rank](n.emit(wide), kernel, stride, (0,) * rank, ones, True, False)
-        return _AVG_POOL[rank](v, kernel, stride, [*pads] * 2, ones, ceil, count_padding and not ceil)
+            return windows.AVG_POOL[rank](n.emit(wide), kernel, stride, (0,) * rank, ones, True, False)
+        return windows.AVG_POOL[rank](v, kernel, stride, [*pads] * 2, ones, ceil, count_padding and not ceil)
 
     return _pooled(n, x, rank, pooled, ceil)
 

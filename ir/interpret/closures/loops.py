@@ -35,11 +35,10 @@ def for_loop(compiler: KernelCompiler, node: For) -> Compiled:
         for value in range(first, first + count, increment):
             frame[slot] = value
             signal = body(frame)
-            if signal is not None:
+            if signal is not None and signal is not CONTINUE:
                 if signal is BREAK:
                     break
-                if signal is not CONTINUE:
-                    return signal
+                return signal
         frame[slot] = None
         return None
 
@@ -102,11 +101,10 @@ def while_loop(compiler: KernelCompiler, node: While) -> Compiled:
     def loop(frame: Frame) -> Any:
         while condition(frame):
             signal = body(frame)
-            if signal is not None:
+            if signal is not None and signal is not CONTINUE:
                 if signal is BREAK:
                     break
-                if signal is not CONTINUE:
-                    return signal
+                return signal
         return None
 
     return loop

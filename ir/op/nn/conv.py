@@ -118,6 +118,24 @@ class _Windowed(SpatialFamily):
             Param("out_dtype", "dtype", None),
         )
 
+    def rule(self, args: Arguments, context: TypeContext) -> TensorType:
+        """The type of the result."""
+        layouts = _layouts(args, self.spatial)
+        data, weight, dtype = _operands(args, layouts, context)
+        data_layout, kernel_layout, out_layout = layouts
+        if data.dims is None or weight.dims is None:
+            return TensorType(dtype=dtype, ndim=out_layout.ndim)
+        sizes = data_layout.check(args, "data", data.dims, context)
+        kernel = kernel_layout.check(args, "weight", weight.dims, context)
+        result = self.outputs(args, context, sizes, kernel)
+        return TensorType(out_layout.result(args, result, context), dtype, vdevice=data.vdevice)
+
+    def outputs(
+        self, args: Arguments, context: TypeContext, sizes: dict[str, Dim], kernel: dict[str, Dim]
+    ) -> dict[str, Dim]:
+        """The sizes of the result by letter, those of data and weight being checked against each other."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class _Convolution(_Windowed):
@@ -126,22 +144,16 @@ class _Convolution(_Windowed):
         """The name of the operator."""
         return f"nn.conv{self.count}d"
 
-    def rule(self, args: Arguments, context: TypeContext) -> TensorType:
-        layouts = _layouts(args, self.spatial)
-        data, weight, dtype = _operands(args, layouts, context)
-        data_layout, kernel_layout, out_layout = layouts
-        if data.dims is None or weight.dims is None:
-            return TensorType(dtype=dtype, ndim=out_layout.ndim)
-        sizes = data_layout.check(args, "data", data.dims, context)
-        kernel = kernel_layout.check(args, "weight", weight.dims, context)
+    def outputs(
+        self, args: Arguments, context: TypeContext, sizes: dict[str, Dim], kernel: dict[str, Dim]
+    ) -> dict[str, Dim]:
         groups = args.groups
         context.require_equal(
             sizes["C"], kernel["I"] * groups, f"{args.name}: channels of data and of weight", args.span
         )
         context.require_equal(kernel["O"] % groups, 0, f"{args.name}: output channels modulo groups", args.span)
         outputs = _window(args, self.spatial, kernel).outputs(args, [sizes[letter] for letter in self.spatial])
-        result = {"N": sizes["N"], "C": kernel["O"], **by_letter(self.spatial, outputs)}
-        return TensorType(out_layout.result(args, result, context), dtype, vdevice=data.vdevice)
+        return {"N": sizes["N"], "C": kernel["O"], **by_letter(self.spatial, outputs)}
 
     def lower(self, frame: Kernel) -> PrimFunc | None:
         args, context = frame.args, frame.context
@@ -331,21 +343,15 @@ class _TransposedConvolution(_Windowed):
         """The name of the operator."""
         return f"nn.conv{self.count}d_transpose"
 
-    def rule(self, args: Arguments, context: TypeContext) -> TensorType:
-        layouts = _layouts(args, self.spatial)
-        data, weight, dtype = _operands(args, layouts, context)
-        data_layout, kernel_layout, out_layout = layouts
-        if data.dims is None or weight.dims is None:
-            return TensorType(dtype=dtype, ndim=out_layout.ndim)
-        sizes = data_layout.check(args, "data", data.dims, context)
-        kernel = kernel_layout.check(args, "weight", weight.dims, context)
+    def outputs(
+        self, args: Arguments, context: TypeContext, sizes: dict[str, Dim], kernel: dict[str, Dim]
+    ) -> dict[str, Dim]:
         context.require_equal(sizes["C"], kernel["I"], f"{args.name}: channels of data and of weight", args.span)
         context.require_equal(sizes["C"] % args.groups, 0, f"{args.name}: channels modulo groups", args.span)
         extra = per_axis(args, "output_padding", self.count, 0)
         window = _window(args, self.spatial, kernel)
         outputs = _transposed_outputs(args, window, extra, [sizes[letter] for letter in self.spatial])
-        result = {"N": sizes["N"], "C": kernel["O"] * args.groups, **by_letter(self.spatial, outputs)}
-        return TensorType(out_layout.result(args, result, context), dtype, vdevice=data.vdevice)
+        return {"N": sizes["N"], "C": kernel["O"] * args.groups, **by_letter(self.spatial, outputs)}
 
     def lower(self, frame: Kernel) -> PrimFunc | None:
         args, context = frame.args, frame.context

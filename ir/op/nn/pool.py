@@ -50,6 +50,15 @@ def _layouts(args: Arguments, spatial: str) -> tuple[Layout, Layout]:
     return layout_of(args, "layout", args.layout, letters), layout_of(args, "out_layout", out, letters)
 
 
+def _operands(args: Arguments, spatial: str, context: TypeContext) -> tuple[TensorType, Layout, Layout]:
+    """The type of data and the layouts, checked."""
+    data = tensor(args, "data", context)
+    layout, out_layout = _layouts(args, spatial)
+    require_rank(args, "data", data, layout.ndim)
+    require_dtype(args, "data", data, "number")
+    return data, layout, out_layout
+
+
 def _pool_window(args: Arguments, spatial: str) -> Window:
     sizes = args.pool_size * len(spatial) if len(args.pool_size) == 1 else args.pool_size
     if len(sizes) != len(spatial) or min(sizes) < 1:
@@ -116,10 +125,7 @@ class _Pool(SpatialFamily):
         )
 
     def rule(self, args: Arguments, context: TypeContext) -> TensorType:
-        data = tensor(args, "data", context)
-        layout, out_layout = _layouts(args, self.spatial)
-        require_rank(args, "data", data, layout.ndim)
-        require_dtype(args, "data", data, "number")
+        data, layout, out_layout = _operands(args, self.spatial, context)
         window = _pool_window(args, self.spatial)
         dims = dims_of(data)
         if dims is None:
@@ -320,10 +326,7 @@ class _AdaptivePool(SpatialFamily):
         )
 
     def rule(self, args: Arguments, context: TypeContext) -> TensorType:
-        data = tensor(args, "data", context)
-        layout, out_layout = _layouts(args, self.spatial)
-        require_rank(args, "data", data, layout.ndim)
-        require_dtype(args, "data", data, "number")
+        data, layout, out_layout = _operands(args, self.spatial, context)
         dims = dims_of(data)
         if dims is None:
             return TensorType(dtype=data.dtype, ndim=out_layout.ndim)

@@ -38,17 +38,23 @@ def _name(session: Session, tree: ast.Name) -> Any:
     return session.level.lookup(session, tree.id, tree)
 
 
+def _named_outside(session: Session, tree: ast.Attribute | ast.Subscript) -> Any:
+    """A function of the module or a value around it that a path names; MISSING where it names neither."""
+    function = global_name(session, tree)
+    if function is not None:
+        return GlobalVar(function, session.span(tree))
+    found = captured_path(session, tree)
+    return found if found is MISSING else session.level.captured(session, found, ast.unparse(tree), tree)
+
+
 @COMMON.tree(ast.Attribute)
 def _attribute(session: Session, tree: ast.Attribute) -> Any:
     name = dotted_name(session, tree)
     if name is not None:
         return named_value(session, name, tree)
-    function = global_name(session, tree)
-    if function is not None:
-        return GlobalVar(function, session.span(tree))
-    found = captured_path(session, tree)
+    found = _named_outside(session, tree)
     if found is not MISSING:
-        return session.level.captured(session, found, ast.unparse(tree), tree)
+        return found
     pointer = session.level.pointer_dtype(session, tree)
     return session.level.attribute_of(session, session.value(tree.value), tree) if pointer is None else pointer
 
@@ -108,12 +114,9 @@ def _dict(session: Session, tree: ast.Dict) -> Any:
 
 @COMMON.tree(ast.Subscript)
 def _subscript(session: Session, tree: ast.Subscript) -> Any:
-    function = global_name(session, tree)
-    if function is not None:
-        return GlobalVar(function, session.span(tree))
-    found = captured_path(session, tree)
+    found = _named_outside(session, tree)
     if found is not MISSING:
-        return session.level.captured(session, found, ast.unparse(tree), tree)
+        return found
     base = session.value(tree.value)
     return session.level.subscript_of(session, base, tree)
 

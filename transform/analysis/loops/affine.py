@@ -286,11 +286,7 @@ class Bindings:
     def of(cls, block: Block, loops: Sequence[For], point: Point) -> Bindings:
         """The bindings of a block; `point` is just outside of the loops, `loops` are those of the block's scope."""
         inner = point.copy(loops)
-        extents: dict[str, Dim] = {}
-        for loop in loops:
-            size = inner.dim(loop.extent)
-            if loop.start == 0 and loop.step in (None, 1) and size is not None:
-                extents[inner.name(loop.loop_var)] = size
+        extents = inner.whole_extents(loops)
         sizes = {item.var: inner.dim(item.extent) if item.start == 0 else None for item in block.iter_vars}
         bound = {item.var: inner.dim(item.value) if item.value is not None else None for item in block.iter_vars}
         limits: dict[Dim, Dim] = {}

@@ -330,11 +330,7 @@ def _joined(
 ) -> list[tuple[Dim, Dim]] | None:
     """The ranges of whole indices into flat memory, with the digits of fused loops put together again."""
     inner = point.copy(loops)
-    extents: dict[str, Dim] = {}
-    for loop in loops:
-        size = inner.dim(loop.extent)
-        if loop.start == 0 and loop.step in (None, 1) and size is not None:
-            extents[inner.name(loop.loop_var)] = size
+    extents = inner.whole_extents(loops)
     nodes = [touch.node for touch in found]
     given = [x for node in nodes if isinstance(node, (BufferLoad, BufferStore)) for x in node.indices]
     reader = Reader(inner, extents, {}, [dim for x in given if (dim := inner.dim(x)) is not None])

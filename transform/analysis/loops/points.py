@@ -81,6 +81,15 @@ class Point:
             new.enter(loop)
         return new
 
+    def whole_extents(self, loops: Iterable[For]) -> dict[str, Dim]:
+        """The extents, by the names of their variables, of the loops that count from 0 in ones."""
+        extents: dict[str, Dim] = {}
+        for loop in loops:
+            size = self.dim(loop.extent)
+            if loop.start == 0 and loop.step in (None, 1) and size is not None:
+                extents[self.name(loop.loop_var)] = size
+        return extents
+
     def enter(self, loop: For) -> None:
         """Add a loop: its variable is in its range."""
         self.range(loop.loop_var, loop.start, loop.extent)

@@ -24,6 +24,7 @@ from weft.codegen.backends.llvm.host.values import (
     write,
 )
 from weft.codegen.host import program as host
+from weft.codegen.host.operands import no_kernel
 from weft.errors import Span, TargetError
 from weft.ir.types import AnyType, ShapeType, TensorType, TupleType
 from weft.runtime.abi.frame import DYNAMIC_RANK
@@ -90,12 +91,7 @@ def operation(emitter: OperandEmitter, step: host.Operation) -> Value:
     """An operator of the executor; TargetError W745 for one that has no kernel."""
     rule = _OPERATIONS.get(step.name)
     if rule is None:
-        raise TargetError(
-            f"llvm: R.{step.name} has no kernel in {emitter.name}",
-            code="W745",
-            span=step.span,
-            hint="run weft.transform.LegalizeOps() before; where a shape is unknown, name it with R.match_cast",
-        )
+        raise no_kernel("llvm", step, emitter.name)
     return rule(emitter, step)
 
 
