@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from weft.ir import IRModule
-from weft.ir.tensor import Block, For, PrimFunc, PrimVar
+from weft.ir import IRModule, walk
+from weft.ir.tensor import Block, For, PrimFunc, PrimVar, Stmt
 from weft.transform.infra.registry import nearest
 from weft.transform.kernel.scheduled import SCHEDULED, is_scheduled
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, ExprRV, Handle, LoopRV
 from weft.transform.schedule.tree import Tree
 
-__all__ = ["ScheduleState"]
+__all__ = ["INDEPENDENT", "ScheduleState"]
+
+INDEPENDENT = {"parallel": "run in parallel", "vectorized": "be vectorized", "thread_binding": "be bound to threads"}
+"""The kinds of loops whose iterations must have nothing in common, and what a loop of a kind does."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +91,25 @@ class ScheduleState:
         return tree, found
 
     def _block(self, handle: Any) -> tuple[Tree, Block]:
-        """The tree and the block of a handle."""
-        name, key = self._key(handle, BlockRV, "block")
+        """The tree and the block of a handle, or of its name in the function in work."""
+        name, key = self._named(handle) if isinstance(handle, str) else self._key(handle, BlockRV, "block")
         tree = self._tree(name)
         found = tree.block(key)
         if found is None:
             raise failure("W603", f"the block {key!r} is gone: an earlier step has removed it")
         return tree, found
+
+    def _named(self, block: str, function: str | None = None) -> tuple[str, str]:
+        """What the handle of a block's name stands for, by default in the function in work; W602 when there is none."""
+        function = self._name_of_function(function)
+        known = list(self._tree(function).blocks)
+        if block not in known and block != "root":
+            raise failure(
+                "W602",
+                f"function {function!r} has no block {block!r}",
+                hint=nearest(block, known) or (f"it has: {', '.join(known)}" if known else "it has no blocks"),
+            )
+        return function, block
 
     def _number(self, value: Any) -> int:
         """A number, or that of a handle."""
@@ -125,6 +140,11 @@ class ScheduleState:
         handle = ExprRV(str(value))
         self._keys[handle] = ("", value)
         return handle
+
+    def _keep_separate(self, stmt: Stmt) -> None:
+        """Let copies of loops whose iterations must stay independent be such loops too."""
+        copies = {part.loop_var for part in walk(stmt) if isinstance(part, For) and part.kind in INDEPENDENT}
+        self._separate = self._separate | copies
 
     def _set(self, tree: Tree, function: PrimFunc) -> Tree:
         """Keep a new form of a function; the new tree."""

@@ -12,7 +12,7 @@ from weft.ir import IRModule, PrimFunc
 from weft.ir.dim import symbol
 from weft.ir.tensor import Block, Buffer
 from weft.script import tir as T
-from weft.transform.schedule import Schedule
+from weft.transform.schedule import BlockRV, Schedule
 
 N = symbol("n")
 
@@ -443,7 +443,8 @@ def test_names_that_are_not_there_get_a_suggestion() -> None:
     assert error.hint is not None
     assert "E" in error.hint
     refused("W601", lambda: sch.work_on("kernal"))
-    refused("W604", lambda: sch.get_loops("E"))  # type: ignore[arg-type]
+    refused("W602", lambda: sch.get_loops("EE"))
+    refused("W604", lambda: sch.get_loops(3))  # type: ignore[arg-type]
     other = Schedule(softmax(7, 11)).get_block("E")
     refused("W603", lambda: sch.get_loops(other))
     inner = sch.get_block("E")
@@ -573,3 +574,46 @@ def kernel(x: T.Buffer((8, 4), "int32"), y: T.Buffer((8, 4), "int32"), z: T.Buff
     error = refused("W615", lambda: sch.blockize([sch.get_block("Y"), sch.get_block("Z")]))
     assert error.message == "the blocks run under different conditions on the loops that they share"
     assert underlined(error) == 'with T.block("Y"):'
+
+
+def test_blocks_are_given_by_name_too() -> None:
+    function = chain(12, 10)
+    sch = Schedule(function)
+    sch.compute_inline("B")
+    sch.reverse_compute_at("D", sch.get_loops("C")[0])
+    sch.cache_read("C", 0, "local", consumer_blocks=["C"])
+    sch.annotate("C", "note", 1)
+    check(function, sch)
+    error = refused("W602", lambda: sch.get_loops("CC"))
+    assert error.hint == "did you mean `C`?"
+
+
+def marks(schedule: Schedule, block: BlockRV) -> list[tuple[str, dict[str, object]]]:
+    """The annotations of a block, and the kinds and annotations of the loops around it."""
+    nodes = [schedule.get(block), *map(schedule.get, schedule.get_loops(block))]
+    return [(getattr(node, "kind", "serial"), dict(node.annotations)) for node in nodes if not isinstance(node, int)]
+
+
+def test_parts_of_a_reduction_keep_annotations_and_kinds_of_loops() -> None:
+    function = matmul(12, 10, 8)
+    sch = Schedule(function)
+    block = sch.get_block("C")
+    sch.annotate(block, "note", "kept")
+    i, j, k = sch.get_loops(block)
+    sch.parallel(i)
+    sch.unroll(j)
+    sch.annotate(j, "pragma", 2)
+    parts = sch.rfactor(sch.split(k, [2, 4])[0], 0)
+    for item in (parts, block):
+        assert marks(sch, item)[:3] == [("serial", {"note": "kept"}), ("parallel", {}), ("unrolled", {"pragma": 2})]
+    check(function, sch)
+    sums = Schedule(function)
+    block = sums.get_block("C")
+    sums.annotate(block, "note", "kept")
+    i, j, k = sums.get_loops(block)
+    sums.reorder(i, k, j)
+    sums.vectorize(j)
+    init = sums.decompose_reduction(block, k)
+    assert marks(sums, init) == [("serial", {"note": "kept"}), ("serial", {}), ("vectorized", {})]
+    assert marks(sums, block)[0] == ("serial", {"note": "kept"})
+    check(function, sums)

@@ -155,3 +155,27 @@ def test_any_division_gives_the_same_choice(rows: int, factor: int, inner: bool,
     else:
         sch.rfactor(parts[int(inner)], axis)
         check(function, sch, compiled=False)
+
+
+def test_a_choice_that_depends_on_the_order_keeps_it() -> None:
+    function = greatest(size="6")
+    sch = Schedule(function)
+    block = sch.get_block("m")
+    error = refused("W607", lambda: sch.transform_block_layout(block, "lambda i, k: (i, k % 8, k // 8)"))
+    assert underlined(error) == "k"
+    sch.transform_block_layout(block, "lambda i, k: (i // 2, k, i % 2)")
+    check(function, sch)
+    once = Schedule(function)
+    _, k = once.get_loops("m")
+    outer, inner = once.split(k, [1, 24])  # a loop of one iteration is in nobody's way
+    once.rfactor(inner)
+    check(function, once)
+    assert once.get(outer) is not None
+    error = refused("W607", lambda: split_and_factored(function))
+    assert error.hint is not None
+    assert "told apart by their index" in error.hint
+
+
+def split_and_factored(function: PrimFunc) -> None:
+    sch = Schedule(function)
+    sch.rfactor(sch.split(sch.get_loops("m")[1], [4, 6])[1])

@@ -208,7 +208,10 @@ def test_a_partition_of_a_loop_runs_its_parts_one_after_the_other() -> None:
     assert sorted(block.name for block in sch._tree("kernel").blocks.values()) == ["C", "C_1", "C_2"]
     sch.loop_partition(j, [None, 3])
     check(function, sch)
-    refused("W604", lambda: sch.loop_partition(sch.get_loops(sch.get_block("C"))[0], [5, 5]))
+    refused("W604", lambda: sch.loop_partition(sch.get_loops(sch.get_block("C"))[0], [5, 8]))
+    parts = sch.loop_partition(sch.get_loops(sch.get_block("C"))[0], [5, 5])
+    assert [getattr(sch.get(part), "extent", None) for part in parts] == [5, 5, 2]  # the last part is what is left over
+    check(function, sch)
 
 
 def test_a_sum_is_not_partitioned_where_its_first_part_may_be_empty() -> None:

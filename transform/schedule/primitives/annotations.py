@@ -36,7 +36,9 @@ class Annotations(ScheduleCore):
     """What is declared."""
 
     @primitive
-    def annotate_buffer_access(self, block: BlockRV, buffer_index: Choice, buf_type: str, gen_new_ranges: Any) -> None:
+    def annotate_buffer_access(
+        self, block: BlockRV | str, buffer_index: Choice, buf_type: str, gen_new_ranges: Any
+    ) -> None:
         """Let a block declare which box of a buffer it reads or writes.
 
         `gen_new_ranges` gives for the block's variables an index, or its (begin, end), for each dimension: a function,
@@ -70,7 +72,7 @@ class Annotations(ScheduleCore):
         self._set(tree, tree.replaced((found, new)))
 
     @primitive
-    def unsafe_hide_buffer_access(self, block: BlockRV, buf_type: str, buf_index_array: Sequence[int]) -> None:
+    def unsafe_hide_buffer_access(self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]) -> None:
         """Let a block no more declare that it reads, or writes, some buffers (given by their places).
 
         The name is the peers'; nothing is unsafe here: what a block touches stays declared. ScheduleError W604 for no
@@ -90,7 +92,7 @@ class Annotations(ScheduleCore):
         self._set(tree, tree.replaced((found, new)))
 
     @primitive
-    def set_axis_separator(self, block: BlockRV, buffer: Where, axis_separators: Sequence[int]) -> None:
+    def set_axis_separator(self, block: BlockRV | str, buffer: Where, axis_separators: Sequence[int]) -> None:
         """Say before which dimensions of a buffer another axis of its memory begins (for memory of several axes).
 
         ScheduleError W604 for places that do not grow from 1 to the number of dimensions.

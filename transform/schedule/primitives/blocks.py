@@ -96,7 +96,7 @@ class Blocks(ScheduleCore):
     """Blocks of blocks."""
 
     @primitive
-    def blockize(self, target: LoopRV | Sequence[BlockRV], preserve_unit_iters: bool = True) -> BlockRV:
+    def blockize(self, target: LoopRV | Sequence[BlockRV | str], preserve_unit_iters: bool = True) -> BlockRV:
         """Make the loops from one inward, with the block in them, one block over the loops around; gives that block.
 
         Of several blocks, which stand one after the other: they and their loops inside of those that they share.
@@ -118,7 +118,7 @@ class Blocks(ScheduleCore):
         self._set(tree, tree.replaced((loop, outer_block)))
         return self._block_handle(tree.name, outer_block.name)
 
-    def _blockize_several(self, handles: Sequence[BlockRV], units: bool) -> BlockRV:
+    def _blockize_several(self, handles: Sequence[BlockRV | str], units: bool) -> BlockRV:
         found = [self._block(handle) for handle in handles]
         if not found or len({block for _, block in found}) != len(found):
             raise failure("W604", f"different blocks are needed, and at least one, not {len(found)}")
@@ -128,7 +128,9 @@ class Blocks(ScheduleCore):
         return self._block_handle(tree.name, group.name)
 
     @primitive
-    def tensorize(self, block_or_loop: BlockRV | LoopRV, tensor_intrin: str, preserve_unit_iters: bool = True) -> None:
+    def tensorize(
+        self, block_or_loop: BlockRV | LoopRV | str, tensor_intrin: str, preserve_unit_iters: bool = True
+    ) -> None:
         """Let an intrinsic do what the loops from one inward compute, or the body of a block.
 
         ScheduleError W604 no such intrinsic, W617 code that is not what the intrinsic is described to do.

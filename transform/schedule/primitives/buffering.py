@@ -67,7 +67,7 @@ class Buffering(ScheduleCore):
     """Buffers of loops."""
 
     @primitive
-    def read_at(self, loop: LoopRV, block: BlockRV, read_buffer_index: Choice, storage_scope: str) -> BlockRV:
+    def read_at(self, loop: LoopRV, block: BlockRV | str, read_buffer_index: Choice, storage_scope: str) -> BlockRV:
         """Copy what a block reads of a buffer in an iteration of a loop into a buffer of another scope, before that.
 
         Gives the block that copies. ScheduleError W605 a loop that is not around the block, W604 no such buffer, W613
@@ -100,7 +100,7 @@ class Buffering(ScheduleCore):
         return self._block_handle(tree.name, name)
 
     @primitive
-    def write_at(self, loop: LoopRV, block: BlockRV, write_buffer_index: Choice, storage_scope: str) -> BlockRV:
+    def write_at(self, loop: LoopRV, block: BlockRV | str, write_buffer_index: Choice, storage_scope: str) -> BlockRV:
         """Let an iteration of a loop work on a buffer of another scope, and copy what it wrote after that.
 
         Gives the block that copies. ScheduleError W605 a loop that is not around the block, W604 no such buffer, W614
@@ -124,7 +124,7 @@ class Buffering(ScheduleCore):
         return self._block_handle(tree.name, name)
 
     @primitive
-    def cache_inplace(self, block: BlockRV, read_buffer_index: Choice, storage_scope: str) -> list[BlockRV]:
+    def cache_inplace(self, block: BlockRV | str, read_buffer_index: Choice, storage_scope: str) -> list[BlockRV]:
         """Let a block that reads and writes a buffer do so in a buffer of another scope: copied before, and back after.
 
         What else stands in the block's loops uses the new buffer too. Gives the two blocks that copy. ScheduleError
@@ -176,7 +176,7 @@ class Buffering(ScheduleCore):
         self._set(tree, inserted(tree, place, before, after, cache, changes))
         return [self._block_handle(tree.name, name) for name in names]
 
-    def _under(self, block: BlockRV, loop: LoopRV) -> tuple[Tree, Block, For]:
+    def _under(self, block: BlockRV | str, loop: LoopRV) -> tuple[Tree, Block, For]:
         tree, found = self._block(block)
         other, target = self._loop(loop)
         if other is not tree or target not in tree.loops_around(found):
@@ -185,7 +185,7 @@ class Buffering(ScheduleCore):
         return tree, found, target
 
     @primitive
-    def compact_buffer(self, block: BlockRV, write_buffer_index: Choice) -> None:
+    def compact_buffer(self, block: BlockRV | str, write_buffer_index: Choice) -> None:
         """Allocate a buffer that a block writes in the innermost loop that may have its own, as small as is needed.
 
         That is a loop of which each iteration writes all elements before it uses them: after `compute_at` the one that
@@ -225,7 +225,7 @@ class Buffering(ScheduleCore):
         self._set(tree, without_allocation(tree.replaced((target, inner)), buffer))
 
     @primitive
-    def rolling_buffer(self, block: BlockRV, write_buffer_index: Choice) -> None:
+    def rolling_buffer(self, block: BlockRV | str, write_buffer_index: Choice) -> None:
         """Keep the part of a buffer that the next iteration of a loop reads again, and compute only what it lacks.
 
         The block stands under a loop (`compute_at`) of which an iteration reads a window of the buffer that moves

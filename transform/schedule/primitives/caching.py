@@ -70,10 +70,10 @@ class Caching(ScheduleCore):
     @primitive
     def cache_read(
         self,
-        block: BlockRV,
+        block: BlockRV | str,
         read_buffer_index: Choice,
         storage_scope: str,
-        consumer_blocks: Sequence[BlockRV] | None = None,
+        consumer_blocks: Sequence[BlockRV | str] | None = None,
     ) -> BlockRV:
         """Copy what blocks read of a buffer into a buffer of another scope, and let them read that one.
 
@@ -111,10 +111,10 @@ class Caching(ScheduleCore):
     @primitive
     def cache_write(
         self,
-        block: BlockRV,
+        block: BlockRV | str,
         write_buffer_index: Choice,
         storage_scope: str,
-        consumer_blocks: Sequence[BlockRV] | None = None,
+        consumer_blocks: Sequence[BlockRV | str] | None = None,
     ) -> BlockRV:
         """Let a block write into a buffer of another scope, and copy from there after it.
 

@@ -47,7 +47,9 @@ class ComputeAt(ScheduleCore):
     """Blocks moved under loops of others."""
 
     @primitive
-    def compute_at(self, block: BlockRV, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1) -> None:
+    def compute_at(
+        self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
+    ) -> None:
         """Compute what each iteration of a loop reads of a block's buffer inside of that loop, before it is read.
 
         All readers of the buffer are under the loop. `index` is the place among the statements of the loop's body; -1
@@ -81,7 +83,7 @@ class ComputeAt(ScheduleCore):
 
     @primitive
     def reverse_compute_at(
-        self, block: BlockRV, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
+        self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
     ) -> None:
         """Do what a block does with the elements of its input inside of the loop that computes them, after that.
 
@@ -113,7 +115,7 @@ class ComputeAt(ScheduleCore):
         new = replace(target, body=sequence((*parts[:place], moved, *parts[place:])))
         self._set(tree, tree.replaced((found, SeqStmt()), (target, new)))
 
-    def _pair(self, block: BlockRV, loop: LoopRV) -> tuple[Tree, Block, For]:
+    def _pair(self, block: BlockRV | str, loop: LoopRV) -> tuple[Tree, Block, For]:
         tree, found = self._block(block)
         other, target = self._loop(loop)
         if other is not tree or tree.scope(found) is not tree.scope(target):
@@ -358,12 +360,12 @@ def _computed(target: For, buffer: Buffer, point: Point, tree: Tree, block: Bloc
     return [None] * buffer.ndim if found is None else found
 
 
-def can_compute_at(schedule: Any, block: BlockRV, loop: LoopRV) -> bool:
+def can_compute_at(schedule: Any, block: BlockRV | str, loop: LoopRV) -> bool:
     """Whether a block can be computed at a loop: tried on a copy."""
     return _works(lambda: schedule.copy().compute_at(block, loop))
 
 
-def can_reverse_compute_at(schedule: Any, block: BlockRV, loop: LoopRV) -> bool:
+def can_reverse_compute_at(schedule: Any, block: BlockRV | str, loop: LoopRV) -> bool:
     """Whether a block can be moved under the loop of its producer: tried on a copy."""
     return _works(lambda: schedule.copy().reverse_compute_at(block, loop))
 

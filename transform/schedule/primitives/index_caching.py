@@ -41,7 +41,7 @@ class IndexCaching(ScheduleCore):
     """Buffers of computed indices."""
 
     @primitive
-    def cache_index(self, block: BlockRV, storage_scope: str, cse_thresh: int = 0) -> list[BlockRV]:
+    def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> list[BlockRV]:
         """Compute the indices of a block's accesses before it, into buffers over those of its variables that they need.
 
         Indices count that are computed by more than additions, of the block's variables and symbols alone, and stand

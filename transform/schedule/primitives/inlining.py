@@ -36,7 +36,7 @@ class Inlining(ScheduleCore):
     """Blocks put into one another."""
 
     @primitive
-    def compute_inline(self, block: BlockRV) -> None:
+    def compute_inline(self, block: BlockRV | str) -> None:
         """Compute the values of a block where they are read, and remove the block and its buffer.
 
         The block stores one value at its own variables, each in an index of its own. ScheduleError W609 a block that
@@ -63,7 +63,7 @@ class Inlining(ScheduleCore):
         self._set(tree, without_allocation(function, buffer))
 
     @primitive
-    def reverse_compute_inline(self, block: BlockRV) -> None:
+    def reverse_compute_inline(self, block: BlockRV | str) -> None:
         """Do what a block does with each element of its input where that element is computed.
 
         The block reads one element of a buffer that one complete block computes; its indices determine the variables of

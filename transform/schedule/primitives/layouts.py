@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.errors import WeftError
+from weft.errors import ScheduleError, WeftError
 from weft.ir import replace, substitute, walk
 from weft.ir.dim import Dim, prove_equal, symbol
 from weft.ir.dim import product as product_of
@@ -32,6 +32,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.transform.analysis.loops.dependence import Nest, shared, update_of
 from weft.transform.analysis.loops.inverted_indices import inverted
 from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.schedule.buffers import (
@@ -48,6 +49,7 @@ from weft.transform.schedule.handles import BlockRV
 from weft.transform.schedule.primitives.caching import Where, nest_over, read_map, where_of
 from weft.transform.schedule.primitives.loops import chain_between
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
+from weft.transform.schedule.reducer import fold_of
 from weft.transform.schedule.tree import Tree, map_buffers, sequence, without_regions
 
 __all__ = ["Layouts"]
@@ -59,7 +61,7 @@ class Layouts(ScheduleCore):
     @primitive
     def transform_layout(
         self,
-        block: BlockRV,
+        block: BlockRV | str,
         buffer: Where,
         index_map: Any,
         pad_value: float | int | None = None,
@@ -130,11 +132,11 @@ class Layouts(ScheduleCore):
         self._set(tree, tree.replaced((place, sequence((fill, place)))))
 
     @primitive
-    def transform_block_layout(self, block: BlockRV, index_map: Any) -> None:
+    def transform_block_layout(self, block: BlockRV | str, index_map: Any) -> None:
         """Let a block run over other variables, which `index_map` makes of its own ones; its loops are made anew.
 
         ScheduleError W605 when other blocks share its loops, W616 a map that cannot be turned round, W604 one that
-        mixes variables of a sum with others.
+        mixes variables of a sum with others, W607 one that lets instances come in another order that matters.
         """
         tree, found = self._block(block)
         text = read_map(index_map)
@@ -158,10 +160,11 @@ class Layouts(ScheduleCore):
         require_covering(tree, found)
         point = Point.around(tree, place)
         new = _over_other_variables(tree, found, known, point)
+        _require_order_kept(tree, found, known)
         self._set(tree, tree.replaced((place, new)))
 
     @primitive
-    def reorder_block_iter_var(self, block: BlockRV, new_order: Sequence[int]) -> None:
+    def reorder_block_iter_var(self, block: BlockRV | str, new_order: Sequence[int]) -> None:
         """The variables of a block in another order, given by their present places."""
         tree, found = self._block(block)
         order = [self._number(place) for place in new_order]
@@ -170,6 +173,38 @@ class Layouts(ScheduleCore):
             raise failure("W604", f"{order} is no order of the {count} variables of block {found.name!r}", tree, found)
         items = tuple(found.iter_vars[place] for place in order)
         self._set(tree, tree.replaced((found, replace(found, iter_vars=items))))
+
+
+def _require_order_kept(tree: Tree, block: Block, known: IndexMap) -> None:
+    """W607 where instances whose order matters would come in another one: those variables stay as they are."""
+    if update_of(block) is not None:
+        return
+    around = tree.loops_around(block)
+    ordered = {loop.loop_var: loop for loop in around if not _runs_in_any_order(tree, block, loop)}
+    items = [(name, item) for name, item in zip(known.names, block.iter_vars, strict=True)]
+    kept = [(name, item) for name, item in items if variables_in(item.value) & set(ordered)]
+    bare = [item.value for _, item in kept] == list(ordered)
+    moved = [t for t in known.targets if not isinstance(t, int) and set(t.names) & {name for name, _ in kept}]
+    if not bare or moved != [symbol(name) for name, _ in kept]:
+        loop = next(iter(ordered.values()))
+        raise failure(
+            "W607",
+            f"the iterations of {loop.loop_var.name!r} would come in another order, and touch the same elements",
+            tree,
+            loop,
+            hint="a map that leaves the variables of such loops as they are, in their order",
+        )
+
+
+def _runs_in_any_order(tree: Tree, block: Block, loop: For) -> bool:
+    around = tree.loops_around(block)
+    inner = around[around.index(loop) :]
+    if shared(Nest(tuple(inner), block, Point.around(tree, loop))) is None:
+        return True
+    try:
+        return fold_of(tree, block).any_order
+    except ScheduleError:
+        return False
 
 
 def _sizes(tree: Tree, block: Block, extents: Sequence[Extent], point: Point) -> list[Dim]:

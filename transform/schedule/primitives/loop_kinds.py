@@ -18,6 +18,7 @@ from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, ExprRV, LoopRV
 from weft.transform.schedule.reducer import fold_of
+from weft.transform.schedule.state import INDEPENDENT
 from weft.transform.schedule.tree import Tree, blocks_in
 
 __all__ = ["LoopKinds", "require_separate"]
@@ -26,7 +27,6 @@ THREADS = (
     *(f"{kind}Idx.{axis}" for kind in ("block", "thread") for axis in "xyz"),
     *("vthread", "vthread.x", "vthread.y", "vthread.z"),
 )
-_WORDS = {"parallel": "run in parallel", "vectorized": "be vectorized", "thread_binding": "be bound to threads"}
 
 
 def require_separate(tree: Tree, loop: For, kind: str, thread: str | None = None) -> None:
@@ -42,7 +42,7 @@ def require_separate(tree: Tree, loop: For, kind: str, thread: str | None = None
         if why.buffer is not None and why.buffer not in tree.function.params:
             hint = f"allocate {why.buffer.name!r} inside the loop, or mark a loop further in"
         raise failure(
-            "W608", f"the loop {loop.loop_var.name!r} cannot {_WORDS[kind]}: {why.reason}", tree, loop, hint=hint
+            "W608", f"the loop {loop.loop_var.name!r} cannot {INDEPENDENT[kind]}: {why.reason}", tree, loop, hint=hint
         )
 
 
@@ -105,11 +105,11 @@ class LoopKinds(ScheduleCore):
         """Marked loops after a step: their iterations must still be separate."""
         for variable in self._separate:
             loop = tree.loop(variable)
-            if loop is not None and loop.kind in _WORDS:
+            if loop is not None and loop.kind in INDEPENDENT:
                 require_separate(tree, loop, loop.kind, loop.thread)
 
     @primitive
-    def annotate(self, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: Any) -> None:
+    def annotate(self, block_or_loop: BlockRV | LoopRV | str, ann_key: str, ann_val: Any) -> None:
         """Write a value (text, number, truth value, list of them) under a key on a block or a loop."""
         tree, found = self._annotated(block_or_loop)
         value = self._number(ann_val) if isinstance(ann_val, ExprRV) else ann_val
@@ -120,7 +120,7 @@ class LoopKinds(ScheduleCore):
         self._set(tree, tree.replaced((found, replace(found, annotations=found.annotations.set(ann_key, value)))))
 
     @primitive
-    def unannotate(self, block_or_loop: BlockRV | LoopRV, ann_key: str) -> None:
+    def unannotate(self, block_or_loop: BlockRV | LoopRV | str, ann_key: str) -> None:
         """Remove what is written under a key; ScheduleError W604 when nothing is."""
         tree, found = self._annotated(block_or_loop)
         if ann_key not in found.annotations:
@@ -128,7 +128,7 @@ class LoopKinds(ScheduleCore):
             raise failure("W604", f"there is no annotation {ann_key!r}", tree, found, hint=f"there are: {known}")
         self._set(tree, tree.replaced((found, replace(found, annotations=found.annotations.without(ann_key)))))
 
-    def _annotated(self, handle: BlockRV | LoopRV) -> tuple[Tree, Block | For]:
+    def _annotated(self, handle: BlockRV | LoopRV | str) -> tuple[Tree, Block | For]:
         return self._loop(handle) if isinstance(handle, LoopRV) else self._block(handle)
 
     @primitive

@@ -72,7 +72,9 @@ class LoopMerging(ScheduleCore):
     ) -> list[LoopRV]:
         """One loop as several one after the other, of the given numbers of iterations; one may be None: the rest.
 
-        ScheduleError W604 when the numbers are not those of the loop, W606 a loop that is not a plain serial one.
+        Where none is and iterations are left over, they are one more loop at the end.
+
+        ScheduleError W604 when the loop has not that many iterations, W606 a loop that is not a plain serial one.
         """
         tree, found = self._loop(loop)
         require_plain(tree, found, "loop_partition")
@@ -84,14 +86,18 @@ class LoopMerging(ScheduleCore):
                 "W604", f"the loop {found.loop_var.name!r} is not partitioned by {sizes_text(counts)}", tree, found
             )
         known = sum((count for count in counts if count is not None), 0)
-        rest = extent - known
-        if not point.at_most(0, rest) or (None not in counts and not point.same(rest, 0)):
+        if not point.at_most(known, extent):
             raise failure(
                 "W604",
-                f"{sizes_text(counts)} iterations are not the {extent_text(found.extent)} of {found.loop_var.name!r}",
+                f"{sizes_text(counts)} iterations are not proved to be among the {extent_text(found.extent)} of"
+                f" {found.loop_var.name!r}",
                 tree,
                 found,
+                hint="parts whose sum is at most the extent; None, or what is left over, is the rest",
             )
+        rest = extent - known
+        if None not in counts and not point.same(rest, 0):
+            counts.append(None)
         taken = set(tree.blocks)
         sizes = [rest if count is None else count for count in counts]
         later = _without_inits(tree, found, point, sizes)

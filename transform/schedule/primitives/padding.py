@@ -55,7 +55,7 @@ class Padding(ScheduleCore):
     """Steps that add or divide padding."""
 
     @primitive
-    def pad_einsum(self, block: BlockRV, padding: Sequence[int]) -> None:
+    def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> None:
         """Let a sum of products run over extents that are multiples of the given numbers, one for each variable.
 
         Operands are copied into larger buffers with zeros beside them, results out of one. ScheduleError W604 numbers
@@ -117,7 +117,7 @@ class Padding(ScheduleCore):
         self._set(tree, function)
 
     @primitive
-    def decompose_padding(self, block: BlockRV, loop: LoopRV) -> BlockRV:
+    def decompose_padding(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:
         """Fill what a padding stores with its constant before a loop; the block copies the elements inside only.
 
         The block stores `T.if_then_else(inside, element, constant)`. Gives the block that fills. ScheduleError W609 a
@@ -166,7 +166,7 @@ class Padding(ScheduleCore):
         self._set(tree, tree.replaced((target, sequence((filling, copying)))))
         return self._block_handle(tree.name, name)
 
-    def can_decompose_padding(self, block: BlockRV, loop: LoopRV) -> bool:
+    def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV) -> bool:
         """Whether `decompose_padding` applies; changes nothing."""
         try:
             self.copy().decompose_padding(block, loop)

@@ -103,18 +103,9 @@ class Queries(ScheduleCore):
 
         "root" is the function itself where no block has the name: what `get_child_blocks` and `get_output_blocks` take.
         """
-        function = self._name_of_function(func_name)
-        tree = self._tree(function)
         if not isinstance(name, str):
             raise failure("W604", f"the name of a block is text, not {name!r}")
-        if name not in tree.blocks and name != "root":
-            known = list(tree.blocks)
-            raise failure(
-                "W602",
-                f"function {function!r} has no block {name!r}",
-                hint=nearest(name, known) or (f"it has: {', '.join(known)}" if known else "it has no blocks"),
-            )
-        return self._block_handle(function, name)
+        return self._block_handle(*self._named(name, func_name))
 
     @primitive
     def get_sblock(self, name: str, func_name: str | None = None) -> BlockRV:
@@ -137,25 +128,25 @@ class Queries(ScheduleCore):
         return self._loop_handle(function, found[0])
 
     @primitive
-    def get_loops(self, block: BlockRV) -> list[LoopRV]:
+    def get_loops(self, block: BlockRV | str) -> list[LoopRV]:
         """The loops around a block in its scope, from the outside in."""
         tree, found = self._block(block)
         return [self._loop_handle(tree.name, loop.loop_var) for loop in tree.loops_around(found)]
 
     @primitive
-    def get_child_blocks(self, block_or_loop: BlockRV | LoopRV) -> list[BlockRV]:
+    def get_child_blocks(self, block_or_loop: BlockRV | LoopRV | str) -> list[BlockRV]:
         """The blocks directly inside a block or a loop, in order."""
         tree, roots = self._inside(block_or_loop)
         return [self._block_handle(tree.name, block.name) for root in roots for block in blocks_in(root)]
 
     @primitive
-    def get_producers(self, block: BlockRV) -> list[BlockRV]:
+    def get_producers(self, block: BlockRV | str) -> list[BlockRV]:
         """The blocks of its scope that write what a block reads."""
         tree, found = self._block(block)
         return [self._block_handle(tree.name, item.name) for item in producers(tree, found)]
 
     @primitive
-    def get_consumers(self, block: BlockRV) -> list[BlockRV]:
+    def get_consumers(self, block: BlockRV | str) -> list[BlockRV]:
         """The blocks of its scope that read what a block writes."""
         tree, found = self._block(block)
         return [self._block_handle(tree.name, item.name) for item in consumers(tree, found)]
@@ -170,12 +161,12 @@ class Queries(ScheduleCore):
         found = [item for root in roots for item in blocks_in(root)]
         return [self._block_handle(tree.name, b.name) for b in found if set(written_buffers(b)) - local]
 
-    def _inside(self, handle: BlockRV | LoopRV) -> tuple[Tree, tuple[Stmt, ...]]:
+    def _inside(self, handle: BlockRV | LoopRV | str) -> tuple[Tree, tuple[Stmt, ...]]:
         """The statements directly in a block or loop; those of the function for the root."""
         if isinstance(handle, LoopRV):
             tree, loop = self._loop(handle)
             return tree, (loop.body,)
-        name, key = self._key(handle, BlockRV, "block")
+        name, key = self._named(handle) if isinstance(handle, str) else self._key(handle, BlockRV, "block")
         tree = self._tree(name)
         if key == "root" and key not in tree.blocks:
             return tree, (tree.function.body,)

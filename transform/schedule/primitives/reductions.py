@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 
 from weft.ir import replace, substitute
 from weft.ir.kernel.prim import cast
-from weft.ir.node import EMPTY
 from weft.ir.tensor import (
     Block,
     Buffer,
@@ -43,10 +42,11 @@ class Reductions(ScheduleCore):
     """Steps on blocks with an init."""
 
     @primitive
-    def decompose_reduction(self, block: BlockRV, loop: LoopRV) -> BlockRV:
+    def decompose_reduction(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:
         """Give the init of a reduction a block and loops of its own before a loop; the reduction only updates then.
 
-        No loop further out may be one of the reduction's steps. Gives the block that initialises (`C_init`); the block
+        No loop further out may be one of the reduction's steps. Loops of the init keep kinds and annotations, and its
+        block those of the reduction. Gives the block that initialises (`C_init`); the block
         itself is called `C_update` then, and its handle stands for that. ScheduleError W610
         no reduction, W605 a loop that is not around it or too far in.
         """
@@ -97,25 +97,17 @@ class Reductions(ScheduleCore):
         )
         name = tree.fresh_block_name(f"{found.name}_init")
         predicate = all_of(substitute(part, loops) for part in conditions)
-        init = Block(name, substitute(found.init, fresh), new_items, predicate, span=found.init.span)
+        body = substitute(found.init, fresh)
+        init = Block(name, body, new_items, predicate, annotations=found.annotations, span=found.init.span)
         nest = nest_of_loops(
-            [
-                replace(
-                    item,
-                    loop_var=loops[item.loop_var],
-                    kind="serial",
-                    thread=None,
-                    annotations=EMPTY,
-                    extent=_substituted(item.extent, loops),
-                )
-                for item in inner
-            ],
+            [replace(item, loop_var=loops[item.loop_var], extent=_substituted(item.extent, loops)) for item in inner],
             init,
         )
         updating = tree.fresh_block_name(f"{found.name}_update")
         update = without_regions(replace(found, init=None, name=updating))
         small = Tree("", replace(tree.function, body=target)).replaced((found, update)).body
         self._rename(tree.name, found.name, updating)
+        self._keep_separate(nest)
         tree = self._set(tree, tree.replaced((target, sequence((nest, small)))))
         return self._block_handle(tree.name, name)
 
@@ -125,10 +117,10 @@ class Reductions(ScheduleCore):
 
         `factor_axis` is the place of the new axis; negative ones count from the end. Gives the block of the partial
         sums; the old handle is the block that adds them. A reduction may have several results, each with a new buffer:
-        sums, or an index and a value that are chosen together. ScheduleError W610 no reduction that can be done in
-        pieces, W611 a loop that is not one of its steps alone, W604 no such axis, W607 a choice that depends on the
-        order, which would change. Sums of floats change by the order of additions; comparisons that do not mind
-        elements that are no numbers may choose another one of those.
+        sums, or an index and a value that are chosen together. Annotations and kinds of loops are kept. ScheduleError
+        W610 no reduction that can be done in pieces, W611 a loop that is not one of its steps alone, W604 no such axis,
+        W607 a choice that depends on the order, which would change. Sums of floats change by the order of additions;
+        comparisons that do not mind elements that are no numbers may choose another one of those.
         """
         tree, target = self._loop(loop)
         blocks = list(blocks_in(target))
@@ -151,7 +143,7 @@ class Reductions(ScheduleCore):
             raise failure("W604", f"the new axis {factor_axis} is none of {ndim + 1}", tree, target)
         around = tree.loops_around(block)
         steps = {v for item in block.iter_vars if item.kind == "reduce" for v in variables_in(item.value)}
-        first = next(loop for loop in around if loop.loop_var in steps)
+        first = next(loop for loop in around if loop.loop_var in steps and (loop is target or loop.extent != 1))
         if not fold.any_order and first is not target:
             raise failure(
                 "W607",
@@ -159,6 +151,7 @@ class Reductions(ScheduleCore):
                 f" outermost loop {first.loop_var.name!r} can be factored",
                 tree,
                 target,
+                hint="any loop can where equal values are told apart by their index: a > b or (a == b and i < j)",
             )
         chain = chain_between(tree, around)
         if chain != around or chain[0] is not tree.place_of(block) or target.start != 0:
@@ -172,6 +165,7 @@ class Reductions(ScheduleCore):
         pieces = _partial_sums(block, fold, name, target, around, partials, axis)
         whole = _sum_of_parts(block, fold, target, around, partials, axis)
         function = tree.replaced((chain[0], sequence((nest_of_loops(around, pieces), whole))))
+        self._keep_separate(whole)
         for partial in reversed(partials):
             function = with_allocation(function, tree.scope(block), partial)
         tree = self._set(tree, function)
@@ -271,7 +265,7 @@ def _sum_of_parts(block: Block, fold: Fold, target: For, around: list[For], part
     wanted |= {v for part in conditions for v in variables_in(part)}
     kept = [loop for loop in around if loop.loop_var in wanted]
     names = {loop.loop_var: fresh_variable(loop.loop_var) for loop in kept}
-    loops = [replace(loop, loop_var=names[loop.loop_var], kind="serial", thread=None) for loop in kept]
+    loops = [replace(loop, loop_var=names[loop.loop_var]) for loop in kept]
     step = For(fresh_variable(target.loop_var), 0, target.extent, block)
     part = PrimVar(f"v{target.loop_var.name}", target.loop_var.dtype)
     items = [replace(item, value=None if item.value is None else substitute(item.value, names)) for item in spatial]
@@ -279,5 +273,7 @@ def _sum_of_parts(block: Block, fold: Fold, target: For, around: list[For], part
     own = [BufferLoad(item.buffer, item.indices) for item in fold.parts]
     body = fold.step(own, _places(fold, partials, part, axis, {}))
     predicate = all_of(substitute(item, names) for item in conditions)
-    new = Block(block.name, body, tuple(items), predicate, init=block.init, span=block.span)
+    new = Block(
+        block.name, body, tuple(items), predicate, init=block.init, annotations=block.annotations, span=block.span
+    )
     return nest_of_loops([*loops, step], new)

@@ -62,7 +62,7 @@ class Reindexing(ScheduleCore):
     """Buffers in the order of a block's variables."""
 
     @primitive
-    def reindex(self, block: BlockRV, buffer: Where) -> BlockRV:
+    def reindex(self, block: BlockRV | str, buffer: Where) -> BlockRV:
         """Put a buffer between a block and one that it accesses, whose indices are the block's variables there.
 
         The buffer is ("read", i), ("write", i) or a name. Gives the block that copies. ScheduleError W613 several ways
@@ -74,7 +74,7 @@ class Reindexing(ScheduleCore):
 
     @primitive
     def reindex_cache_read(
-        self, block: BlockRV, read_buffer_index: Choice, storage_scope: str, index_map: Any
+        self, block: BlockRV | str, read_buffer_index: Choice, storage_scope: str, index_map: Any
     ) -> BlockRV:
         """As `reindex` of what a block reads, with a scope, and with indices that a map makes of the block's variables.
 
@@ -89,7 +89,7 @@ class Reindexing(ScheduleCore):
 
     @primitive
     def reindex_cache_write(
-        self, block: BlockRV, write_buffer_index: Choice, storage_scope: str, index_map: Any
+        self, block: BlockRV | str, write_buffer_index: Choice, storage_scope: str, index_map: Any
     ) -> BlockRV:
         """As `reindex_cache_read`, of what a block writes."""
         tree, found = self._block(block)

@@ -91,7 +91,7 @@ class Sampling(ScheduleCore):
         return self._expr_handle(self._number(candidates[decision]))
 
     @primitive
-    def sample_compute_location(self, block: BlockRV, decision: int | None = None) -> LoopRV:
+    def sample_compute_location(self, block: BlockRV | str, decision: int | None = None) -> LoopRV:
         """A loop at which a block can be computed; the decision is its place around the first reader.
 
         Decision -1 leaves the block where it is, -2 puts it into its readers: `compute_at` does that with the handle.

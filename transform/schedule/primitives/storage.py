@@ -39,14 +39,14 @@ class Storage(ScheduleCore):
     """Changes of buffers as they are."""
 
     @primitive
-    def set_scope(self, block: BlockRV, buffer_index: Choice, storage_scope: str) -> None:
+    def set_scope(self, block: BlockRV | str, buffer_index: Choice, storage_scope: str) -> None:
         """Keep a buffer that a block writes in another kind of memory; W612 for parameters."""
         tree, found = self._block(block)
         buffer = buffer_of(tree, found, buffer_index, "write")
         self._changed(tree, found, buffer, scope=storage_scope)
 
     @primitive
-    def storage_align(self, block: BlockRV, buffer_index: Choice, axis: int, factor: int, offset: int) -> None:
+    def storage_align(self, block: BlockRV | str, buffer_index: Choice, axis: int, factor: int, offset: int) -> None:
         """Lay a buffer that a block writes out so that the stride of an axis is k * factor + offset for some k.
 
         ScheduleError W604 an axis or factor that makes no sense, W612 a parameter.
@@ -73,7 +73,7 @@ class Storage(ScheduleCore):
         self._changed(tree, found, buffer, strides=tuple(strides))
 
     @primitive
-    def unsafe_set_dtype(self, block: BlockRV, buffer_index: Choice, dtype: str) -> None:
+    def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: Choice, dtype: str) -> None:
         """Keep a buffer that a block writes in another dtype: values are cast when stored and when loaded.
 
         Unsafe: results change by what the dtype cannot hold.
