@@ -24,6 +24,7 @@ from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.program import Memory, Operator, Program, size_of, static_shape
 from weft.codegen.backends.c.short_floats import SHORT_FLOATS
 from weft.codegen.backends.c.spelling import c_comment, c_string
+from weft.codegen.backends.header import header_text
 from weft.ir.types import TensorType
 
 __all__ = ["apart", "ops_file", "together"]
@@ -128,23 +129,9 @@ def header(program: Program) -> str:
     for name, members in fields.items():
         structs += [f"struct {model}_{name} {{", *(members or ["  char unused;"]), "};", ""]
     entry = ",\n    ".join(_entry(program))
-    lines = [
-        f"#ifndef {upper}_H",
-        f"#define {upper}_H",
-        "",
-        "#include <stdint.h>",
-        "",
-        *(f"#define {upper}_{pool.upper()}_BYTES {size}" for pool, size in program.sizes.items()),
-        "",
-        *(_DEVICE.format(model=model).splitlines() if program.devices else []),
-        *structs,
-        f"{entry};",
-        f"const char *{model}_message(int32_t code);",
-        "",
-        "#endif",
-        "",
-    ]
-    return "\n".join(lines)
+    sizes = [(pool.upper(), size) for pool, size in program.sizes.items()]
+    device = _DEVICE.format(model=model).splitlines() if program.devices else []
+    return header_text(model, sizes, [*device, *structs], entry)
 
 
 _DEVICE = """\

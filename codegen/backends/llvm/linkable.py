@@ -24,6 +24,7 @@ from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.program import member_names
 from weft.codegen.backends.c.spelling import c_comment, check_model
 from weft.codegen.backends.generators import ARTIFACTS
+from weft.codegen.backends.header import header_text
 from weft.codegen.backends.llvm.asm.module import ModuleWriter, byte_text, quoted
 from weft.codegen.backends.llvm.asm.program import Program as Emission
 from weft.codegen.backends.llvm.asm.program import kernel_symbol
@@ -234,22 +235,7 @@ def _header(entry: Entry, model: str) -> str:
     structures = [
         line for name, members in fields.items() for line in (f"struct {model}_{name} {{", *members, "};", "")
     ]
-    lines = [
-        f"#ifndef {upper}_H",
-        f"#define {upper}_H",
-        "",
-        "#include <stdint.h>",
-        "",
-        f"#define {upper}_WORKSPACE_BYTES {max(1, entry.arena_bytes())}",
-        "",
-        *structures,
-        f"{_prototype(model)};",
-        f"const char *{model}_message(int32_t code);",
-        "",
-        "#endif",
-        "",
-    ]
-    return "\n".join(lines)
+    return header_text(model, [("WORKSPACE", max(1, entry.arena_bytes()))], structures, _prototype(model))
 
 
 def _pointer(place: Place) -> str:
