@@ -203,6 +203,21 @@ def test_no_class_has_many_methods() -> None:
     assert {name: methods[name] for name in MORE_METHODS} == MORE_METHODS
 
 
+def test_docstrings_are_collected_from_the_modules_that_tests_import() -> None:
+    """A second copy of a module that a package imports would have registries of its own."""
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
+            "src/weft/frontend/report.py",
+            "tests/frontend/test_import_command.py::test_the_report_is_what_is_printed_by_default",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout
+
+
 def test_weft_runs_from_a_checkout_that_was_never_installed(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "weft", "--help"],

@@ -11,7 +11,7 @@ import pytest
 
 import weft
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import compile_time
 import rivals
