@@ -22,7 +22,6 @@ from weft.ir import (
     Function,
     GlobalVar,
     IRModule,
-    MatchCast,
     Op,
     PrimFunc,
     Tuple,
@@ -32,13 +31,13 @@ from weft.ir import (
 )
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.device_mesh import is_spread
-from weft.ir.deduction.infer import TypeContext, infer_type
-from weft.ir.deduction.subtyping import is_base_of
+from weft.ir.deduction.infer import TypeContext
 from weft.ir.op import OPS, OpDef, get_op
 from weft.ir.op.common import kernel_call
 from weft.transform.analysis.value_numbering import data_key, expr_key, type_key
 from weft.transform.infra.base import Pass, map_functions
-from weft.transform.infra.rewriting import FunctionRewriter, derived
+from weft.transform.infra.rewriting import FunctionRewriter
+from weft.transform.infra.writing_out import as_declared, written_out
 from weft.transform.target.parts import LABEL
 
 __all__ = ["LegalizeOps"]
@@ -163,23 +162,9 @@ class _Legalizer(FunctionRewriter):
         decompose = definition.decompose
         if decompose is not None:
             written = self.rebound(binding, lambda builder: decompose(definition.arguments(call), builder))
-            new = self.as_declared(written)
+            new = as_declared(written, self.kernels.context)
             return new if LABEL not in call.attrs else [replace(item, value=labelled(item.value, call)) for item in new]
         return None
-
-    def as_declared(self, bindings: list[Binding]) -> list[Binding]:
-        """The bindings, where the last value's type needs what the operator demands of its operands to be the declared.
-
-        A square matrix of (6, m), transposed, has the type (m, 6): that is (6, m) as far as m is 6, and checked.
-        """
-        *before, last = bindings
-        if not isinstance(last, VarBinding) or last.var.ty is None:
-            return bindings
-        ty = infer_type(last.value, self.kernels.context)
-        if is_base_of(last.var.ty, ty) is True:
-            return bindings
-        part = Var(last.var.name, ty)
-        return [*before, replace(last, var=part), MatchCast(last.var, part, last.var.ty, span=last.span)]
 
     def customized(self, rule: Customize, binding: VarBinding, call: Call) -> Sequence[Binding] | None:
         """What a user's rule makes of the call; None when it leaves the call alone."""
@@ -197,12 +182,7 @@ class _Legalizer(FunctionRewriter):
 
     def rebound(self, binding: VarBinding, build: Callable[[BlockBuilder], Expr]) -> list[Binding]:
         """The binding with the value that `build` gives, after the bindings that it emits."""
-        span = derived(binding.span or binding.value.span, self.origin)
-        builder = self.kernels.builder
-        with builder.collect(self.in_dataflow) as before:
-            value = builder.normalize(build(builder))
-        new = [replace(item, span=span) for item in before]
-        return [*new, replace(binding, value=_at(value, span), span=span)]
+        return written_out(binding, build, self.kernels.builder, self.in_dataflow, self.origin)
 
 
 def labelled(value: Any, call: Call) -> Any:
@@ -210,7 +190,3 @@ def labelled(value: Any, call: Call) -> Any:
     if LABEL not in call.attrs or not isinstance(value, Call) or LABEL in value.attrs:
         return value
     return replace(value, attrs=value.attrs.set(LABEL, call.attrs[LABEL]))
-
-
-def _at(value: Expr, span: Any) -> Expr:
-    return replace(value, span=span) if isinstance(value, Call) else value
