@@ -106,6 +106,7 @@ from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.rewrite_dataflow_reshape import RewriteDataflowReshape
 from weft.transform.memory.share_memory import ShareMemory
 from weft.transform.quantize.quantize_weights import QuantizeWeights
+from weft.transform.quantize.to_mixed_precision import ToMixedPrecision
 from weft.transform.rewrite.adjust_matmul_order import AdjustMatmulOrder
 from weft.transform.rewrite.apply_rules import ApplyRules
 from weft.transform.rewrite.cancel_transposes import CancelTransposes
@@ -249,6 +250,7 @@ __all__ = [
     "StorageRewrite",
     "TileContractions",
     "Timing",
+    "ToMixedPrecision",
     "ToNonDataflow",
     "TopologicalSort",
     "UnrollLoop",

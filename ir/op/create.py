@@ -30,6 +30,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
+from weft.ir.op.precision import follow
 from weft.ir.op.registry import add_op, register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, Type
@@ -338,7 +339,20 @@ def _triangle(name: str, keep: Callable[[PrimExpr, PrimExpr], PrimExpr], numpy: 
         example(i64(2, "n", 3), -1),
         example(f32("n", 2), typed("int64"), ranges={"k": (-2, 2)}),
     )
-    add_op(OpDef(name, params, rule, doc, lower, numpy=numpy, pure=True, examples=examples, family="create"))
+    add_op(
+        OpDef(
+            name,
+            params,
+            rule,
+            doc,
+            lower,
+            numpy=numpy,
+            pure=True,
+            examples=examples,
+            family="create",
+            precision=follow("x"),
+        )
+    )
 
 
 _triangle(

@@ -49,6 +49,7 @@ from weft.ir.dim import Dim, DimExpr, evaluate
 from weft.ir.graph import Call, Constant, Expr, ExternFunc, GlobalVar, Op, PrimValue, ShapeExpr, StringImm, Tuple, Var
 from weft.ir.kernel.index_map import index_map_text
 from weft.ir.node import FrozenMap
+from weft.ir.op.precision import UNDECLARED, Precision
 from weft.ir.tensor import IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type, VDevice
 from weft.support.guards import is_array, is_listing
@@ -243,6 +244,8 @@ class OpDef:
     family: str = ""
     layout: Callable[..., Any] | str = ""
     """How it computes on operands whose axes lie otherwise (`weft.ir.op.layout_rules`), or why it does not."""
+    precision: Precision = UNDECLARED
+    """Whether it may compute in half precision (`weft.ir.op.precision`)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "doc", (self.doc or "").strip())

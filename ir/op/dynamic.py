@@ -36,6 +36,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Builtin, Param
 from weft.ir.op.kernel_builder import Loops, counted, index, joined, load, loops, loops_lowering, store
+from weft.ir.op.precision import Reads, follow
 from weft.ir.op.registry import OPS, register_op
 from weft.ir.tensor import IfThenElse, PrimExpr, PrimFunc, Stmt
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
@@ -264,6 +265,7 @@ def _decompose_slice(args: Arguments, builder: Any) -> Expr:
     numpy=_numpy_dynamic_slice,
     pure=True,
     builtin=Builtin.WRITTEN_OUT,
+    precision=follow("x", reads=Reads.PART),
 )
 def dynamic_strided_slice(args: Arguments, context: TypeContext) -> Type:
     """x[begin:end:strides] along all axes, by vectors that are computed; boundaries are those of Python slices.

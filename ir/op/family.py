@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.op.common import Kernel, kernel_lowering
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
+from weft.ir.op.precision import UNDECLARED, Precision
 from weft.ir.op.registry import add_op, family_of
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import Type
@@ -48,6 +49,8 @@ class OperatorFamily:
 
     layout: ClassVar[Any] = ""
     """As in OpDef: how it computes on operands whose axes lie otherwise, or why it does not."""
+    precision: ClassVar[Precision] = UNDECLARED
+    """As in OpDef: whether it may compute in half precision."""
 
     def declare(self, doc: str, examples: tuple[Example, ...]) -> OpDef:
         """Declare the operator; its pages stand where those of its module do."""
@@ -64,5 +67,6 @@ class OperatorFamily:
                 examples=examples,
                 family=family,
                 layout=type(self).layout,
+                precision=type(self).precision,
             )
         )

@@ -15,6 +15,7 @@ from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.op.common import example, f32, require_scalar, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.kernel_builder import Loops, index, load, loops, loops_lowering, store, zero
+from weft.ir.op.precision import Reads, follow
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import TensorType
@@ -73,6 +74,7 @@ def _numpy_layout_transform(
         example(typed("int32", 2, "m"), "lambda i, j: (i + 2 * j,)"),
         example(f32(3, 5), "lambda i, j: (j // 2, i, j % 2)", pad_value=0.5),
     ),
+    precision=follow("x", reads=Reads.WHOLE),
 )
 def layout_transform(args: Arguments, context: TypeContext) -> TensorType:
     """The elements of x where an index map puts them: out[index_map(i, j)] = x[i, j].

@@ -36,6 +36,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.precision import always, follow
 from weft.ir.op.reductions.reduction import accumulator, sizes_of
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -148,6 +149,7 @@ def _matmul_reference(x1: Any, x2: Any, *, out_dtype: str | None) -> Any:
         example(typed("int8", 3, 4), typed("int8", 4, 2), out_dtype="int32"),
         example(typed("float16", 3, 4), typed("float16", 4, 2), out_dtype="float32"),
     ),
+    precision=always("x1", "x2"),
 )
 def matmul(args: Arguments, context: TypeContext) -> TensorType:
     """The product of matrices, as NumPy's.
@@ -213,6 +215,7 @@ def _linear_reference(data: Any, weight: Any, bias: Any, *, out_dtype: str | Non
         example(f32(2, "n", 4), f32("m", 4), f32("m")),
         example(typed("float16", 2, 70), typed("float16", 3, 70), typed("float16", 3)),
     ),
+    precision=always("data", "weight", "bias"),
 )
 def linear(args: Arguments, context: TypeContext) -> TensorType:
     """data times the transpose of weight, plus bias: (..., k), (n, k), (n,) -> (..., n)."""
@@ -250,6 +253,7 @@ def _lower_outer(kernel: Kernel) -> PrimFunc | None:
     numpy=np.multiply.outer,
     pure=True,
     examples=(example(f32(3), f32(4)), example(f32("n"), f32("m"))),
+    precision=follow("x1", "x2"),
 )
 def outer(args: Arguments, context: TypeContext) -> TensorType:
     """The products of all pairs of elements of two vectors: (n,), (m,) -> (n, m)."""
@@ -395,6 +399,7 @@ def _einsum_reference(operands: Any, *, subscripts: str) -> Any:
         example((f32(5, 2, 3), f32(3, 4)), "...ij,jk->...ik"),
         example((f32(2), f32(2, 3), f32(3)), "i,ij,j->"),
     ),
+    precision=always("operands"),
 )
 def einsum(args: Arguments, context: TypeContext) -> TensorType:
     """The sum of products that the subscripts describe, as NumPy's.

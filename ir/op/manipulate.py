@@ -51,6 +51,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.layout_rules.families import along, concatenating, expanding, permuting, squeezing
+from weft.ir.op.precision import Reads, follow
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
@@ -173,6 +174,7 @@ def _lower_reshape(kernel: Kernel) -> PrimFunc | None:
         example(f32(2, 3, 4), (2, 12)),
         example(f32(), (1, 1)),
     ),
+    precision=follow("x", reads=Reads.WHOLE),
 )
 def reshape(args: Arguments, context: TypeContext) -> TensorType:
     """The elements in row-major order under another shape.
@@ -207,6 +209,7 @@ def _lower_regrouped(kernel: Kernel) -> PrimFunc | None:
     numpy=np.ravel,
     pure=True,
     examples=(example(f32(2, 3, 4)), example(f32("n", 4)), example(f32(3)), example(f32())),
+    precision=follow("x", reads=Reads.WHOLE),
 )
 def flatten(args: Arguments, context: TypeContext) -> TensorType:
     """All elements in row-major order, in one dimension: (n, 4) becomes (4 * n,)."""
@@ -240,6 +243,7 @@ def _permutation(args: Arguments, ndim: int) -> tuple[int, ...]:
     pure=True,
     layout=permuting,
     examples=(example(f32(2, 3)), example(f32("n", 3, "m"), [2, 0, 1]), example(f32("n", 4), axes=[-1, 0])),
+    precision=follow("x", reads=Reads.WHOLE),
 )
 def permute_dims(args: Arguments, context: TypeContext) -> TensorType:
     """The dimensions in another order; reversed when no axes are given.
@@ -272,6 +276,7 @@ def _lower_expand(kernel: Kernel) -> PrimFunc | None:
     pure=True,
     layout=expanding,
     examples=(example(f32(2, 3), 1), example(f32("n", 4), [0, -1]), example(f32(), 0)),
+    precision=follow("x", reads=Reads.WHOLE),
 )
 def expand_dims(args: Arguments, context: TypeContext) -> TensorType:
     """New dimensions of size 1 at the given positions of the result.
@@ -325,6 +330,7 @@ def _lower_squeeze(kernel: Kernel) -> PrimFunc | None:
         example(f32(1, "n"), [0]),
         example(f32("n", 4), [0]),
     ),
+    precision=follow("x", reads=Reads.WHOLE),
 )
 def squeeze(args: Arguments, context: TypeContext) -> TensorType:
     """Dimensions of size 1 removed: those named, which must be 1 (a run-time check where that is not known), else all
@@ -364,6 +370,7 @@ def _lower_broadcast_to(kernel: Kernel) -> PrimFunc | None:
         example(f32("n", 4), (2, symbol("m"), 4)),
         example(f32(), (symbol("n"), 2)),
     ),
+    precision=follow("x", reads=Reads.WHOLE),
 )
 def broadcast_to(args: Arguments, context: TypeContext) -> TensorType:
     """The elements repeated along axes of size 1 and along new leading axes.
@@ -436,6 +443,7 @@ def _choose(position: PrimExpr, sizes: Sequence[Dim], loads: Sequence[Callable[[
         example((f32("n", 4), f32("m", 4)), axis=1),
         example((f32("n"), f32(3)), axis=None),
     ),
+    precision=follow("tensors", reads=Reads.WHOLE),
 )
 def concat(args: Arguments, context: TypeContext) -> TensorType:
     """Tensors one after the other along an axis, which vectors need not name.
@@ -504,6 +512,7 @@ def _lower_stack(kernel: Kernel) -> PrimFunc | None:
     numpy=lambda tensors, axis: np.stack(tensors, axis),
     pure=True,
     examples=(example((f32(2, 3), f32(2, 3))), example((f32("n", 4), f32("m", 4), f32("n", 4)), axis=-1)),
+    precision=follow("tensors", reads=Reads.WHOLE),
 )
 def stack(args: Arguments, context: TypeContext) -> TensorType:
     """Tensors of one shape along a new axis.
@@ -704,6 +713,7 @@ def _numpy_split(x: np.ndarray, indices_or_sections: int | tuple[int, ...], axis
         example(f32("n"), [2, symbol("n") - 1], least=3),
         example(f32("n"), [2, 5]),
     ),
+    precision=follow("x", reads=Reads.WHOLE),
 )
 def split(args: Arguments, context: TypeContext) -> TupleType:
     """Parts of a tensor along an axis: so many of ceil(size / sections) each (the last ones may be smaller, or empty),
@@ -770,6 +780,7 @@ def _lower_tile(kernel: Kernel) -> PrimFunc | None:
         example(f32("n"), [2, symbol("m")]),
         example(f32(2, 1, 3), [2, 1]),
     ),
+    precision=follow("data", reads=Reads.WHOLE),
 )
 def tile(args: Arguments, context: TypeContext) -> TensorType:
     """The tensor repeated as a whole along each axis (the last ones, when fewer counts are given), as in NumPy."""
@@ -806,6 +817,7 @@ def _lower_repeat(kernel: Kernel) -> PrimFunc | None:
         example(f32("n", 4), symbol("m"), axis=-1),
         example(f32(2), 0),
     ),
+    precision=follow("data", reads=Reads.WHOLE),
 )
 def repeat(args: Arguments, context: TypeContext) -> TensorType:
     """Every element repeated along an axis (of the flattened tensor when the axis is None), as in NumPy."""
@@ -840,6 +852,7 @@ def _lower_flip(kernel: Kernel) -> PrimFunc | None:
     pure=True,
     layout=along("data"),
     examples=(example(f32(2, 3), 1), example(f32("n", 4), 0), example(f32("n", 4), [0, -1])),
+    precision=follow("data", reads=Reads.WHOLE),
 )
 def flip(args: Arguments, context: TypeContext) -> TensorType:
     """The elements along the axes in reverse order. Errors: ShapeError W203, W204."""

@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 from weft.ir.graph import Expr
 from weft.ir.op.declare import Arguments, Builtin, Example, Lower, OpDef, Param, Rule
 from weft.ir.op.layout_rules.reasons import REASONS
+from weft.ir.op.precision import FAMILIES, UNDECLARED, Precision
 
 __all__ = ["OPS", "OpFacts", "Reference", "add_op", "family_of", "register_op"]
 
@@ -22,6 +23,8 @@ def add_op(definition: OpDef) -> OpDef:
         raise ValueError(f"operator {definition.name} is declared twice")
     if not definition.layout and definition.family in REASONS:
         definition = replace(definition, layout=REASONS[definition.family])
+    if definition.precision is UNDECLARED and definition.family in FAMILIES:
+        definition = replace(definition, precision=FAMILIES[definition.family])
     OPS[definition.name] = definition
     return definition
 
@@ -51,6 +54,7 @@ class OpFacts(TypedDict, total=False):
     builtin: Builtin | str
     family: str
     layout: Callable[..., Any] | str
+    precision: Precision
 
 
 def register_op(name: str, params: Sequence[Param], **facts: Unpack[OpFacts]) -> Callable[[Rule], OpDef]:

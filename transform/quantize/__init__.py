@@ -1,1 +1,1 @@
-"""Quantization: models with weights in few bits."""
+"""Numbers in fewer bits: products in half precision, weights as integers."""

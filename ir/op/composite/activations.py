@@ -12,10 +12,12 @@ from weft.ir.op.common import example, f32, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Param
 from weft.ir.op.layout_rules.families import broadcasting
+from weft.ir.op.precision import RANGE, Precision, follow
 
 __all__: list[str] = []
 
 _FAMILY = "nn_activations"
+_FOLLOWS = follow("data")
 _SHOWN = (example(f32(2, 3)), example(f32("n", 4)), example(typed("float64", 5)))
 
 
@@ -30,7 +32,7 @@ def _wide(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _activation(
-    name: str, doc: str, numpy: Callable[..., Any], *attributes: Param
+    name: str, doc: str, numpy: Callable[..., Any], *attributes: Param, precision: Precision = _FOLLOWS
 ) -> Callable[[Callable[[Parts], Expr]], Any]:
     params = (Param("data"), *attributes)
     return composite(
@@ -41,6 +43,7 @@ def _activation(
         family=_FAMILY,
         doc=doc,
         layout=broadcasting("data"),
+        precision=precision,
     )
 
 
@@ -115,7 +118,9 @@ def hardswish(args: Parts) -> Expr:
     return call("multiply", args.data, call("nn.hardsigmoid", args.data))
 
 
-@_activation("logsigmoid", "log(1 / (1 + exp(-data))), without overflow.", lambda x: -np.logaddexp(0, -x))
+@_activation(
+    "logsigmoid", "log(1 / (1 + exp(-data))), without overflow.", lambda x: -np.logaddexp(0, -x), precision=RANGE
+)
 def logsigmoid(args: Parts) -> Expr:
     args.require("data", "float")
     return call("negative", call("log_add_exp", call("negative", args.data), args.number(0, "data")))

@@ -12,6 +12,7 @@ from weft.ir.op.common import example, f32, i64, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Param
 from weft.ir.op.layout_rules.families import broadcasting
+from weft.ir.op.precision import Reads, always, follow
 
 __all__: list[str] = []
 
@@ -29,6 +30,7 @@ _FAMILY = "manipulate"
         example(typed("int32", 2, "m"), axis=-2),
         example(f32(3)),
     ),
+    precision=follow("x", reads=Reads.WHOLE),
 )
 def unbind(args: Parts) -> Expr:
     """The slices along an axis, without it, as a tuple; the size of the axis has to be a number."""
@@ -55,6 +57,7 @@ def unbind(args: Parts) -> Expr:
         example(f32(2, "n", 3), k=3, axes=[1, 2]),
         example(f32(2, 3), k=-4),
     ),
+    precision=follow("x", reads=Reads.WHOLE),
 )
 def rot90(args: Parts) -> Expr:
     """x turned k times by a right angle, from the first of two axes towards the second."""
@@ -86,6 +89,7 @@ def rot90(args: Parts) -> Expr:
         example(f32("n", 4), typed("bool", 4), value=0.0),
         example(typed("int32", 3), typed("bool", 3), value=7.0),
     ),
+    precision=follow("x"),
 )
 def masked_fill(args: Parts) -> Expr:
     """x with a value where the mask is true; both are broadcast."""
@@ -129,6 +133,7 @@ def _stacked(name: str, axis: int, reference: Any, doc: str, shown: Any) -> None
         [Param("tensors", "exprs", of="several")],
         family=_FAMILY,
         doc=doc,
+        precision=follow("tensors", reads=Reads.WHOLE),
         examples=shown,
         numpy=lambda tensors: reference(tensors),
     )
@@ -198,6 +203,7 @@ def searchsorted(args: Parts) -> Expr:
     numpy=np.dot,
     family="linear_algebra",
     examples=(example(f32("n"), f32("n")), example(f32(2, 3), f32(3)), example(f32("n", 4), f32(4, "m"))),
+    precision=always("x1", "x2"),
 )
 def dot(args: Parts) -> Expr:
     """The product of vectors and matrices, of one or two dimensions each."""
@@ -213,6 +219,7 @@ def dot(args: Parts) -> Expr:
     family="linear_algebra",
     numpy=lambda x1, x2, *, axis: np.cross(x1, x2, axis=axis).astype(x1.dtype),
     examples=(example(f32(2, 3), f32(2, 3)), example(f32(3, "n"), f32(3, "n"), axis=0)),
+    precision=follow("x1", "x2", reads=Reads.WHOLE),
 )
 def cross(args: Parts) -> Expr:
     """The vector product along an axis of size 3."""

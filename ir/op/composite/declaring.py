@@ -20,6 +20,7 @@ from weft.ir.dim import Dim
 from weft.ir.graph import Constant, Expr
 from weft.ir.op.common import axis_of, dtype_error, require_dtype, shape_error, tensor, tensors
 from weft.ir.op.declare import Arguments, Example, OpDef, Param, constant_like
+from weft.ir.op.precision import UNDECLARED, Precision
 from weft.ir.op.registry import OPS, add_op
 from weft.ir.types import TensorType, Type
 
@@ -98,6 +99,7 @@ def composite(
     family: str,
     doc: str = "",
     layout: Any = "",
+    precision: Precision = UNDECLARED,
 ) -> Callable[[Definition], OpDef]:
     """Declare an operator by a function that writes it in others."""
 
@@ -125,6 +127,7 @@ def composite(
                 examples=examples,
                 family=family,
                 layout=layout,
+                precision=precision,
             )
         )
 

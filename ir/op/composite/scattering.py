@@ -18,6 +18,7 @@ from weft.ir.graph import Expr, ShapeExpr
 from weft.ir.op.common import example, f32, i64, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Param
+from weft.ir.op.precision import Reads, follow, never
 
 __all__: list[str] = []
 
@@ -292,6 +293,7 @@ def histc(args: Parts) -> Expr:
         example(f32(5, 3), i64(2, 4), ranges={"indices": (0, 4)}),
         example(f32("v", 3), typed("int32", "n"), ranges={"indices": (-1, 0)}, least=1),
     ),
+    precision=follow("weight", reads=Reads.PART),
 )
 def embedding(args: Parts) -> Expr:
     """The rows of weight that indices choose: (v, h), (...) -> (..., h)."""
@@ -353,6 +355,7 @@ def _bags(
             f32(5, 3), i64(6), np.array([0, 4, 6]), padding_idx=2, include_last_offset=True, ranges={"indices": (0, 4)}
         ),
     ),
+    precision=never("it sums many elements"),
 )
 def embedding_bag(args: Parts) -> Expr:
     """The sum, mean or maximum of the rows of weight in each bag; zeros for an empty one.

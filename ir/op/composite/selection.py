@@ -25,6 +25,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.precision import Reads, follow
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
@@ -169,6 +170,7 @@ def _lower_diag_embed(kernel: Kernel) -> PrimFunc | None:
     pure=True,
     family="manipulate",
     examples=(example(f32(2, 3)), example(f32("n"), offset=1), example(f32(2, "n"), offset=-2, axis1=0, axis2=2)),
+    precision=follow("x", reads=Reads.WHOLE),
 )
 def diag_embed(args: Arguments, context: TypeContext) -> TensorType:
     """Matrices with the last axis of x as a diagonal, which lies `offset` to the right, and zeros elsewhere.
@@ -242,6 +244,7 @@ def _span(args: Arguments, dims: tuple[Dim, ...]) -> Dim:
         example(f32("n", 4), (2, 2), [2, 1], 1, least=2),
         example(f32(12), (4, 3), [2, 2]),
     ),
+    precision=follow("x", reads=Reads.PART),
 )
 def as_strided(args: Arguments, context: TypeContext) -> TensorType:
     """Elements of x, seen as one row of memory, at storage_offset + i * strides[0] + j * strides[1] + ...

@@ -34,9 +34,12 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
 from weft.ir.op.layout_rules import families as layout_rules
+from weft.ir.op.precision import DECIDES, RANGE, Precision, follow
 from weft.ir.op.registry import add_op
 from weft.ir.tensor import IntImm, Let, PrimExpr, PrimFunc, PrimVar
 from weft.ir.types import TensorType
+
+_WHOLE = ("integer", "bits", "bool")
 
 __all__ = ["binary_op", "broadcasting", "floor_mod_of", "log_add_exp", "truncated_mod_of"]
 
@@ -52,6 +55,7 @@ def broadcasting(
     result: str | None = None,
     examples: tuple[Example, ...],
     family: str,
+    precision: Precision | None = None,
 ) -> OpDef:
     """Declare an operator that applies a function to the elements of tensors of one dtype, broadcast to one shape."""
 
@@ -83,6 +87,7 @@ def broadcasting(
             examples=examples,
             family=family,
             layout=layout_rules.broadcasting(*params),
+            precision=precision or (follow(*params) if result is None and domain not in _WHOLE else DECIDES),
         )
     )
 
@@ -325,6 +330,7 @@ binary_op(
     "float",
     scalar=lambda a, b: intrinsic("atan2", a, b),
     numpy=np.arctan2,
+    precision=RANGE,
 )
 _bits("bitwise_and", "bitwise_and", np.bitwise_and, "Conjunction")
 _bits("bitwise_or", "bitwise_or", np.bitwise_or, "Disjunction")
@@ -351,6 +357,7 @@ binary_op(
     scalar=_floor_divide,
     numpy=_quiet(np.floor_divide),
     examples=_DIVISIONS,
+    precision=RANGE,
 )
 binary_op(
     "floor_mod",
@@ -358,6 +365,7 @@ binary_op(
     scalar=floor_mod_of,
     numpy=_quiet(np.remainder),
     examples=_DIVISIONS,
+    precision=RANGE,
 )
 _compare("greater", "gt", np.greater, "is greater than")
 _compare("greater_equal", "ge", np.greater_equal, "is greater than or equal to")
@@ -368,6 +376,7 @@ binary_op(
     scalar=_shift("shift_left"),
     numpy=np.left_shift,
     ranges={"x2": (0, 33)},
+    precision=RANGE,
 )
 _compare("less", "lt", np.less, "is less than")
 _compare("less_equal", "le", np.less_equal, "is less than or equal to")
@@ -377,6 +386,7 @@ binary_op(
     "float",
     scalar=log_add_exp,
     numpy=np.logaddexp,
+    precision=RANGE,
 )
 _logical("logical_and", te.all, np.logical_and, "both are")
 _logical("logical_or", te.any, np.logical_or, "one at least is")
@@ -401,6 +411,7 @@ binary_op(
     scalar=truncated_mod_of,
     numpy=_quiet(np.fmod),
     examples=_DIVISIONS,
+    precision=RANGE,
 )
 binary_op(
     "multiply",
@@ -422,6 +433,7 @@ binary_op(
         example(typed("int32", "n"), typed("int32", "n"), ranges={"x2": (-3, 6)}),
         example(typed("int64", 4), 3),
     ),
+    precision=RANGE,
 )
 binary_op(
     "right_shift",
@@ -430,6 +442,7 @@ binary_op(
     scalar=_shift("shift_right"),
     numpy=np.right_shift,
     ranges={"x2": (0, 33)},
+    precision=RANGE,
 )
 binary_op("subtract", "x1 - x2, elementwise.", scalar=lambda a, b: a - b, numpy=np.subtract)
 

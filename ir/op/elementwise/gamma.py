@@ -23,6 +23,7 @@ from weft.ir.op.common import Kernel, example, f32, kernel_lowering, require_dty
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.elementwise.unary import elementwise
 from weft.ir.op.layout_rules.families import broadcasting
+from weft.ir.op.precision import RANGE
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimCall, PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
@@ -295,7 +296,7 @@ def _special(
             wide = np.asarray(x, np.float64)
             return np.asarray(reference(wide) if reference else formula(wide, _OfArrays)).astype(x.dtype)
 
-    elementwise(name, doc, scalar=scalar, numpy=numpy, ranges=ranges)
+    elementwise(name, doc, scalar=scalar, numpy=numpy, ranges=ranges, precision=RANGE)
 
 
 _special(

@@ -16,6 +16,7 @@ from weft.ir.kernel.prim import binary, intrinsic
 from weft.ir.op.common import example, f32, typed
 from weft.ir.op.elementwise.binary import binary_op, floor_mod_of, truncated_mod_of
 from weft.ir.op.elementwise.unary import elementwise
+from weft.ir.op.precision import RANGE
 from weft.ir.tensor import Let, PrimExpr, PrimVar
 
 __all__: list[str] = []
@@ -33,11 +34,21 @@ def _sinc(x: PrimExpr) -> PrimExpr:
     return te.select(at_zero, one, te.sin(angle) / te.select(at_zero, one, angle))
 
 
-elementwise("log2", "The logarithm to base 2, elementwise; nan below 0.", numpy=np.log2, ranges=(0.1, 4))
-elementwise("log10", "The logarithm to base 10, elementwise; nan below 0.", numpy=np.log10, ranges=(0.1, 4))
-elementwise("log1p", "log(1 + x), elementwise, exact for small x; nan below -1.", numpy=np.log1p, ranges=(-0.9, 4))
-elementwise("exp2", "2 raised to x, elementwise.", numpy=np.exp2)
-elementwise("expm1", "exp(x) - 1, elementwise, exact for small x.", scalar=_expm1, numpy=np.expm1)
+elementwise(
+    "log2", "The logarithm to base 2, elementwise; nan below 0.", numpy=np.log2, ranges=(0.1, 4), precision=RANGE
+)
+elementwise(
+    "log10", "The logarithm to base 10, elementwise; nan below 0.", numpy=np.log10, ranges=(0.1, 4), precision=RANGE
+)
+elementwise(
+    "log1p",
+    "log(1 + x), elementwise, exact for small x; nan below -1.",
+    numpy=np.log1p,
+    ranges=(-0.9, 4),
+    precision=RANGE,
+)
+elementwise("exp2", "2 raised to x, elementwise.", numpy=np.exp2, precision=RANGE)
+elementwise("expm1", "exp(x) - 1, elementwise, exact for small x.", scalar=_expm1, numpy=np.expm1, precision=RANGE)
 elementwise("sinc", "sin(pi x) / (pi x), elementwise; 1 at 0.", scalar=_sinc, numpy=np.sinc)
 
 
@@ -116,6 +127,7 @@ binary_op(
     scalar=lambda a, b: intrinsic("nextafter", a, b),
     numpy=next_after,
     examples=_FLOATS,
+    precision=RANGE,
 )
 binary_op(
     "fmod",
@@ -123,6 +135,7 @@ binary_op(
     scalar=truncated_mod_of,
     numpy=_quiet(np.fmod),
     examples=_REMAINDERS,
+    precision=RANGE,
 )
 binary_op(
     "remainder",
@@ -130,6 +143,7 @@ binary_op(
     scalar=floor_mod_of,
     numpy=_quiet(np.remainder),
     examples=_REMAINDERS,
+    precision=RANGE,
 )
 binary_op(
     "gcd",
@@ -138,6 +152,7 @@ binary_op(
     scalar=_greatest_common_divisor,
     numpy=np.gcd,
     examples=_PAIRS,
+    precision=RANGE,
 )
 binary_op(
     "lcm",
@@ -146,4 +161,5 @@ binary_op(
     scalar=_least_common_multiple,
     numpy=np.lcm,
     examples=_PAIRS,
+    precision=RANGE,
 )

@@ -32,6 +32,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
 from weft.ir.op.layout_rules.families import broadcasting
+from weft.ir.op.precision import DECIDES, RANGE, Precision, follow
 from weft.ir.op.registry import add_op, register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import Type
@@ -52,6 +53,7 @@ def elementwise(
     ranges: tuple[float, float] | None = None,
     param: str = "x",
     examples: tuple[Example, ...] = (),
+    precision: Precision | None = None,
 ) -> OpDef:
     """Declare an operator that applies a function to every element (the intrinsic of its name by default)."""
     on_scalar = scalar or (lambda value: intrinsic(name, value))
@@ -80,6 +82,7 @@ def elementwise(
             examples=shown,
             family="unary",
             layout=broadcasting(param),
+            precision=precision or (follow(param) if result is None and domain != "bits" else DECIDES),
         )
     )
 
@@ -134,12 +137,24 @@ def _sign(x: PrimExpr) -> PrimExpr:
 
 
 elementwise("abs", "The absolute value, elementwise.", "number", numpy=np.abs)
-elementwise("acos", "The inverse cosine, elementwise; nan outside [-1, 1].", numpy=np.arccos, ranges=(-1, 1))
-elementwise("acosh", "The inverse hyperbolic cosine, elementwise; nan below 1.", numpy=np.arccosh, ranges=(1, 4))
-elementwise("asin", "The inverse sine, elementwise; nan outside [-1, 1].", numpy=np.arcsin, ranges=(-1, 1))
+elementwise(
+    "acos", "The inverse cosine, elementwise; nan outside [-1, 1].", numpy=np.arccos, ranges=(-1, 1), precision=RANGE
+)
+elementwise(
+    "acosh",
+    "The inverse hyperbolic cosine, elementwise; nan below 1.",
+    numpy=np.arccosh,
+    ranges=(1, 4),
+    precision=RANGE,
+)
+elementwise(
+    "asin", "The inverse sine, elementwise; nan outside [-1, 1].", numpy=np.arcsin, ranges=(-1, 1), precision=RANGE
+)
 elementwise("asinh", "The inverse hyperbolic sine, elementwise.", numpy=np.arcsinh)
 elementwise("atan", "The inverse tangent, elementwise.", numpy=np.arctan)
-elementwise("atanh", "The inverse hyperbolic tangent, elementwise.", numpy=np.arctanh, ranges=(-0.9, 0.9))
+elementwise(
+    "atanh", "The inverse hyperbolic tangent, elementwise.", numpy=np.arctanh, ranges=(-0.9, 0.9), precision=RANGE
+)
 elementwise(
     "bitwise_not",
     "All bits inverted, elementwise; logical negation of bools.",
@@ -149,14 +164,14 @@ elementwise(
 )
 _whole("ceil", np.ceil, "The least whole number not below x, elementwise, in the dtype of x.")
 elementwise("cos", "The cosine, elementwise.", numpy=np.cos)
-elementwise("cosh", "The hyperbolic cosine, elementwise.", numpy=np.cosh)
+elementwise("cosh", "The hyperbolic cosine, elementwise.", numpy=np.cosh, precision=RANGE)
 elementwise("erf", "The error function, elementwise.", numpy=_reference("erf"))
-elementwise("exp", "e raised to x, elementwise.", numpy=np.exp)
+elementwise("exp", "e raised to x, elementwise.", numpy=np.exp, precision=RANGE)
 _whole("floor", np.floor, "The greatest whole number not above x, elementwise, in the dtype of x.")
 _classify("isfinite", np.isfinite, "Whether x is neither infinite nor nan, elementwise; bool.", True)
 _classify("isinf", np.isinf, "Whether x is an infinity, elementwise; bool.", False)
 _classify("isnan", np.isnan, "Whether x is nan, elementwise; bool.", False)
-elementwise("log", "The natural logarithm, elementwise; nan below 0.", numpy=np.log, ranges=(0.1, 4))
+elementwise("log", "The natural logarithm, elementwise; nan below 0.", numpy=np.log, ranges=(0.1, 4), precision=RANGE)
 elementwise(
     "logical_not",
     "Whether x is zero (false), elementwise; bool.",
@@ -165,19 +180,22 @@ elementwise(
     numpy=np.logical_not,
     result="bool",
     examples=(example(typed("bool", 2, 3)), example(typed("int32", "n", 4)), example(f32(3))),
+    precision=DECIDES,
 )
 elementwise("negative", "-x, elementwise.", "number", scalar=lambda x: prim_unary("neg", x), numpy=np.negative)
 _whole("round", np.rint, "The nearest whole number, halves to even, elementwise, in the dtype of x.")
-elementwise("rsqrt", "One over the square root, elementwise.", numpy=_reference("rsqrt"), ranges=(0.1, 4))
+elementwise(
+    "rsqrt", "One over the square root, elementwise.", numpy=_reference("rsqrt"), ranges=(0.1, 4), precision=RANGE
+)
 elementwise("sigmoid", "1 / (1 + exp(-x)), elementwise.", numpy=_reference("sigmoid"))
 elementwise(
     "sign", "-1, 0 or 1 as x is negative, zero or positive, elementwise.", "number", scalar=_sign, numpy=np.sign
 )
 elementwise("sin", "The sine, elementwise.", numpy=np.sin)
-elementwise("sinh", "The hyperbolic sine, elementwise.", numpy=np.sinh)
+elementwise("sinh", "The hyperbolic sine, elementwise.", numpy=np.sinh, precision=RANGE)
 elementwise("sqrt", "The square root, elementwise; nan below 0.", numpy=np.sqrt, ranges=(0, 4))
 elementwise("square", "x * x, elementwise.", "number", scalar=lambda x: x * x, numpy=np.square)
-elementwise("tan", "The tangent, elementwise.", numpy=np.tan, ranges=(-1, 1))
+elementwise("tan", "The tangent, elementwise.", numpy=np.tan, ranges=(-1, 1), precision=RANGE)
 elementwise("tanh", "The hyperbolic tangent, elementwise.", numpy=np.tanh)
 _whole("trunc", np.trunc, "x without its fraction, elementwise, in the dtype of x.")
 
@@ -206,6 +224,7 @@ def _lower_clip(kernel: Kernel) -> PrimFunc | None:
     pure=True,
     layout=broadcasting("x"),
     examples=(example(f32(2, 3), -1, 1), example(f32("n", 4), -0.5, 0.25), example(typed("int32", "n"), 0, 2)),
+    precision=follow("x"),
 )
 def clip(args: Arguments, context: TypeContext) -> Type:
     """x limited to [min, max], elementwise; nan stays nan.

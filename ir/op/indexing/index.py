@@ -62,6 +62,7 @@ from weft.ir.op.manipulate import (
     negative_boundary,
     split_index,
 )
+from weft.ir.op.precision import Reads, follow, never
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
@@ -252,6 +253,7 @@ def _numpy_slice(x: np.ndarray, axes: Sequence[int], begin: Any, end: Any, strid
         example(f32("n"), [0], [1], [3], assume_inbound=True, least=3),
         example(f32(8), [0], [100], [-100], [-3]),
     ),
+    precision=follow("x", reads=Reads.PART),
 )
 def strided_slice(args: Arguments, context: TypeContext) -> TensorType:
     """x[begin:end:stride] along each of the axes, with Python's rules: negative boundaries count from the end, and all
@@ -376,6 +378,7 @@ def _numpy_take(x: np.ndarray, indices: Any, axis: int | None, mode: str) -> np.
         example(f32(6), i64("m"), ranges={"indices": (-6, 5)}),
         example(f32(2, 3, 2), i64("m"), axis=1, mode="nan", ranges={"indices": (-5, 5)}),
     ),
+    precision=follow("x", reads=Reads.PART),
 )
 def take(args: Arguments, context: TypeContext) -> TensorType:
     """The elements of an axis (which vectors need not name) at integer indices.
@@ -432,6 +435,7 @@ def _lower_gather_elements(kernel: Kernel) -> PrimFunc | None:
         example(f32("n", 5), i64("n", "m"), axis=1, ranges={"indices": (-5, 4)}),
         example(f32("n", 5), i64("m", 2), axis=-1, ranges={"indices": (0, 4)}),
     ),
+    precision=follow("data", reads=Reads.PART),
 )
 def gather_elements(args: Arguments, context: TypeContext) -> TensorType:
     """out[i, j] = data[indices[i, j], j] (for axis 0): one index per element; the result has the indices' shape.
@@ -495,6 +499,7 @@ def _numpy_gather_nd(data: np.ndarray, indices: np.ndarray, batch_dims: int) -> 
         example(f32("n", 4, 3), i64("n", 2, 1), 1, ranges={"indices": (-4, 3)}),
         example(f32(4, "n"), i64(5, 1), ranges={"indices": (0, 3)}),
     ),
+    precision=follow("data", reads=Reads.PART),
 )
 def gather_nd(args: Arguments, context: TypeContext) -> TensorType:
     """Slices of data at index tuples: the last axis of indices holds positions along data's axes after the batch axes.
@@ -564,6 +569,7 @@ def _numpy_one_hot(indices: np.ndarray, on_value: Any, off_value: Any, depth: in
         example(i64("n", 2), 1, 0, 4, axis=1, ranges={"indices": (-1, 4)}),
         example(typed("int32", "n"), 2.0, -1.0, symbol("m"), axis=0),
     ),
+    precision=never("it reads no values of tensors"),
 )
 def one_hot(args: Arguments, context: TypeContext) -> TensorType:
     """A new axis of size depth that holds on_value at the index and off_value elsewhere (everywhere, for other

@@ -29,6 +29,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.precision import Reads, follow
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
@@ -77,6 +78,7 @@ def _lower_roll(kernel: Kernel) -> PrimFunc | None:
         example(f32("n", 4), shift=[-1, 6], axis=[0, 1]),
         example(typed("int32", 2, "m"), -3, -1),
     ),
+    precision=follow("x", reads=Reads.WHOLE),
 )
 def roll(args: Arguments, context: TypeContext) -> TensorType:
     """The elements moved along axes by a number of places; what leaves at the end comes in at the front."""
@@ -132,6 +134,7 @@ def _lower_diagonal(kernel: Kernel) -> PrimFunc | None:
         example(f32(2, "n", 3), offset=-1, axis1=1, axis2=-1),
         example(typed("int32", "n", "m")),
     ),
+    precision=follow("x", reads=Reads.PART),
 )
 def diagonal(args: Arguments, context: TypeContext) -> TensorType:
     """The elements whose indices on two axes differ by offset, along a new last axis."""
@@ -234,6 +237,7 @@ def _unfolded(data: Any, *, kernel_size: Any, strides: Any, padding: Any, dilati
         example(f32(1, 2, 4, 5), kernel_size=[2, 3]),
         example(f32("n", 2, 4, 4), kernel_size=[3, 2], strides=[2, 1], padding=[1, 0], dilation=[1, 2]),
     ),
+    precision=follow("data", reads=Reads.WHOLE),
 )
 def unfold(args: Arguments, context: TypeContext) -> TensorType:
     """The windows of the last two axes of (n, c, h, w) as columns: (n, c * kh * kw, windows); padding is 0 (im2col)."""

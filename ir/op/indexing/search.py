@@ -34,6 +34,7 @@ from weft.ir.op.common import (
 from weft.ir.op.declare import Arguments, OpDef, Param
 from weft.ir.op.kernel_builder import INDEX, Loops, index, joined, load, loops, loops_lowering, store
 from weft.ir.op.layout_rules.families import broadcasting, reducing
+from weft.ir.op.precision import follow
 from weft.ir.op.reductions.reduction import check_elements, reduce_stage, reduced_axes, reduced_type, require_elements
 from weft.ir.op.registry import add_op, register_op
 from weft.ir.tensor import Bind, Buffer, PrimExpr, PrimFunc, PrimVar, Stmt, While
@@ -165,6 +166,7 @@ def _lower_where(kernel: Kernel) -> PrimFunc | None:
         example(typed("bool", "n"), f32("m"), typed("float32")),
         example(typed("bool", 3), typed("int64", 3), typed("int64", 2, 1)),
     ),
+    precision=follow("x1", "x2"),
 )
 def where(args: Arguments, context: TypeContext) -> TensorType:
     """x1 where the (bool) condition holds, x2 elsewhere; the three broadcast. Dtype: that of x1 and x2."""

@@ -41,6 +41,7 @@ from weft.ir.op.common import (
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.kernel_builder import Loops, index, joined, load, loops, loops_lowering, store, wrapped
 from weft.ir.op.manipulate import extent, inside, negative_boundary
+from weft.ir.op.precision import Reads, follow
 from weft.ir.op.reductions.reduction import accumulator
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc, Stmt
@@ -109,6 +110,7 @@ def _numpy_index_tensor(data: np.ndarray, indices: Sequence[np.ndarray]) -> np.n
         example(f32(4, 5, "n"), (i64("m"), i64("m")), ranges={"indices": (0, 3)}),
         example(f32(3, 4), (i64(), i64(2, 2)), ranges={"indices": (0, 2)}),
     ),
+    precision=follow("data", reads=Reads.PART),
 )
 def index_tensor(args: Arguments, context: TypeContext) -> TensorType:
     """data[indices[0], indices[1], ...]: the elements at index tensors, which broadcast, along the leading axes.
@@ -298,6 +300,7 @@ def _numpy_slice_scatter(data: np.ndarray, src: np.ndarray, start: int, end: int
         example(f32("n"), f32("m"), 1, symbol("n"), 1, least=2),
         example(f32(4, 4), f32(4, 0), 3, 2, 1, axis=-1),
     ),
+    precision=follow("input_tensor", "src", reads=Reads.WHOLE),
 )
 def slice_scatter(args: Arguments, context: TypeContext) -> TensorType:
     """A copy of the input with input[start:end:step] along an axis set to src; boundaries are those of Python slices.
@@ -377,6 +380,7 @@ def _numpy_reverse_sequence(data: np.ndarray, lengths: np.ndarray, seq_axis: int
         example(f32("s", "n", 2), typed("int32", "n"), 0, 1, ranges={"seq_lengths": (0, symbol("s"))}),
         example(f32(2, 3, 4), i64(2), seq_axis=-1, ranges={"seq_lengths": (0, 4)}),
     ),
+    precision=follow("data", reads=Reads.WHOLE),
 )
 def reverse_sequence(args: Arguments, context: TypeContext) -> TensorType:
     """The first seq_lengths[b] elements along the sequence axis of each batch b reversed, the others as they are.
@@ -531,6 +535,7 @@ def _lower_meshgrid(kernel: Kernel) -> PrimFunc | None:
         example((f32("n"), f32("m"), f32(4))),
         example((f32("n"), f32(3), f32(2)), indexing="xy"),
     ),
+    precision=follow("tensors", reads=Reads.WHOLE),
 )
 def meshgrid(args: Arguments, context: TypeContext) -> TupleType:
     """Grids of coordinates: one tensor for each vector, constant along all axes but its own.

@@ -32,6 +32,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, OpDef, Param
 from weft.ir.op.layout_rules.families import along, broadcasting, with_mask
+from weft.ir.op.precision import RANGE, Precision, Reads, follow, never
 from weft.ir.op.reductions.reduction import accumulator, sizes_of
 from weft.ir.op.registry import add_op, register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -54,6 +55,7 @@ def _activation(
     numpy: Callable[..., Any],
     params: tuple[Param, ...] = (),
     domain: str = "float",
+    precision: Precision | None = None,
     **options: Any,
 ) -> OpDef:
     """Declare an elementwise operator; `scalar` and `numpy` take the value and the attributes by name."""
@@ -92,6 +94,7 @@ def _activation(
             examples=tuple(examples),
             family="nn_activations",
             layout=broadcasting("data"),
+            precision=precision or follow("data"),
         )
     )
 
@@ -169,6 +172,7 @@ _activation(
     (Param("beta", "attr", 1.0, "float"), Param("threshold", "attr", 20.0, "float")),
     beta=2.0,
     threshold=1.0,
+    precision=RANGE,
 )
 
 
@@ -207,6 +211,7 @@ def _prelu_reference(data: Any, alpha: Any, *, axis: int) -> Any:
         example(f32("n", "c"), f32("c"), axis=-1),
         example(f32("n", 3), f32(1)),
     ),
+    precision=follow("data", "alpha"),
 )
 def prelu(args: Arguments, context: TypeContext) -> TensorType:
     """data where it is positive, elsewhere data times alpha, which has a value for each index along an axis, or one."""
@@ -244,6 +249,7 @@ def _lower_dropout(kernel: Kernel) -> PrimFunc | None:
     pure=True,
     layout=with_mask,
     examples=(example(f32(2, 3)), example(f32("n", 4), rate=0.1)),
+    precision=never("only training needs it"),
 )
 def dropout(args: Arguments, context: TypeContext) -> TupleType:
     """A pair: data as it is (nothing is dropped when a model is run, only when it is trained), and a mask of ones."""
@@ -275,6 +281,7 @@ def _lower_batch_flatten(kernel: Kernel) -> PrimFunc | None:
     numpy=lambda data: data.reshape(data.shape[0], int(np.prod(data.shape[1:]))),
     pure=True,
     examples=(example(f32(2, 3, 4)), example(f32("n", 3, "m")), example(f32("n", 3))),
+    precision=follow("data", reads=Reads.WHOLE),
 )
 def batch_flatten(args: Arguments, context: TypeContext) -> TensorType:
     """The tensor as a matrix: the first axis stays, the others become one. ShapeError W202: fewer than two axes."""
@@ -318,6 +325,7 @@ def _pixel_shuffle_reference(data: Any, *, upscale_factor: int) -> Any:
     numpy=_pixel_shuffle_reference,
     pure=True,
     examples=(example(f32(2, 8, 3, 4), 2), example(f32(9, "h", "w"), 3)),
+    precision=follow("data", reads=Reads.WHOLE),
 )
 def pixel_shuffle(args: Arguments, context: TypeContext) -> TensorType:
     """Channels moved into the plane: (..., c * r**2, h, w) -> (..., c, h * r, w * r) for the factor r."""

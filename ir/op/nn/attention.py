@@ -34,6 +34,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.precision import always
 from weft.ir.op.reductions.reduction import accumulator, sizes_of
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -259,6 +260,7 @@ _EXAMPLES = (
     numpy=_attention_reference,
     pure=True,
     examples=(*_EXAMPLES, example(f32(2, 3, 2, 4), f32(2, 5, 2, 4), f32(2, 5, 2, 4), f32(2, 1, 3, 5))),
+    precision=always("query", "key", "value", "bias"),
 )
 def attention(args: Arguments, context: TypeContext) -> TensorType:
     """softmax(query key^T * scale + bias) value, for each batch and head; scale is 1 / sqrt(h) by default.
@@ -281,6 +283,7 @@ def attention(args: Arguments, context: TypeContext) -> TensorType:
         example(f32(2, 3, 2, 4), f32(2, 5, 2, 4), f32(2, 5, 2, 4), f32(2, 2, 3, 5)),
         example(f32("b", "s", 2, 4), f32("b", "t", 2, 4), f32("b", "t", 2, 4), f32(1, 1, "s", "t"), scale=1.0),
     ),
+    precision=always("query", "key", "value", "bias"),
 )
 def attention_bias(args: Arguments, context: TypeContext) -> TensorType:
     """Attention with a bias that is always given; see nn.attention."""

@@ -42,6 +42,7 @@ from weft.ir.op.nn.window import (
     per_axis,
     window_of,
 )
+from weft.ir.op.precision import Precision, always
 from weft.ir.op.reductions.reduction import sizes_of
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
@@ -99,6 +100,7 @@ class _Windowed(SpatialFamily):
     kernel_order: ClassVar[str] = "OI"
     extra: ClassVar[tuple[str, ...]] = ()
     layout: ClassVar[Any] = staticmethod(windowed)
+    precision: ClassVar[Precision] = always("data", "weight")
 
     @property
     def params(self) -> tuple[Param, ...]:

@@ -33,6 +33,7 @@ from weft.ir.op.common import (
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.linear_algebra import contraction
 from weft.ir.op.nn.window import Window, check_window, window_of
+from weft.ir.op.precision import never
 from weft.ir.op.reductions.reduction import accumulator, sizes_of
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -213,6 +214,7 @@ def _reference(
         example(f32(1, 1, "h", 5), f32(1, 18, "h", 3), f32(2, 1, 3, 3), padding=[1, 0], least=1),
         example(typed("float16", 1, 2, 4, 4), typed("float16", 1, 8, 2, 2), typed("float16", 1, 2, 2, 2), dilation=2),
     ),
+    precision=never("the places that it samples need float32"),
 )
 def deformable_conv2d(args: Arguments, context: TypeContext) -> TensorType:
     """A convolution over two axes whose windows read each element beside its place, moved by an offset.

@@ -35,6 +35,7 @@ from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.layout_rules.families import by_text, padding
 from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
 from weft.ir.op.nn.window import SpatialFamily, Window, by_letter, check_window, window_of
+from weft.ir.op.precision import Precision, Reads, follow
 from weft.ir.op.reductions.reduction import mean_dtype
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -106,6 +107,7 @@ class _Pool(SpatialFamily):
     """The greatest or the mean of the windows over so many spatial axes."""
 
     layout: ClassVar[Any] = staticmethod(by_text("data", out="out_layout"))
+    precision: ClassVar[Precision] = follow("data", reads=Reads.WHOLE)
     average: bool
     include_pad: bool = False
 
@@ -309,6 +311,7 @@ class _AdaptivePool(SpatialFamily):
     """The mean of the windows into which each axis is cut."""
 
     layout: ClassVar[Any] = staticmethod(by_text("data", out="out_layout"))
+    precision: ClassVar[Precision] = follow("data", reads=Reads.WHOLE)
 
     @property
     def name(self) -> str:
@@ -526,6 +529,7 @@ def _pad_reference(data: Any, *, pad_width: Any, pad_mode: str, pad_value: float
         example(f32(3, "m"), [2, 1, 1, 0], pad_mode="circular", least=1),
         example(typed("int32", 3), [1, 1], pad_value=7),
     ),
+    precision=follow("data", reads=Reads.WHOLE),
 )
 def pad(args: Arguments, context: TypeContext) -> TensorType:
     """data with elements added before and after it along each axis.

@@ -41,6 +41,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.composite.declaring import call
 from weft.ir.op.declare import Arguments, Example, Param
+from weft.ir.op.precision import written_out
 from weft.ir.op.registry import register_op
 from weft.ir.types import PrimType, TensorType, TupleType
 
@@ -526,6 +527,7 @@ def _declare(name: str, kind: _Kind, doc: str, examples: tuple[Example, ...]) ->
         numpy=_reference(kind),
         pure=True,
         examples=examples,
+        precision=written_out(),
     )(_rule(kind))
 
 

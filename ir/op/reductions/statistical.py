@@ -35,6 +35,7 @@ from weft.ir.op.common import (
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
 from weft.ir.op.elementwise.binary import log_add_exp
 from weft.ir.op.layout_rules.families import along, reducing
+from weft.ir.op.precision import UNDECLARED, Precision, Reads, follow
 from weft.ir.op.reductions.reduction import (
     accumulator,
     check_elements,
@@ -78,6 +79,7 @@ def _reduction(
     numpy: Callable[..., Any],
     empty: bool = True,
     moment: bool = False,
+    precision: Precision = UNDECLARED,
 ) -> OpDef:
     """Declare a reduction.
 
@@ -129,6 +131,7 @@ def _reduction(
             examples=examples,
             family="statistical",
             layout=reducing("x"),
+            precision=precision,
         )
     )
 
@@ -194,6 +197,7 @@ _reduction(
     _plain(te.max, "max", False, some=True),
     np.max,
     False,
+    precision=follow("x", reads=Reads.WHOLE),
 )
 _reduction(
     "min",
@@ -202,6 +206,7 @@ _reduction(
     _plain(te.min, "min", False, some=False),
     np.min,
     False,
+    precision=follow("x", reads=Reads.WHOLE),
 )
 _OF_INTEGERS = "Of integers it is computed in float64 and rounded toward zero; there is none of nothing."
 _reduction(

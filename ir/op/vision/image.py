@@ -47,6 +47,7 @@ from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.layout_rules.families import by_text
 from weft.ir.op.nn.layouts import Layout, axis_of, finished, layout_of, packed, unpacked
 from weft.ir.op.nn.window import SPATIAL, SpatialFamily, by_letter
+from weft.ir.op.precision import Precision, Reads, follow
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import Let, PrimExpr, PrimFunc, PrimVar
 from weft.ir.types import TensorType
@@ -200,6 +201,7 @@ class _Resize(SpatialFamily):
     """Images of so many spatial axes at another size; `rounding` is the default of rounding_method."""
 
     layout: ClassVar[Any] = staticmethod(by_text("data"))
+    precision: ClassVar[Precision] = follow("data", reads=Reads.WHOLE)
     rounding: str
 
     @property
