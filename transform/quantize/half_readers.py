@@ -1,18 +1,18 @@
-"""Which float32 values of a function only half-precision readers read: `ToMixedPrecision` stores those in half.
+"""Which float32 values of a function are stored in half: those that some reader wants so, and none needs wide.
 
-    reader                                    reads half
-    always                                    yes
-    follow                                    if what it gives is read by half readers only
-    R.astype(x, half), a field of a tuple     the same
-    never, results, calls, conditions, ...    no
+    reader                                                  wants half    needs float32
+    always                                                  yes
+    follow, elementwise                                     takes either
+    follow, reads the whole or a part; fields of tuples     if what it gives is stored in half, else needs float32
+    R.astype(x, half)                                       yes
+    never, results, calls, conditions, ...                                yes
 
 Readers come after what they read, so one walk from the last binding to the first decides.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from weft.ir import (
@@ -81,26 +81,18 @@ class HalfReaders:
 
     def __init__(self, function: Function, half: str, context: TypeContext) -> None:
         self.half, self.context = half, context
+        self.wanted: set[Var] = set()
         self.wide: set[Var] = set()
-        self.readers: Counter[Var] = Counter()
-        self.elementwise: set[Var] = set()
-        self._function(function)
+        self._sequence(function.body)
 
-    def only_half(self, var: Var) -> bool:
-        """Whether a variable is read, and all that read it read half."""
-        return is_wide(var.ty) and var not in self.wide and self.readers[var] > 0
-
-    def stays_in_registers(self, var: Var) -> bool:
-        """Whether one elementwise operator reads a variable, and nothing else does."""
-        return self.readers[var] == 1 and var in self.elementwise
+    def stores_half(self, var: Var) -> bool:
+        """Whether a variable is stored in half precision."""
+        return is_wide(var.ty) and var in self.wanted and var not in self.wide
 
     # The walk, from the last binding to the first
 
-    def _function(self, function: Function) -> None:
-        self._sequence(function.body)
-
     def _sequence(self, seq: SeqExpr) -> None:
-        self._read(seq.body, wide=True)
+        self._needs_wide(seq.body)
         for block in reversed(seq.blocks):
             for binding in reversed(block.bindings):
                 self._binding(binding)
@@ -110,38 +102,34 @@ class HalfReaders:
         if isinstance(value, If):
             self._sequence(value.else_branch)
             self._sequence(value.then_branch)
-            self._read(value.cond, wide=True)
+            self._needs_wide(value)
         elif isinstance(value, Function):
-            self._function(value)
+            self._sequence(value.body)
         elif isinstance(binding, VarBinding) and isinstance(value, TupleGetItem):
-            self._read(value.value, wide=not self.only_half(binding.var))
+            self._reads([value.value], self.stores_half(binding.var))
         elif isinstance(binding, VarBinding) and isinstance(value, Call):
             self._call(binding.var, value)
         else:
-            self._read(value, wide=True)
+            self._needs_wide(value)
 
     def _call(self, var: Var, call: Call) -> None:
         found = precision_of(call)
         named = None if found is None else changing(call, found[0], var.ty, self.context)
         if found is not None and found[0].name == "astype" and call.attrs.get("dtype") == self.half:
-            self._read(call.args[0], wide=False)
-        elif found is None or named is None or found[1].policy == Policy.NEVER:
-            self._read(call, wide=True)
+            self._reads(call.args, True)
+        elif found is None or named is None:
+            self._needs_wide(call)
         else:
-            policy, reads = found[1].policy, found[1].reads
-            wide = policy == Policy.FOLLOW and not self.only_half(var)
-            inside = {leaf for value in named.values() for leaf in leaves(value)}
-            for leaf in operands(call):
-                self._leaf(leaf, wide or leaf not in inside)
-            if policy == Policy.FOLLOW and reads == Reads.ELEMENTS:
-                self.elementwise.update(leaf for leaf in inside if isinstance(leaf, Var))
+            precision = found[1]
+            inside = [leaf for value in named.values() for leaf in leaves(value)]
+            self._reads([leaf for leaf in operands(call) if leaf not in inside], False)
+            if precision.policy == Policy.ALWAYS:
+                self._reads(inside, True)
+            elif precision.reads != Reads.ELEMENTS:
+                self._reads(inside, self.stores_half(var))
 
-    def _read(self, value: Expr, wide: bool) -> None:
-        for leaf in operands(value):
-            self._leaf(leaf, wide)
+    def _needs_wide(self, value: Expr) -> None:
+        self._reads(operands(value), False)
 
-    def _leaf(self, leaf: Expr, wide: bool) -> None:
-        if isinstance(leaf, Var):
-            self.readers[leaf] += 1
-            if wide:
-                self.wide.add(leaf)
+    def _reads(self, values: Iterable[Expr], half: bool) -> None:
+        (self.wanted if half else self.wide).update(leaf for leaf in values if isinstance(leaf, Var))

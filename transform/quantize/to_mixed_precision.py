@@ -11,9 +11,9 @@
 
 Each operator declares a policy (`weft.ir.op.precision`). Operands of products are cast (`always`), and they sum in
 `out_dtype` where the operator has such an attribute. What needs float32 has it (`never`). Other operators `follow`: a
-value that only half-precision readers read is stored in half, and what moves elements moves half ones; elementwise
-operators between others, which become part of their kernels, compute in float32 as it is in the registers, and what
-they give is rounded once.
+value that products read, and nothing needs in float32, is stored in half, and what moves elements moves half ones.
+Elementwise operators between others become part of their kernels: they compute in float32 as it is in the registers,
+and what they give is rounded once.
 
 Parameters and results of functions keep their types, so do the values that loops and branches carry, and the operands
 of kernels and of other functions. Constants stay as they are; `FoldConstant` casts each once at compile time. Casts
@@ -266,13 +266,9 @@ class _Mixing(FunctionRewriter):
 
     def _follows(self, var: Var, precision: Precision, tensors: list[Expr]) -> bool:
         """Whether an operator that follows computes in half precision."""
-        if not self.readers.only_half(var):
+        if not self.readers.stores_half(var):
             return False
-        if precision.reads == Reads.WHOLE:
-            return True
-        if precision.reads == Reads.ELEMENTS and self.readers.stays_in_registers(var):
-            return False
-        return all(leaf in self.narrow for leaf in tensors)
+        return precision.reads == Reads.WHOLE or all(leaf in self.narrow for leaf in tensors)
 
     def _product(self, binding: VarBinding, definition: OpDef, named: Any) -> None:
         assert isinstance(binding.value, Call)
@@ -297,7 +293,7 @@ class _Mixing(FunctionRewriter):
     def _store(self, binding: VarBinding, value: Expr, gives: str) -> None:
         """Bind a value that was computed in a type, in the precision in which it is read."""
         var = binding.var
-        keeps_half = self.readers.only_half(var)
+        keeps_half = self.readers.stores_half(var)
         if gives != WIDE:
             narrow = self._emit(value, var.name, self._narrowed(var.ty), var)
             self._keep(var, narrow)
@@ -307,7 +303,7 @@ class _Mixing(FunctionRewriter):
                 assert isinstance(last, VarBinding)
                 self.made[-1] = replace(last, var=var)
                 self.stored.discard(var)
-        elif keeps_half and not isinstance(var.ty, TupleType) and not self.readers.stays_in_registers(var):
+        elif keeps_half and not isinstance(var.ty, TupleType):
             wide = self._emit(value, var.name, var.ty)
             self._keep(
                 var, self._emit(get_op("astype")(wide, self.options.dtype), var.name, self._narrowed(var.ty), var)
@@ -333,11 +329,11 @@ class _Mixing(FunctionRewriter):
 
     def _decide_follow(self, binding: VarBinding, half: bool) -> None:
         if half:
-            reason = "its operands are there in half, and all that read it read half"
-        elif self.readers.only_half(binding.var):
-            reason = "its operands come in float32; what it gives is rounded where it is stored"
+            reason = "what reads it wants half"
+        elif self.readers.stores_half(binding.var):
+            reason = "its operands are float32; what it gives is stored in half"
         else:
-            reason = "what reads it needs float32"
+            reason = "nothing that reads it wants half, or something needs float32"
         self._decide(binding.var, {"policy": "follow", "dtype": self.options.dtype if half else WIDE}, reason)
 
     def _decide_never(self, binding: VarBinding, call: Call, precision: Precision) -> None:
