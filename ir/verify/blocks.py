@@ -129,7 +129,7 @@ def _check_regions(block: Block, report: Report) -> None:
     for kind, code, declared in (("read", "W470", block.reads), ("write", "W471", block.writes)):
         if declared is None:
             continue
-        own = _stores(block) if kind == "read" and _may_update(block) else []
+        own = _stores(block) if kind == "read" else []
         for access in _of_kind(block, kind):
             buffer = access.buffer
             if buffer not in local or _updates(access.node, own):
@@ -147,15 +147,6 @@ def _check_regions(block: Block, report: Report) -> None:
                 report.add(code, message, access.node.span or block.span, key=access.node)
 
 
-def _may_update(block: Block) -> bool:
-    """Whether a block may read what it is about to write without saying so: reductions, and blocks around them."""
-    return not block.iter_vars or any(_reduces(part) for part in walk(block) if isinstance(part, Block))
-
-
-def _reduces(block: Block) -> bool:
-    return block.init is not None or any(variable.kind == "reduce" for variable in block.iter_vars)
-
-
 def _of_kind(block: Block, kind: str) -> Iterable[Access]:
     found = [*accesses(block.body, Bounds())]
     if block.init is not None:
@@ -164,7 +155,7 @@ def _of_kind(block: Block, kind: str) -> Iterable[Access]:
 
 
 def _updates(node: Node, stores: list[BufferStore]) -> bool:
-    """Whether a load reads what the reduction is about to update: its init wrote it."""
+    """Whether a load reads an element that the block writes: what is updated in place need not be declared as read."""
     if not isinstance(node, BufferLoad):
         return False
     return any(store.buffer is node.buffer and structural_equal(store.indices, node.indices) for store in stores)

@@ -229,7 +229,7 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
         ("W465", "a returned value has the declared type", "the function returns int32, and this return has no value"),
         ("W466", "a loop has a known kind and a positive step", "unknown loop kind 'paralel'"),
         ("W467", "the parts of an expression are expressions", "Add has a part of no dtype"),
-        ("W470", "the declared reads of a block cover what it reads",
+        ("W470", "the declared reads of a block cover what it reads and does not write",
          "block 'C' reads A[0, 1] outside the declared region"),
         ("W471", "the declared writes of a block cover what it writes",
          "block 'C' writes C[0, 1] outside the declared region"),

@@ -6,7 +6,7 @@ import pytest
 from tests.transform.schedule.workloads import blur, chain, check, matmul, row_sums, same_results
 
 import weft
-from weft import ScheduleError
+from weft import ScheduleError, parse
 from weft.ir import PrimFunc
 from weft.ir.dim import symbol
 from weft.ir.tensor import For
@@ -246,3 +246,27 @@ def test_loops_without_blocks_are_scheduled_too() -> None:
         same_results(kernel, sch.mod, {"n": size})
     assert "if i_0 * 4 + i_1 < n:" in sch.mod.script()
     assert weft.verify(sch.mod) == []
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_tiles_of_fused_loops_reach_their_whole_domain(dtype: str) -> None:
+    function = parse(
+        f"""
+@T.prim_func
+def kernel(a: T.handle, c: T.handle):
+    n = T.{dtype}()
+    A = T.match_buffer(a, (n, 16), "int32")
+    C = T.match_buffer(c, (n, 16), "int32")
+    for i, j in T.grid(n, 16):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] + 2
+"""
+    )
+    assert isinstance(function, PrimFunc)
+    sch = Schedule(function)
+    fused = sch.fuse(*sch.get_loops("C"))
+    _, inner = sch.split(fused, [None, 32])  # a tile of two rows
+    sch.vectorize(inner)
+    sch.cache_write("C", 0, "local")
+    check(function, sch, {"n": 5}, {"n": 4})

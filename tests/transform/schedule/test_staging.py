@@ -320,3 +320,211 @@ def test_a_parameter_is_not_compacted() -> None:
     assert all(isinstance(param, Buffer) for param in sch.func.params)
     with pytest.raises(AttributeError):
         _ = sch.compact_buffers
+
+
+# Copies inside of blocks, with several writers -----------------------------------------------------------------------
+
+
+def test_copies_inside_a_block_are_of_what_it_does() -> None:
+    function = parse(
+        """
+@T.prim_func
+def kernel(x: T.Buffer((16, 12), "int32"), y: T.Buffer((16, 12), "int32")):
+    for io, jo in T.grid(4, 3):
+        with T.block("outer"):
+            vio, vjo = T.axis.remap("SS", [io, jo])
+            for ii, ji, k in T.grid(4, 4, 12):
+                with T.block("inner"):
+                    vi = T.axis.spatial(16, vio * 4 + ii)
+                    vj = T.axis.spatial(12, vjo * 4 + ji)
+                    vk = T.axis.reduce(12, k)
+                    with T.init():
+                        y[vi, vj] = 0
+                    y[vi, vj] = y[vi, vj] + x[vi, vk] * (vk + vj)
+"""
+    )
+    assert isinstance(function, PrimFunc)
+    sch = Schedule(function)
+    sch.cache_read("inner", 0, "local")
+    back = sch.cache_write("inner", 0, "local")
+    assert [getattr(sch.get(loop), "extent", None) for loop in sch.get_loops(back)] == [4, 4]
+    check(function, sch)
+    whole = Schedule(function)
+    whole.cache_write("outer", 0, "local")
+    check(function, whole)
+
+
+def test_a_sum_that_goes_on_in_an_outer_block_is_not_written_to_a_copy() -> None:
+    function = parse(
+        """
+@T.prim_func
+def kernel(x: T.Buffer((4, 12), "int32"), y: T.Buffer((4,), "int32")):
+    for i, ko in T.grid(4, 3):
+        with T.block("outer"):
+            vi, vko = T.axis.remap("SR", [i, ko])
+            for ki in range(4):
+                with T.block("inner"):
+                    v = T.axis.spatial(4, vi)
+                    vk = T.axis.reduce(12, vko * 4 + ki)
+                    with T.init():
+                        y[v] = 0
+                    y[v] = y[v] + x[v, vk]
+"""
+    )
+    assert isinstance(function, PrimFunc)
+    sch = Schedule(function)
+    error = refused("W611", lambda: sch.cache_write("inner", 0, "local"))
+    assert underlined(error) == 'with T.block("inner"):'
+
+
+def halves() -> PrimFunc:
+    """A buffer of which two blocks write a half each."""
+    function = parse(
+        """
+@T.prim_func
+def kernel(x: T.Buffer(("n", 16), "int32"), y: T.Buffer(("n", 16), "int32")):
+    b = T.alloc_buffer((n, 16), "int32")
+    for i, j in T.grid(n, 8):
+        with T.block("low"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            b[vi, vj] = x[vi, vj] + 1
+    for i, j in T.grid(n, 8):
+        with T.block("high"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            b[vi, vj + 8] = x[vi, vj] * 2
+    for i, j in T.grid(n, 16):
+        with T.block("y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            y[vi, vj] = b[vi, 15 - vj]
+"""
+    )
+    assert isinstance(function, PrimFunc)
+    return function
+
+
+def test_one_of_several_writers_gets_a_copy() -> None:
+    function = halves()
+    sch = Schedule(function)
+    sch.cache_write("high", 0, "local")
+    sch.cache_write("low", 0, "shared")
+    sch.cache_read("y", 0, "shared")
+    check(function, sch, {"n": 5}, {"n": 1})
+
+
+def test_a_decomposed_sum_is_copied_once() -> None:
+    function = matmul(N, 10, 9)
+    sch = Schedule(function)
+    i, j, k = sch.get_loops("C")
+    sch.reorder(i, k, j)
+    sch.split(i, [None, 4])
+    init = sch.decompose_reduction("C", k)
+    error = refused("W613", lambda: sch.cache_write(init, 0, "local"))
+    assert error.hint is not None
+    sch = Schedule(function)
+    sch.decompose_reduction("C", sch.get_loops("C")[2])
+    sch.cache_write("C_update", 0, "local")
+    assert "C_local[vi, vj] = T.float32(0.0)" in check(function, sch, {"n": 5}, {"n": 1}).script()
+    apart = Schedule(function)
+    apart.decompose_reduction("C", apart.get_loops("C")[0])
+    error = refused("W613", lambda: apart.cache_write("C_update", 0, "local"))
+    assert error.hint == "cache_inplace copies them before and back"
+
+
+def test_what_a_block_takes_the_address_of_is_copied_as_declared() -> None:
+    function = parse(
+        """
+@T.prim_func
+def kernel(x: T.Buffer((8, 16), "int32"), y: T.Buffer((8, 16), "int32")):
+    for i in range(8):
+        with T.block("move"):
+            vi = T.axis.spatial(8, i)
+            T.reads(x[vi, 0:16])
+            T.writes(y[vi, 0:16])
+            T.evaluate(
+                T.call_extern("int32", "move", y.access_ptr("w", offset=vi * 16), x.access_ptr("r", offset=vi * 16))
+            )
+"""
+    )
+    assert isinstance(function, PrimFunc)
+    sch = Schedule(function)
+    before, back = sch.cache_read("move", 0, "shared"), sch.cache_write("move", 0, "shared")
+    for item in (before, back):
+        assert [getattr(sch.get(loop), "extent", None) for loop in sch.get_loops(item)] == [8, 16]
+    text = sch.mod.script()
+    assert "T.reads(x_shared[vi, 0:16])" in text
+    assert "T.address_of(y_shared[0, 0])" in text
+
+
+def test_what_is_updated_in_place_need_not_be_declared_as_read() -> None:
+    function = parse(
+        """
+@T.prim_func
+def kernel(x: T.Buffer(("n", 6), "int32"), y: T.Buffer(("n", 6), "int32")):
+    for i, j in T.grid(n, 6):
+        with T.block("start"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            y[vi, vj] = vi
+    for i, j in T.grid(n, 6):
+        with T.block("update"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(x[vi, vj])
+            T.writes(y[vi, vj])
+            y[vi, vj] = y[vi, vj] * 2 + x[vi, vj]
+"""
+    )
+    assert isinstance(function, PrimFunc)
+    sch = Schedule(function)
+    error = refused("W613", lambda: sch.cache_write("update", 0, "local"))
+    assert error.hint == "cache_inplace copies them before and back"
+    sch.cache_inplace("update", 0, "local")
+    sch.merge(sch.get_loops("start")[1], sch.get_loops("y_local")[1])
+    check(function, sch, {"n": 5})
+
+
+# Parts of buffers --------------------------------------------------------------------------------------------------
+
+
+def test_parts_that_blocks_match_follow_their_buffer() -> None:
+    function = parse(
+        """
+@T.prim_func
+def kernel(x: T.Buffer((16, 16), "int32"), y: T.Buffer((16, 16), "int32")):
+    b = T.alloc_buffer((16, 16), "int32")
+    for i, j in T.grid(16, 16):
+        with T.block("b"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            b[vi, vj] = x[vi, vj] * 2
+    for io, jo in T.grid(4, 4):
+        with T.block("outer"):
+            vio, vjo = T.axis.remap("SS", [io, jo])
+            part = T.match_buffer(
+                b[vio * 4 : vio * 4 + 4, vjo * 4 : vjo * 4 + 4], (4, 4), "int32", strides=["s", "t"], offset_factor=1
+            )
+            for ii, ji in T.grid(4, 4):
+                with T.block("inner"):
+                    vi, vj = T.axis.remap("SS", [ii, ji])
+                    y[vio * 4 + vi, vjo * 4 + vj] = part[vi, 3 - vj] + 1
+"""
+    )
+    assert isinstance(function, PrimFunc)
+    sch = Schedule(function)
+    sch.set_scope("b", 0, "shared")
+    sch.unsafe_set_dtype("b", 0, "int64")
+    text = check(function, sch).script()
+    assert 'b = T.alloc_buffer((16, 16), "int64", scope="shared")' in text
+    assert '(4, 4), "int64", strides=' in text
+    assert 'T.Cast("int32", part[' in text
+    error = refused("W612", lambda: sch.storage_align("b", 0, 0, 32, 1))
+    assert underlined(error) == 'with T.block("b"):'
+
+
+def test_loops_inside_of_merged_loops_merge_too() -> None:
+    function = chain(N, 10)
+    sch = Schedule(function)
+    sch.transform_layout("B", ("write", 0), "lambda i, j: (j, i)")
+    loops = [sch.get_loops(name) for name in ("C", "D")]
+    merged = sch.merge(*(nest[1] for nest in loops))
+    assert [len(sch.get_loops(name)) for name in ("C", "D")] == [2, 2]
+    assert sch.get_loops("C")[1] is not None
+    sch.vectorize(merged)
+    check(function, sch, {"n": 5}, {"n": 1})

@@ -58,7 +58,9 @@ class Reader:
         self.extents = extents  # of the loops, by symbol
         self.limits = limits  # value -> it is less than this
         self.open: list[Dim] = []
+        seen = list(seen)
         self.divided = list(dict.fromkeys([*limits, *(part for dim in seen for part in _numerators(dim))]))
+        self.moduli = list(dict.fromkeys(by for dim in seen for by in _moduli(dim)))
 
     def read(self, dim: Dim) -> Value | None:
         """A dimension as a value."""
@@ -84,6 +86,19 @@ class Reader:
                 return None
             return self._divided(value, operands[1]) if kind == "floordiv" else self._remainder(value, operands[1])
         return Value((), dim) if self._is_fixed(dim) else None
+
+    def read_bound(self, dim: Dim) -> Value | None:
+        """As `read`, of what a variable is bound to: the upper digits of a limited value are digits of that value.
+
+        Dimensions divide term by term, so that (32 * a + b) // 16 is 2 * a + b // 16 beside (32 * a + b) % 16.
+        """
+        for whole in self.limits:
+            for by in self.moduli:
+                value = self.read(whole) if self.point.same(dim, floordiv(whole, by)) else None
+                source = None if value is None or len(value.terms) < 2 else self._as_source(value)
+                if source is not None:
+                    return Value((Term(source, by, ceildiv(source.extent, by), 1),))
+        return self.read(dim)
 
     def _read_congruent(self, dim: Dim, by: Dim) -> Value | None:
         """What is divided elsewhere with the same remainder, else the value itself.
@@ -238,6 +253,17 @@ def _numerators(dim: Dim | None) -> list[Dim]:
     return [operands[0], *inner] if kind == "floordiv" else inner
 
 
+def _moduli(dim: Dim | None) -> list[Dim]:
+    """What remainders in a dimension are taken by."""
+    if dim is None:
+        return []
+    kind, operands = operation(dim)
+    if kind in ("constant", "symbol"):
+        return []
+    inner = [by for operand in operands if isinstance(operand, DimExpr) for by in _moduli(operand)]
+    return [operands[1], *inner] if kind == "mod" else inner
+
+
 def merged(value: Value, point: Point) -> Value:
     """The value with neighbouring digits of one source joined: (f // 4 % 8) * 4 + f % 4 is f % 32."""
     terms = list(value.terms)
@@ -302,7 +328,7 @@ class Bindings:
             over = {var for var, size in sizes.items() if inner.same(bound[var], value) and inner.at_most(size, limit)}
             limited |= over
         reader = Reader(inner, extents, limits, [dim for dim in bound.values() if dim is not None])
-        values = {var: None if dim is None else reader.read(dim) for var, dim in bound.items()}
+        values = {var: None if dim is None else reader.read_bound(dim) for var, dim in bound.items()}
         return cls(reader, tuple(loops), values, sizes, limited, tuple(others))
 
     def injective(self, variables: Iterable[PrimVar] | None = None, loops: Iterable[For] | None = None) -> bool:

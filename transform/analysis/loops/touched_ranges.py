@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from weft.ir import walk
+from weft.ir import rewrite, walk
 from weft.ir.dim import Dim, maximum, minimum
-from weft.ir.tensor import Bind, Block, Buffer, For, IfThenElse, Let, PrimExpr, Stmt, While
+from weft.ir.tensor import Bind, Block, Buffer, Extent, For, IfThenElse, Let, PrimExpr, PrimVar, Stmt, While
 from weft.transform.analysis.loops.affine import Reader, Value
 from weft.transform.analysis.loops.dependence import outer_accesses, without_bindings
 from weft.transform.analysis.loops.points import Point
 from weft.transform.schedule.tree import stores_in
 
-__all__ = ["Span", "box_of", "inside", "names_of", "stored_box", "touched", "union"]
+__all__ = ["Span", "box_of", "inside", "iterated_box", "names_of", "stored_box", "touched", "union"]
 
 Span = tuple[Dim, Dim]
 
@@ -64,12 +64,36 @@ def stored_box(block: Block, buffer: Buffer, point: Point, loops: Sequence[For] 
     inner = point.copy()
     inner.enter_block(block)
     body = without_bindings(block.body)
+    ranges = [(item.var, item.start, item.extent) for item in block.iter_vars if item.kind == "spatial"]
+    hidden = {item.var for item in block.iter_vars} | {loop.loop_var for loop in loops}
+    return _box_of_stores(body, buffer, inner, ranges, hidden)
+
+
+def iterated_box(nest: Stmt, buffer: Buffer, point: Point) -> list[Span] | None:
+    """The box of elements that the stores of some loops and blocks write, every one of them; else None.
+
+    Unlike the domains of blocks, the loops tell what is run here; inits of blocks are left out.
+    """
+    plain = without_bindings(nest)
+    if any(isinstance(part, Block) and part.predicate is not None for part in walk(plain)):
+        return None
+    body = rewrite(plain, lambda node: node.body if isinstance(node, Block) else None)
+    return _box_of_stores(body, buffer, point.copy(), [], set())
+
+
+def _box_of_stores(
+    body: Stmt,
+    buffer: Buffer,
+    inner: Point,
+    ranges: list[tuple[PrimVar, Extent, Extent]],
+    hidden: set[PrimVar],
+) -> list[Span] | None:
+    """The box that stores under loops write, over `ranges` too; it is not over those and `hidden` variables."""
     parts = list(walk(body))
-    around, loops = loops, [part for part in parts if isinstance(part, For)]
+    loops = [part for part in parts if isinstance(part, For)]
     if any(isinstance(part, (IfThenElse, While)) or getattr(part, "predicate", None) is not None for part in parts):
         return None
-    ranges = [(item.var, item.start, item.extent) for item in block.iter_vars if item.kind == "spatial"]
-    ranges += [(loop.loop_var, loop.start, loop.extent) for loop in loops if loop.step in (None, 1)]
+    ranges = [*ranges, *((loop.loop_var, loop.start, loop.extent) for loop in loops if loop.step in (None, 1))]
     for loop in loops:
         inner.enter(loop)
     extents: dict[str, Dim] = {}
@@ -77,10 +101,10 @@ def stored_box(block: Block, buffer: Buffer, point: Point, loops: Sequence[For] 
         size = inner.dim(extent)
         if start == 0 and size is not None:
             extents[inner.name(variable)] = size
-    bound = {item.var for item in block.iter_vars} | {loop.loop_var for loop in (*loops, *around)}
+    bound = hidden | {loop.loop_var for loop in loops}
     bound |= {part.var for part in parts if isinstance(part, (Bind, Let))}
-    hidden = {inner.name(var) for var in bound if inner.name(var) not in extents}
-    boxes = [box_of(store.indices, inner, extents, hidden) for store in stores_in(body, buffer)]
+    unknown = {inner.name(var) for var in bound if inner.name(var) not in extents}
+    boxes = [box_of(store.indices, inner, extents, unknown) for store in stores_in(body, buffer)]
     same = bool(boxes) and all(box is not None and box == boxes[0] for box in boxes)
     return boxes[0] if same else None
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.errors import WeftError
-from weft.ir import replace, substitute
+from weft.ir import replace, structural_equal, substitute
 from weft.ir.kernel.index_map import index_map_text
-from weft.ir.kernel.prim import binary
+from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
     Block,
     Buffer,
@@ -25,14 +25,10 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.transform.analysis.loops.affine import Bindings, Value
 from weft.transform.analysis.loops.points import Point
-from weft.transform.analysis.loops.touched_ranges import Span, inside, stored_box, touched
-from weft.transform.schedule.buffers import (
-    empty_cases,
-    require_covering,
-    require_sole_writer,
-    with_allocation,
-)
+from weft.transform.analysis.loops.touched_ranges import Span, inside, iterated_box, stored_box, touched
+from weft.transform.schedule.buffers import bindings_of, empty_cases, with_allocation, writers
 from weft.transform.schedule.copies import fresh_buffer
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
@@ -41,7 +37,9 @@ from weft.transform.schedule.primitives.queries import read_buffers, scope_block
 from weft.transform.schedule.rebuild import nest_of_loops
 from weft.transform.schedule.tree import (
     Tree,
+    blocks_in,
     buffers_of,
+    loads_in,
     sequence,
     stores_in,
 )
@@ -119,19 +117,14 @@ class Caching(ScheduleCore):
         """Let a block write into a buffer of another scope, and copy from there after it.
 
         `consumer_blocks` are those that read the new buffer instead of the old one (the ones in the same loops always
-        do). Gives the block that copies. ScheduleError W604 no such buffer, W611 when not a whole box of it is written.
+        do). Gives the block that copies. ScheduleError W604 no such buffer, W611 when not a whole box of it is written,
+        W613 when the block goes on with what others have set, unless they do so in the same loops.
         """
         tree, found = self._block(block)
         buffer = buffer_of(tree, found, write_buffer_index, "write")
-        require_sole_writer(tree, found, buffer)
-        require_covering(tree, found)
         place = tree.place_of(found)
         point = Point.around(tree, place)
-        spans = stored_box(found, buffer, point, tree.loops_around(found))
-        if spans is None:
-            raise failure(
-                "W611", f"the elements of {buffer.name!r} that block {found.name!r} writes are not one box", tree, found
-            )
+        spans = _written_box(tree, found, buffer, place, point)
         chosen = [self._block(item)[1] for item in consumer_blocks or ()]
         others = [item for item in scope_blocks(tree, found) if item is not found and buffer in buffers_of(item)]
         empty = empty_cases(tree, found, buffer)
@@ -142,6 +135,117 @@ class Caching(ScheduleCore):
         changes: list[tuple[Stmt, Stmt]] = [(item, substitute(item, {buffer: cache})) for item in (found, *moved)]
         self._set(tree, inserted(tree, place, None, copy, cache, changes))
         return self._block_handle(tree.name, name)
+
+
+def _written_box(tree: Tree, block: Block, buffer: Buffer, place: Stmt, point: Point) -> list[Span]:
+    """The box of elements that a block, and blocks beside it, set anew in a nest; else W611, W613 or W615."""
+    stops = tree.conditions_around(block)
+    if stops:
+        raise failure("W615", f"the block {block.name!r} runs under a condition", tree, stops[0])
+    beside = [item for item in blocks_in(place) if item is not block and stores_in(item, buffer)]
+    known = {store for item in (block, *beside) for store in stores_in(item, buffer)}
+    if _goes_on(tree, block, buffer, bool(beside)):
+        raise failure(
+            "W613",
+            f"block {block.name!r} goes on with elements of {buffer.name!r} that others have set",
+            tree,
+            block,
+            hint="cache_inplace copies them before and back",
+        )
+    if any(store not in known for store in stores_in(place, buffer)):
+        raise failure("W613", f"{buffer.name!r} is also written by other code of these loops", tree, place)
+    empty = empty_cases(tree, block, buffer)
+    for item in beside:
+        if item not in empty:
+            _require_set_before(tree, item, block, buffer)
+    bindings = bindings_of(tree, block)
+    whole = bindings.is_affine and bindings.covers()
+    spans = stored_box(block, buffer, point, tree.loops_around(block)) if whole else None
+    if not stores_in(block, buffer):
+        spans = _declared_box(tree, block, buffer, point)
+    elif spans is None and _reaches_all_steps(bindings, block):
+        spans = iterated_box(nest_of_loops(tree.loops_around(block), block), buffer, point)
+    if spans is None:
+        raise failure(
+            "W611",
+            f"the elements of {buffer.name!r} that block {block.name!r} writes are not one box, all of which it writes",
+            tree,
+            block,
+            hint="cache_write before loops are split, or of a block over a whole box",
+        )
+    return spans
+
+
+def _declared_box(tree: Tree, block: Block, buffer: Buffer, point: Point) -> list[Span] | None:
+    """The box that a block declares to write by addresses that it takes, where nothing else writes the buffer."""
+    others = [item for item in tree.blocks.values() if item is not block and not tree.is_above(block, item)]
+    declared = [region for region in block.writes or () if region.buffer is buffer]
+    if len(declared) != 1 or any(buffer in written_buffers(item) for item in others) or block.predicate is not None:
+        return None
+    loops = [
+        For(PrimVar(f"r{i}", index_dtype(block)), 0, part.extent, block) for i, part in enumerate(declared[0].region)
+    ]
+    at = zip(declared[0].region, loops, strict=True)
+    indices = tuple(binary("add", as_expr(part.start, loop.loop_var.dtype), loop.loop_var) for part, loop in at)
+    store = BufferStore(buffer, const(0, buffer.dtype), indices)
+    stored = replace(block, body=nest_of_loops(loops, store), init=None, alloc_buffers=(), match_buffers=())
+    return iterated_box(nest_of_loops(tree.loops_around(block), stored), buffer, point)
+
+
+def _goes_on(tree: Tree, block: Block, buffer: Buffer, is_set_beside: bool) -> bool:
+    """Whether a block reads elements of a buffer that it writes as they were before its nest."""
+    loads = _loads_of_old(block, buffer, is_set=is_set_beside)
+    if tree.allocated_at(buffer) is not None and writers(tree, buffer) == [block]:
+        return False
+    return bool(loads)
+
+
+def _loads_of_old(block: Block, buffer: Buffer, *, is_set: bool = False) -> list[BufferLoad]:
+    """The loads of a buffer in a block that may be of what was there before: not those of what its inits set."""
+    inner = list(blocks_in(block.body))
+    found = [load for item in inner for load in _loads_of_old(item, buffer)]
+    nested = {load for item in inner for load in loads_in(item, buffer)}
+    own = [load for load in loads_in(block.body, buffer) if load not in nested]
+    stored = stores_in(block.body, buffer)
+    if block.init is not None or is_set:
+        own = [load for load in own if not stored or not structural_equal(load.indices, stored[0].indices)]
+    return [*found, *own] if stored else []
+
+
+def _reaches_all_steps(bindings: Bindings, block: Block) -> bool:
+    """Whether loops run over all steps of a block's reduction; without an init it has none."""
+    if block.predicate is not None or any(item.init is not None for item in blocks_in(block.body, nested=True)):
+        return False
+    point = bindings.reader.point
+    for item in block.iter_vars:
+        value, size = bindings.values[item.var], bindings.extents[item.var]
+        if item.kind == "spatial" or block.init is None:
+            continue
+        count = None if value is None else bindings.reader.extent_of(Value(value.terms))
+        if value is None or count is None or not point.same(value.base, 0) or not point.same(count, size):
+            return False
+    return True
+
+
+def _require_set_before(tree: Tree, setter: Block, block: Block, buffer: Buffer) -> None:
+    """W613 unless a block sets what another one goes on with, in the same iterations of the loops that they share."""
+    own, others = tree.loops_around(block), tree.loops_around(setter)
+    shared = [loop for loop in own if loop in others]
+    sets = not loads_in(setter, buffer) and setter.predicate is None and not tree.conditions_around(setter)
+    before = tree.order([setter, block])[0] is setter
+    point = Point.around(tree, block).copy() if not shared else Point.inside(tree, shared[-1])
+    boxes = [
+        iterated_box(nest_of_loops(around[len(shared) :], replace(item, init=None)), buffer, point)
+        for item, around in ((setter, others), (block, own))
+    ]
+    if not (sets and before and boxes[0] is not None and boxes[0] == boxes[1]):
+        raise failure(
+            "W613",
+            f"{buffer.name!r} is also written by block {setter.name!r} in the same loops",
+            tree,
+            block,
+            hint="compute_at, or loops of their own, take the blocks apart",
+        )
 
 
 def inserted(

@@ -7,12 +7,12 @@ over its whole domain, so that too much may be computed, never too little.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.errors import ScheduleError
 from weft.ir import replace, structural_equal, walk
-from weft.ir.dim import Dim
+from weft.ir.dim import Dim, as_dim
 from weft.ir.kernel.prim import as_expr, binary
 from weft.ir.tensor import Bind, Block, Buffer, For, IterVar, Let, PrimExpr, PrimVar, SeqStmt, Stmt
 from weft.transform.analysis.loops.affine import Reader, Value
@@ -30,6 +30,7 @@ from weft.transform.schedule.buffers import (
     sets_result_when_empty,
 )
 from weft.transform.schedule.core import ScheduleCore, primitive
+from weft.transform.schedule.digits import Digits, Stride
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, LoopRV
 from weft.transform.schedule.primitives.inlining import certain_load, require_readers_after
@@ -106,12 +107,14 @@ class ComputeAt(ScheduleCore):
         _require_inits(tree, target)
         point = Point.inside(tree, target)
         ranges: dict[PrimVar, Span] = {}
+        digits = Digits(found, point)
         for buffer in sources:
-            ranges.update(_reached(tree, found, target, buffer, point))
+            _narrow(tree, found, ranges, _reached(tree, found, target, buffer, digits), point)
+        strides = _strides(tree, found, ranges, digits)
         parts = list(statements_of(target.body))
         last = max(i for i, part in enumerate(parts) if any(item in makers for item in blocks_in(part)))
         place = self._place(index, len(parts), last + 1, tree, target)
-        moved = _nest(found, ranges, point, preserve_unit_loops)
+        moved = _nest(found, ranges, point, preserve_unit_loops, strides)
         new = replace(target, body=sequence((*parts[:place], moved, *parts[place:])))
         self._set(tree, tree.replaced((found, SeqStmt()), (target, new)))
 
@@ -211,15 +214,35 @@ def _shifted(index: PrimExpr, own: set[PrimVar], block: Block, point: Point) -> 
     return (None, 0) if left & {inner.name(var) for var in hidden} else (variable, offset)
 
 
-def _nest(block: Block, ranges: dict[PrimVar, Span], point: Point, preserve_unit_loops: bool) -> Stmt:
-    """A block in new loops: its variables over the given ranges where they are inside their domains."""
+def _nest(
+    block: Block,
+    ranges: dict[PrimVar, Span],
+    point: Point,
+    preserve_unit_loops: bool,
+    strides: Mapping[PrimVar, Sequence[Stride]] | None = None,
+) -> Stmt:
+    """A block in new loops: its variables over the given ranges or strides where they are inside their domains."""
     loops: list[For] = []
+    strides = {} if strides is None else strides
     items: list[IterVar] = []
     conditions: list[PrimExpr | None] = []
     for item in block.iter_vars:
         dtype = item.var.dtype
         start, size = point.dim(item.start), point.dim(item.extent)
         low, high = ranges.get(item.var, (None, None))
+        apart = strides.get(item.var)
+        if apart is not None:
+            parts = [
+                For(PrimVar(f"ax{len(items)}_{i}", dtype), 0, point.extent(part.count, dtype), block)
+                for i, part in enumerate(apart)
+            ]
+            loops.extend(parts)
+            value = _sum_of(apart, parts, point, dtype)
+            top = sum((part.lower * (part.low + as_dim(part.count) - 1) for part in apart), as_dim(0))
+            if not point.below(top, size):
+                conditions.append(binary("lt", value, as_expr(item.extent, dtype)))
+            items.append(replace(item, value=value))
+            continue
         if low is None or high is None or start is None or size is None:
             loop: For | None = For(PrimVar(f"ax{len(items)}", dtype), item.start, item.extent, block)
             value: PrimExpr = loop.loop_var  # type: ignore[union-attr]
@@ -246,6 +269,18 @@ def _nest(block: Block, ranges: dict[PrimVar, Span], point: Point, preserve_unit
         items.append(replace(item, value=value))
     new = replace(block, iter_vars=tuple(items), predicate=all_of(conditions))
     return nest_of_loops(loops, new)
+
+
+def _span(stride: Stride) -> Span:
+    return stride.low, stride.low + as_dim(stride.count) - 1
+
+
+def _sum_of(strides: Sequence[Stride], loops: Sequence[For], point: Point, dtype: str) -> PrimExpr:
+    """The value of a variable in the loops over its digits."""
+    total: PrimExpr = point.expr(sum((as_dim(part.lower) * part.low for part in strides), as_dim(0)), dtype)
+    for part, loop in zip(strides, loops, strict=True):
+        total = binary("add", total, binary("mul", loop.loop_var, as_expr(part.lower, dtype)))
+    return total
 
 
 # What has been computed ---------------------------------------------------------------------------------------------
@@ -299,8 +334,12 @@ def _require_available(tree: Tree, block: Block, target: For, sources: Sequence[
         raise failure("W605", f"the block {block.name!r} shares loops with {beside[0].name!r}", tree, block)
 
 
-def _reached(tree: Tree, block: Block, target: For, buffer: Buffer, point: Point) -> dict[PrimVar, Span]:
-    """The ranges of a reader's variables for which an iteration of the loop has computed the elements."""
+def _reached(tree: Tree, block: Block, target: For, buffer: Buffer, digits: Digits) -> dict[PrimVar, Span]:
+    """The ranges of a reader's variables for which an iteration of the loop has computed the elements.
+
+    Of variables that are in the indices by their digits, these are noted.
+    """
+    point = digits.point
     load = certain_load(tree, block, buffer)
     spans = _computed(target, buffer, point, tree, block)
     own = {item.var for item in block.iter_vars if item.kind == "spatial"}
@@ -318,14 +357,48 @@ def _reached(tree: Tree, block: Block, target: For, buffer: Buffer, point: Point
         here = point.dim(index) if fixed else None
         if here is not None and span is not None and point.at_most(span[0], here) and point.at_most(here, span[1]):
             continue
+        if span is not None and digits.add(index, span):
+            continue
         raise failure(
             "W616",
             f"the index {index.script()} of {buffer.name!r} in block {block.name!r} is not told by"
             f" what an iteration of {target.loop_var.name!r} computes",
             tree,
             block,
+            hint="indices are variables of the block, or digits of one (v // 16 and v % 16)",
         )
     return found
+
+
+def _narrow(tree: Tree, block: Block, ranges: dict[PrimVar, Span], more: Mapping[PrimVar, Span], point: Point) -> None:
+    """Note ranges of a block's variables; W616 where others are known that are not the same."""
+    for variable, span in more.items():
+        known = ranges.setdefault(variable, span)
+        if not (point.same(known[0], span[0]) and point.same(known[1], span[1])):
+            raise _two_ranges(tree, block, variable)
+
+
+def _strides(tree: Tree, block: Block, ranges: dict[PrimVar, Span], digits: Digits) -> dict[PrimVar, Sequence[Stride]]:
+    """The values of the variables whose digits are known, apart from those that are a range: these are noted as one."""
+    found: dict[PrimVar, Sequence[Stride]] = {}
+    for variable, strides in digits.strides().items():
+        if strides is None or (len(strides) > 1 and variable in ranges):
+            raise _two_ranges(tree, block, variable)
+        if len(strides) > 1:
+            found[variable] = strides
+        else:
+            _narrow(tree, block, ranges, {variable: _span(strides[0])}, digits.point)
+    return found
+
+
+def _two_ranges(tree: Tree, block: Block, variable: PrimVar) -> Exception:
+    return failure(
+        "W616",
+        f"the elements that block {block.name!r} reads are computed for different values of {variable.name!r}",
+        tree,
+        block,
+        hint="compute_at the producers under one loop first",
+    )
 
 
 def _computed(target: For, buffer: Buffer, point: Point, tree: Tree, block: Block) -> list[Span | None]:

@@ -27,12 +27,16 @@ class LoopMerging(ScheduleCore):
     def merge(self, *loops: LoopRV) -> LoopRV:
         """Loops that follow one another directly, of one extent, as one loop with all the bodies.
 
-        ScheduleError W605 when they do not follow one another, W606 when their ranges differ, W607 when an iteration
-        needs what a later one of an earlier loop computes.
+        Of loops inside of such loops, those around them are merged first, from the outside in. ScheduleError W605 when
+        they do not follow one another, W606 when their ranges differ, W607 when an iteration needs what a later one of
+        an earlier loop computes.
         """
         found = [self._loop(loop) for loop in loops]
         if len(found) < 2:
             raise failure("W604", "merging takes at least two loops")
+        for group in _groups_around(found[0][0], [loop for _, loop in found]):
+            self.merge(*(self._loop_handle(found[0][0].name, loop.loop_var) for loop in group))
+        found = [self._loop(loop) for loop in loops]
         tree, first = found[0]
         nests = [loop for _, loop in found]
         parent = tree.parents[first]
@@ -112,6 +116,15 @@ class LoopMerging(ScheduleCore):
             start = as_dim(start) + size
         tree = self._set(tree, tree.replaced((found, sequence(parts))))
         return [self._loop_handle(tree.name, part.loop_var) for part in parts if isinstance(part, For)]
+
+
+def _groups_around(tree: Tree, loops: Sequence[For]) -> list[tuple[For, ...]]:
+    """The loops to merge before some loops: those around them, of each depth below the loops that they share."""
+    nests = [tree.loops_around(loop) for loop in loops]
+    if len({len(nest) for nest in nests}) != 1:
+        return []
+    levels = list(zip(*nests, strict=True))
+    return [level for level in levels if len(set(level)) == len(level)]
 
 
 def _without_inits(tree: Tree, loop: For, point: Point, counts: Sequence[Dim]) -> Stmt:

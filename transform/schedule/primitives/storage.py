@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.dtypes import check_dtype, is_float, is_integer
 from weft.errors import WeftError
-from weft.ir import rewrite, substitute
+from weft.ir import rewrite, substitute, walk
 from weft.ir.kernel.prim import cast
 from weft.ir.node import Node
 from weft.ir.tensor import (
@@ -18,6 +18,7 @@ from weft.ir.tensor import (
     BufferLoad,
     BufferStore,
     Extent,
+    PrimCall,
 )
 from weft.transform.schedule.buffers import (
     require_local,
@@ -89,15 +90,49 @@ class Storage(ScheduleCore):
         self._changed(tree, found, buffer, dtype=dtype)
 
     def _changed(self, tree: Tree, found: Block, buffer: Buffer, **fields: Any) -> None:
-        require_local(tree, found, buffer)
-        new = fresh_buffer(buffer, {}, **fields)
+        """Store a buffer, and the parts of it that blocks match, in another way."""
+        parts = _matched(tree, buffer)
+        if not parts or "strides" in fields:
+            require_local(tree, found, buffer)
+        elif buffer in tree.function.params or tree.allocated_at(buffer) is None or buffer.data is not None:
+            raise failure("W612", f"{buffer.name!r} is no buffer that the function allocates", tree, found)
+        mapping: dict[Node, Node] = {buffer: fresh_buffer(buffer, {}, **fields)}
+        for part in parts:
+            mapping[part] = fresh_buffer(part, mapping, **fields)
 
         def post(node: Node) -> Node | None:
-            if isinstance(node, BufferStore) and node.buffer is buffer:
+            new = mapping.get(node.buffer) if isinstance(node, (BufferStore, BufferLoad)) else None
+            if not isinstance(new, Buffer):
+                return None
+            if isinstance(node, BufferStore):
                 return BufferStore(new, cast(new.dtype, node.value), node.indices, node.predicate, span=node.span)
-            if isinstance(node, BufferLoad) and node.buffer is buffer:
-                return cast(buffer.dtype, BufferLoad(new, node.indices, node.predicate, span=node.span))
-            return None
+            assert isinstance(node, BufferLoad)
+            return cast(node.dtype, BufferLoad(new, node.indices, node.predicate, span=node.span))
 
-        body = tree.function.body if new.dtype == buffer.dtype else rewrite(tree.function.body, post)
-        self._set(tree, tree.with_body(substitute(body, {buffer: new})))
+        body = tree.function.body
+        if fields.get("dtype", buffer.dtype) != buffer.dtype:
+            _require_no_address(tree, found, {buffer, *parts})
+            body = rewrite(body, post)
+        self._set(tree, tree.with_body(substitute(body, mapping)))
+
+
+def _matched(tree: Tree, buffer: Buffer) -> list[Buffer]:
+    """The parts of a buffer that blocks match, and parts of those."""
+    matches = [match for block in tree.blocks.values() for match in block.match_buffers]
+    found: list[Buffer] = []
+    for match in matches:  # outer blocks come first
+        if match.source.buffer is buffer or match.source.buffer in found:
+            found.append(match.buffer)
+    return found
+
+
+def _require_no_address(tree: Tree, block: Block, buffers: set[Buffer]) -> None:
+    """W612 where code gets the address of a buffer, and would read it in its present dtype."""
+    for node in walk(tree.function.body):
+        if isinstance(node, PrimCall):
+            taken = [
+                arg.buffer if isinstance(arg, BufferLoad) and node.op == "address_of" else arg for arg in node.args
+            ]
+            name = next((arg.name for arg in taken if isinstance(arg, Buffer) and arg in buffers), None)
+            if name is not None:
+                raise failure("W612", f"the address of {name!r} is taken", tree, block)
