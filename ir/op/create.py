@@ -29,7 +29,7 @@ from weft.ir.op.common import (
     tensor,
     typed,
 )
-from weft.ir.op.declare import Arguments, Example, OpDef, Param
+from weft.ir.op.declare import Arguments, Example, OpDef, Param, Reference
 from weft.ir.op.precision import follow
 from weft.ir.op.registry import add_op, register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -111,7 +111,7 @@ def full_like(args: Arguments, context: TypeContext) -> TensorType:
     return TensorType(x.shape, args.dtype or x.dtype, x.ndim, x.vdevice)
 
 
-def _constant(name: str, value: int, numpy: Callable[..., Any], numpy_like: Callable[..., Any]) -> None:
+def _constant(name: str, value: int, numpy: Reference, numpy_like: Callable[..., Any]) -> None:
     """Declare `name` and `name_like`."""
 
     def rule(args: Arguments, context: TypeContext) -> Type:
@@ -204,7 +204,10 @@ def _lower_arange(kernel: Kernel) -> PrimFunc | None:
     def value(number: Number) -> PrimExpr:
         return te.cast(work, te.size(number)) if isinstance(number, DimExpr) else te.const(number, work)
 
-    return kernel.compute(lambda i: value(start) + te.cast(work, i) * value(step))
+    def element(i: PrimExpr) -> PrimExpr:
+        return value(start) + te.cast(work, i) * value(step)
+
+    return kernel.compute(element)
 
 
 def _numpy_arange(start: Any, end: Any, step: Any, dtype: str | None) -> np.ndarray:
@@ -269,7 +272,11 @@ def _lower_eye(kernel: Kernel) -> PrimFunc | None:
         kernel.input("x")
     k = _offset(args)
     one, zero = te.const(1, kernel.dtype), te.const(0, kernel.dtype)
-    return kernel.compute(lambda i, j: te.select(te.equal(j - i, k), one, zero))
+
+    def element(i: PrimExpr, j: PrimExpr) -> PrimExpr:
+        return te.select(te.equal(j - i, k), one, zero)
+
+    return kernel.compute(element)
 
 
 def _size(args: Arguments, name: str) -> Dim:
@@ -316,7 +323,7 @@ def eye_like(args: Arguments, context: TypeContext) -> TensorType:
     return TensorType(x.shape, args.dtype or x.dtype, 2, x.vdevice)
 
 
-def _triangle(name: str, keep: Callable[[PrimExpr, PrimExpr], PrimExpr], numpy: Callable[..., Any], doc: str) -> None:
+def _triangle(name: str, keep: Callable[[PrimExpr, PrimExpr], PrimExpr], numpy: Reference, doc: str) -> None:
     """Declare triu or tril."""
 
     def rule(args: Arguments, context: TypeContext) -> Type:

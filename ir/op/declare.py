@@ -62,9 +62,11 @@ __all__ = [
     "Builtin",
     "Example",
     "Lower",
+    "Numbers",
     "OpDef",
     "Param",
     "ParamKind",
+    "Reference",
     "ValueKind",
     "constant_like",
 ]
@@ -220,6 +222,21 @@ class Builtin(StrEnum):
     WRITTEN_OUT = "the operators, numbers or dimensions that it is written out as"
     ATTENTION = "a library of attention, by R.call_dps_packed"
     CALLER = "the passes of the caller: no executor runs tensors that are spread over a mesh"
+
+
+Numbers = Callable[[Any], Any] | Callable[[Any, Any], Any] | Callable[[Any, Any, Any], Any]
+"""A function of a value and of at most two attributes, by name."""
+Reference = (
+    Callable[[Any], Any]
+    | Callable[[Any, Any], Any]
+    | Callable[[Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any, Any, Any], Any]
+    | Callable[..., Any]
+)
+"""A function of the run-time values in order and of the attributes by name; from it the parameters of a lambda are
+typed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

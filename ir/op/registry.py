@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 from weft.ir.graph import Expr
-from weft.ir.op.declare import Arguments, Builtin, Example, Lower, OpDef, Param, Rule
+from weft.ir.op.declare import Arguments, Builtin, Example, Lower, OpDef, Param, Reference, Rule
 from weft.ir.op.layout_rules.reasons import REASONS
 from weft.ir.op.precision import FAMILIES, UNDECLARED, Precision
 
@@ -27,19 +27,6 @@ def add_op(definition: OpDef) -> OpDef:
         definition = replace(definition, precision=FAMILIES[definition.family])
     OPS[definition.name] = definition
     return definition
-
-
-Reference = (
-    Callable[[Any], Any]
-    | Callable[[Any, Any], Any]
-    | Callable[[Any, Any, Any], Any]
-    | Callable[[Any, Any, Any, Any], Any]
-    | Callable[[Any, Any, Any, Any, Any], Any]
-    | Callable[[Any, Any, Any, Any, Any, Any], Any]
-    | Callable[..., Any]
-)
-"""A function of the run-time values in order and of the attributes by name; from it the parameters of a lambda are
-typed."""
 
 
 class OpFacts(TypedDict, total=False):

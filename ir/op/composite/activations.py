@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from weft.ir.graph import Expr
 from weft.ir.op.common import example, f32, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
-from weft.ir.op.declare import Param
+from weft.ir.op.declare import Numbers, Param
 from weft.ir.op.layout_rules.families import broadcasting
 from weft.ir.op.precision import RANGE, Precision, follow
+from weft.ir.op.untyped import untyped_np
 
 __all__: list[str] = []
 
@@ -21,18 +22,20 @@ _FOLLOWS = follow("data")
 _SHOWN = (example(f32(2, 3)), example(f32("n", 4)), example(typed("float64", 5)))
 
 
-def _wide(function: Callable[..., Any]) -> Callable[..., Any]:
+def _wide(function: Numbers) -> Callable[..., Any]:
     """A reference in double precision, rounded to the dtype of the data."""
 
     def reference(data: Any, **attributes: Any) -> Any:
         with np.errstate(all="ignore"):
-            return np.asarray(function(data.astype("float64"), **attributes)).astype(data.dtype)
+            return np.asarray(cast("Callable[..., Any]", function)(data.astype("float64"), **attributes)).astype(
+                data.dtype
+            )
 
     return reference
 
 
 def _activation(
-    name: str, doc: str, numpy: Callable[..., Any], *attributes: Param, precision: Precision = _FOLLOWS
+    name: str, doc: str, numpy: Numbers, *attributes: Param, precision: Precision = _FOLLOWS
 ) -> Callable[[Callable[[Parts], Expr]], Any]:
     params = (Param("data"), *attributes)
     return composite(
@@ -54,7 +57,7 @@ def _if_positive(args: Parts, then: Expr, otherwise: Expr) -> Expr:
 @_activation(
     "elu",
     "data where it is positive, else alpha * (exp(data) - 1).",
-    lambda x, *, alpha: np.where(x > 0, x, alpha * np.expm1(x)),
+    lambda x, alpha: untyped_np.where(x > 0, x, alpha * np.expm1(x)),
     Param("alpha", "attr", 1.0, "float"),
 )
 def elu(args: Parts) -> Expr:
@@ -65,7 +68,7 @@ def elu(args: Parts) -> Expr:
 @_activation(
     "celu",
     "data where it is positive, else alpha * (exp(data / alpha) - 1).",
-    lambda x, *, alpha: np.where(x > 0, x, alpha * np.expm1(x / alpha)),
+    lambda x, alpha: untyped_np.where(x > 0, x, alpha * np.expm1(x / alpha)),
     Param("alpha", "attr", 1.0, "float"),
 )
 def celu(args: Parts) -> Expr:
@@ -91,7 +94,7 @@ def softsign(args: Parts) -> Expr:
 @_activation(
     "hardtanh",
     "data limited to [min_val, max_val].",
-    lambda x, *, min_val, max_val: np.clip(x, min_val, max_val),
+    lambda x, min_val, max_val: np.clip(x, min_val, max_val),
     Param("min_val", "attr", -1.0, "float"),
     Param("max_val", "attr", 1.0, "float"),
 )
@@ -103,7 +106,7 @@ def hardtanh(args: Parts) -> Expr:
 @_activation(
     "hardsigmoid",
     "alpha * data + beta, limited to [0, 1].",
-    lambda x, *, alpha, beta: np.clip(alpha * x + beta, 0, 1),
+    lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1),
     Param("alpha", "attr", 1 / 6, "float"),
     Param("beta", "attr", 0.5, "float"),
 )
@@ -129,7 +132,7 @@ def logsigmoid(args: Parts) -> Expr:
 @_activation(
     "thresholded_relu",
     "data where it is above alpha, else 0.",
-    lambda x, *, alpha: np.where(x > alpha, x, 0),
+    lambda x, alpha: untyped_np.where(x > alpha, x, 0),
     Param("alpha", "attr", 1.0, "float"),
 )
 def thresholded_relu(args: Parts) -> Expr:
@@ -141,7 +144,7 @@ def thresholded_relu(args: Parts) -> Expr:
 @_activation(
     "softshrink",
     "data moved towards 0 by alpha, 0 within.",
-    lambda x, *, alpha: np.sign(x) * np.maximum(np.abs(x) - alpha, 0),
+    lambda x, alpha: np.sign(x) * np.maximum(np.abs(x) - alpha, 0),
     Param("alpha", "attr", 0.5, "float"),
 )
 def softshrink(args: Parts) -> Expr:
@@ -154,7 +157,7 @@ def softshrink(args: Parts) -> Expr:
 @_activation(
     "hardshrink",
     "data where it is further than alpha from 0, else 0.",
-    lambda x, *, alpha: np.where(np.abs(x) > alpha, x, 0),
+    lambda x, alpha: untyped_np.where(np.abs(x) > alpha, x, 0),
     Param("alpha", "attr", 0.5, "float"),
 )
 def hardshrink(args: Parts) -> Expr:

@@ -13,6 +13,7 @@ from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Param
 from weft.ir.op.layout_rules.families import broadcasting
 from weft.ir.op.precision import Reads, always, follow
+from weft.ir.op.untyped import untyped_np
 
 __all__: list[str] = []
 
@@ -23,7 +24,7 @@ _FAMILY = "manipulate"
     "unbind",
     [Param("x"), Param("axis", "attr", 0, "int")],
     family=_FAMILY,
-    numpy=lambda x, *, axis: tuple(np.array(part, order="C") for part in np.moveaxis(x, axis, 0)),
+    numpy=lambda x, axis: tuple(np.array(part, order="C") for part in np.moveaxis(x, axis, 0)),
     examples=(
         example(f32(3, 4)),
         example(f32("n", 2), axis=1),
@@ -39,7 +40,7 @@ def unbind(args: Parts) -> Expr:
     count = dims[axis]
     if not isinstance(count, int):
         raise args.error(f"the size of axis {axis} has to be a number, it is {count}")
-    parts = []
+    parts: list[Expr] = []
     for place in range(count):
         one = call("strided_slice", args.x, [axis], [place], [place + 1])
         parts.append(call("squeeze", one, axis=[axis]))
@@ -50,7 +51,7 @@ def unbind(args: Parts) -> Expr:
     "rot90",
     [Param("x"), Param("k", "attr", 1, "int"), Param("axes", "attr", (0, 1), "ints")],
     family=_FAMILY,
-    numpy=lambda x, *, k, axes: np.ascontiguousarray(np.rot90(x, k, axes)),
+    numpy=lambda x, k, axes: np.ascontiguousarray(np.rot90(x, k, axes)),
     examples=(
         example(f32(2, 3)),
         example(f32("n", 4), k=2),
@@ -83,7 +84,7 @@ def rot90(args: Parts) -> Expr:
     [Param("x"), Param("mask", of="bool"), Param("value", "attr", of="float")],
     family=_FAMILY,
     layout=broadcasting("x", "mask"),
-    numpy=lambda x, mask, *, value: np.where(mask, np.asarray(value).astype(x.dtype), x),
+    numpy=lambda x, mask, value: np.where(mask, np.asarray(value).astype(x.dtype), x),
     examples=(
         example(f32(2, 3), typed("bool", 2, 3), value=-1.5),
         example(f32("n", 4), typed("bool", 4), value=0.0),
@@ -110,7 +111,7 @@ _LIMITS = (
     [Param("x"), *_LIMITS],
     family=_FAMILY,
     layout=broadcasting("x"),
-    numpy=lambda x, *, nan, posinf, neginf: np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
+    numpy=lambda x, nan, posinf, neginf: np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
     examples=(example(f32(2, 3)), example(f32("n"), nan=1.0, posinf=2.0, neginf=-2.0), example(typed("float64", 3))),
 )
 def nan_to_num(args: Parts) -> Expr:
@@ -135,7 +136,7 @@ def _stacked(name: str, axis: int, reference: Any, doc: str, shown: Any) -> None
         doc=doc,
         precision=follow("tensors", reads=Reads.WHOLE),
         examples=shown,
-        numpy=lambda tensors: reference(tensors),
+        numpy=reference,
     )
     def stacked(args: Parts) -> Expr:
         parts = list(args.tensors.fields) if isinstance(args.tensors, Tuple) else None
@@ -184,8 +185,8 @@ _stacked(
         Param("out_int32", "attr", False, "bool"),
     ],
     family="indexing_search",
-    numpy=lambda sequence, values, *, right, out_int32: np.asarray(
-        np.searchsorted(sequence, values, "right" if right else "left")
+    numpy=lambda sequence, values, right, out_int32: np.asarray(
+        untyped_np.searchsorted(sequence, values, "right" if right else "left")
     ).astype("int32" if out_int32 else "int64"),
     examples=(
         example(f32(5), f32(2, 3), ranges={"sorted_sequence": (0, 0)}),
@@ -217,7 +218,7 @@ def dot(args: Parts) -> Expr:
     "cross",
     [Param("x1"), Param("x2"), Param("axis", "attr", -1, "int")],
     family="linear_algebra",
-    numpy=lambda x1, x2, *, axis: np.cross(x1, x2, axis=axis).astype(x1.dtype),
+    numpy=lambda x1, x2, axis: np.cross(x1, x2, axis=axis).astype(x1.dtype),
     examples=(example(f32(2, 3), f32(2, 3)), example(f32(3, "n"), f32(3, "n"), axis=0)),
     precision=follow("x1", "x2", reads=Reads.WHOLE),
 )

@@ -19,7 +19,7 @@ from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim
 from weft.ir.graph import Constant, Expr
 from weft.ir.op.common import axis_of, dtype_error, require_dtype, shape_error, tensor, tensors
-from weft.ir.op.declare import Arguments, Example, OpDef, Param, constant_like
+from weft.ir.op.declare import Arguments, Example, OpDef, Param, Reference, constant_like
 from weft.ir.op.precision import UNDECLARED, Precision
 from weft.ir.op.registry import OPS, add_op
 from weft.ir.types import TensorType, Type
@@ -94,7 +94,7 @@ def composite(
     name: str,
     params: Sequence[Param],
     *,
-    numpy: Callable[..., Any],
+    numpy: Reference,
     examples: tuple[Example, ...],
     family: str,
     doc: str = "",

@@ -28,6 +28,7 @@ from weft.ir.op.common import Kernel, example, kernel_lowering, require_dtype, r
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Arguments, Param, constant_like
 from weft.ir.op.registry import register_op
+from weft.ir.op.untyped import untyped_np
 from weft.ir.tensor import Let, PrimExpr, PrimFunc, PrimVar
 from weft.ir.types import TensorType
 
@@ -111,7 +112,7 @@ def _lower_bits(kernel: Kernel) -> PrimFunc | None:
     "random.bits",
     [_KEY, Param("shape", "shape"), _STREAM],
     lowering=_lower_bits,
-    numpy=lambda key, shape, *, stream: philox(key, math.prod(shape), stream).reshape(shape),
+    numpy=lambda key, shape, stream: philox(key, math.prod(shape), stream).reshape(shape),
     pure=True,
     family="create",
     examples=(
@@ -154,7 +155,7 @@ def _fraction(args: Parts, stream: int) -> Expr:
 @composite(
     "random.uniform",
     [_KEY, _SHAPE, Param("low", "attr", 0.0, "float"), Param("high", "attr", 1.0, "float")],
-    numpy=lambda key, shape, *, low, high: _unit(key, shape) * np.float32(high - low) + np.float32(low),
+    numpy=lambda key, shape, low, high: _unit(key, shape) * np.float32(high - low) + np.float32(low),
     examples=_SHOWN,
     family="create",
 )
@@ -187,7 +188,7 @@ def normal(args: Parts) -> Expr:
 @composite(
     "random.bernoulli",
     [_KEY, _SHAPE, Param("p", "attr", 0.5, "float")],
-    numpy=lambda key, shape, *, p: _unit(key, shape) < np.float32(p),
+    numpy=lambda key, shape, p: _unit(key, shape) < np.float32(p),
     examples=_SHOWN,
     family="create",
 )
@@ -227,7 +228,7 @@ def integers(args: Parts) -> Expr:
 @composite(
     "random.exponential",
     [_KEY, _SHAPE, Param("rate", "attr", 1.0, "float")],
-    numpy=lambda key, shape, *, rate: -np.log(np.float32(1) - _unit(key, shape)) * np.float32(1 / rate),
+    numpy=lambda key, shape, rate: -np.log(np.float32(1) - _unit(key, shape)) * np.float32(1 / rate),
     examples=_SHOWN,
     family="create",
 )
@@ -263,7 +264,7 @@ def _chosen(key: Any, probabilities: Any, *, num_samples: int, replacement: bool
         return np.argsort(waits, axis=1, kind="stable")[:, :num_samples].astype("int64")
     shares = np.cumsum(probabilities / probabilities.sum(1, keepdims=True, dtype="float32"), 1, dtype="float32")
     numbers = _unit(key, (rows, num_samples))
-    found = [np.searchsorted(share, row, "right") for share, row in zip(shares, numbers, strict=True)]
+    found = [untyped_np.searchsorted(share, row, "right") for share, row in zip(shares, numbers, strict=True)]
     return np.minimum(np.array(found, "int64").reshape(rows, num_samples), max(size - 1, 0))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def _truths(name: str, doc: str, of_zero: bool) -> OpDef:
         example(typed("int32", "n", 3), axis=[0, 1]),
         example(f32(2, 3), axis=-1, keepdims=True),
     )
-    numpy = lambda x, *, axis, keepdims: reference(x, axis=_axes(axis), keepdims=keepdims)  # noqa: E731
+    numpy: Callable[[Any, Any, Any], Any] = lambda x, axis, keepdims: reference(x, axis=_axes(axis), keepdims=keepdims)  # noqa: E731
     declare = composite(
         name,
         _OVER,
@@ -97,7 +98,7 @@ def logsumexp(args: Parts) -> Expr:
     "isin",
     [Param("x"), Param("test_elements"), Param("invert", "attr", False, "bool")],
     family="reductions_statistical",
-    numpy=lambda x, test_elements, *, invert: np.isin(x, test_elements, invert=invert),
+    numpy=lambda x, test_elements, invert: np.isin(x, test_elements, invert=invert),
     examples=(
         example(typed("int32", 2, 3), typed("int32", 4)),
         example(i64("n"), i64("m"), invert=True),

@@ -6,6 +6,7 @@ range are BoundsErrors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -53,7 +54,7 @@ def _reduced(
     data: Expr, indices: Expr, updates: Expr, dtype: str, axis: int, reduction: str, include_self: bool
 ) -> Expr:
     """The updates joined into the data; without `include_self`, not with what stood in their places."""
-    like = lambda value: call("full_like", updates, call("full", (), value, dtype))  # noqa: E731
+    like: Callable[[Any], Expr] = lambda value: call("full_like", updates, call("full", (), value, dtype))  # noqa: E731
     if not include_self:
         start = like(_identity(reduction, dtype))
         data = call("scatter_elements", data, indices, start, axis, "update")
@@ -266,7 +267,7 @@ def histc(args: Parts) -> Expr:
     if args.bins < 1 or args.max < args.min:
         raise args.error(f"at least one bin, and min <= max, got {args.bins} from {args.min} to {args.max}")
     x = call("flatten", args.x)
-    number = lambda value: call("full", (), value, dtype)  # noqa: E731
+    number: Callable[[Any], Expr] = lambda value: call("full", (), value, dtype)  # noqa: E731
     low, high = number(args.min), number(args.max)
     if args.min == args.max == 0:
         low, high = call("min", x), call("max", x)
@@ -373,7 +374,7 @@ def embedding_bag(args: Parts) -> Expr:
     rows = call("take", args.weight, indices, axis=0)
     if args.per_sample_weights is not None:
         rows = call("multiply", rows, call("expand_dims", call("flatten", args.per_sample_weights), 1))
-    number = lambda value: call("full", (), value, dtype)  # noqa: E731
+    number: Callable[[Any], Expr] = lambda value: call("full", (), value, dtype)  # noqa: E731
     kept = None
     if args.padding_idx is not None:
         at = call("astype", indices, "int64")
@@ -412,7 +413,7 @@ def _bag_of_each(args: Parts) -> tuple[Expr, Expr, Dim]:
 
 def _unpooled(data: Any, indices: Any, output_size: Any) -> Any:
     n, c = data.shape[:2]
-    out = np.zeros((n, c, int(np.prod(output_size))), data.dtype)
+    out = np.zeros((n, c, math.prod(output_size)), data.dtype)
     for i, j in np.ndindex(n, c):
         out[i, j][indices[i, j].reshape(-1)] = data[i, j].reshape(-1)
     return out.reshape(n, c, *output_size)

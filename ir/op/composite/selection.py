@@ -27,6 +27,7 @@ from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.precision import Reads, follow
 from weft.ir.op.registry import register_op
+from weft.ir.op.untyped import untyped_np
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 
@@ -137,7 +138,7 @@ def _int(value: int) -> Expr:
 def _diagonal_matrix(x: Any, *, offset: int, axis1: int, axis2: int) -> Any:
     size = x.shape[-1] + abs(offset)
     out = np.zeros((*x.shape[:-1], size, size), x.dtype)
-    places = np.arange(x.shape[-1])
+    places = untyped_np.arange(x.shape[-1])
     out[..., places + max(-offset, 0), places + max(offset, 0)] = x
     return np.ascontiguousarray(np.moveaxis(out, (-2, -1), (axis1, axis2)))
 
@@ -234,7 +235,7 @@ def _span(args: Arguments, dims: tuple[Dim, ...]) -> Dim:
     lowering=_lower_as_strided,
     pure=True,
     family="manipulate",
-    numpy=lambda x, shape, *, strides, storage_offset: np.array(
+    numpy=lambda x, shape, strides, storage_offset: np.array(
         np.lib.stride_tricks.as_strided(
             x.reshape(-1)[storage_offset:], shape, [stride * x.itemsize for stride in strides]
         )

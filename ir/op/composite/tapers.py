@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -49,10 +49,13 @@ def _positions(args: Parts) -> Expr:
     return call("add", place, call("multiply", alone, 0.5))
 
 
-def _reference(formula: Callable[..., Any]) -> Callable[..., Any]:
+Formula = Callable[[Any], Any] | Callable[[Any, Any], Any]
+
+
+def _reference(formula: Formula) -> Callable[..., Any]:
     def window(window_size: int, periodic: bool, dtype: str, **attributes: Any) -> Any:
         steps = max(window_size if periodic else window_size - 1, 1)
-        values = formula(np.arange(window_size) / steps, **attributes)
+        values = cast("Callable[..., Any]", formula)(np.arange(window_size) / steps, **attributes)
         return (np.ones(1) if window_size == 1 else values).astype(dtype)
 
     return window
@@ -60,7 +63,7 @@ def _reference(formula: Callable[..., Any]) -> Callable[..., Any]:
 
 def _declare(
     name: str,
-    formula: Callable[..., Any],
+    formula: Formula,
     doc: str,
     params: tuple[Param, ...] = (),
     examples: tuple[Example, ...] = _EXAMPLES,

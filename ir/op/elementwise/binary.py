@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from weft.ir.op.common import (
     tensor,
     typed,
 )
-from weft.ir.op.declare import Arguments, Example, OpDef, Param
+from weft.ir.op.declare import Arguments, Example, OpDef, Param, Reference
 from weft.ir.op.layout_rules import families as layout_rules
 from weft.ir.op.precision import DECIDES, RANGE, Precision, follow
 from weft.ir.op.registry import add_op
@@ -41,7 +41,7 @@ from weft.ir.types import TensorType
 
 _WHOLE = ("integer", "bits", "bool")
 
-__all__ = ["binary_op", "broadcasting", "floor_mod_of", "log_add_exp", "truncated_mod_of"]
+__all__ = ["binary_op", "broadcasting", "floor_mod_of", "log_add_exp", "quiet", "truncated_mod_of"]
 
 
 def broadcasting(
@@ -50,8 +50,8 @@ def broadcasting(
     params: tuple[str, ...],
     domain: str,
     *,
-    scalar: Callable[..., PrimExpr],
-    numpy: Callable[..., Any],
+    scalar: Callable[[Any, Any], PrimExpr] | Callable[[Any, Any, Any], PrimExpr],
+    numpy: Reference,
     result: str | None = None,
     examples: tuple[Example, ...],
     family: str,
@@ -70,9 +70,10 @@ def broadcasting(
     @kernel_lowering
     def lowering(kernel: Kernel) -> PrimFunc | None:
         args, context = kernel.args, kernel.context
+        function = cast("Callable[..., PrimExpr]", scalar)
         shapes = [broadcast_shape(tensor(args, param, context), kernel.dims) for param in params]
         operands = [kernel.input(param, shape) for param, shape in zip(params, shapes, strict=True)]
-        return kernel.compute(lambda *i: rounded_once(scalar, *(broadcast_load(operand, i) for operand in operands)))
+        return kernel.compute(lambda *i: rounded_once(function, *(broadcast_load(operand, i) for operand in operands)))
 
     declared = tuple(Param(param) for param in params)
     return add_op(
@@ -92,10 +93,31 @@ def broadcasting(
     )
 
 
-def binary_op(name: str, doc: str, domain: str = "number", **facts: Any) -> OpDef:
+def binary_op(
+    name: str,
+    doc: str,
+    domain: str = "number",
+    *,
+    scalar: Callable[[Any, Any], PrimExpr],
+    numpy: Callable[[Any, Any], Any],
+    examples: tuple[Example, ...] | None = None,
+    ranges: dict[str, tuple[float, float]] | None = None,
+    result: str | None = None,
+    precision: Precision | None = None,
+) -> OpDef:
     """Declare a broadcasting operator of two operands x1 and x2."""
-    facts.setdefault("examples", _default_examples(domain, facts.pop("ranges", None) or {}))
-    return broadcasting(name, doc, ("x1", "x2"), domain, family="binary", **facts)
+    return broadcasting(
+        name,
+        doc,
+        ("x1", "x2"),
+        domain,
+        scalar=scalar,
+        numpy=numpy,
+        result=result,
+        examples=_default_examples(domain, ranges or {}) if examples is None else examples,
+        family="binary",
+        precision=precision,
+    )
 
 
 def _default_examples(domain: str, ranges: dict[str, tuple[float, float]]) -> tuple[Example, ...]:
@@ -167,14 +189,14 @@ def truncated_mod_of(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     return intrinsic("fmod", a, b) if is_float(a.dtype) else _divide_integers("truncmod", a, b)
 
 
-def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+def quiet(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """NumPy without warnings about division by zero and overflow, whose results are defined."""
 
-    def quiet(*values: Any) -> Any:
+    def quieted(a: Any, b: Any) -> Any:
         with np.errstate(all="ignore"):
-            return function(*values)
+            return function(a, b)
 
-    return quiet
+    return quieted
 
 
 def _numpy_divide(a: Any, b: Any) -> Any:
@@ -260,7 +282,7 @@ def log_add_exp(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     return te.select(te.equal(a, b), a + math.log(2.0), rest)
 
 
-def _of_bools(of_numbers: Callable[..., PrimExpr], kind: str) -> Callable[..., PrimExpr]:
+def _of_bools(of_numbers: Callable[[Any, Any], PrimExpr], kind: str) -> Callable[[Any, Any], PrimExpr]:
     """A function of numbers that of bools is a conjunction or disjunction: what NumPy's is."""
     return lambda a, b: binary(kind, a, b) if is_bool(a.dtype) else of_numbers(a, b)
 
@@ -270,7 +292,7 @@ def _ordered(value: PrimExpr) -> PrimExpr:
     return te.cast("uint8", value) if is_bool(value.dtype) else value
 
 
-def _compare(name: str, kind: str, numpy: Callable[..., Any], text: str) -> OpDef:
+def _compare(name: str, kind: str, numpy: Callable[[Any, Any], Any], text: str) -> OpDef:
     return binary_op(
         name,
         f"Whether x1 {text} x2, elementwise; bool.",
@@ -282,7 +304,7 @@ def _compare(name: str, kind: str, numpy: Callable[..., Any], text: str) -> OpDe
     )
 
 
-def _logical(name: str, scalar: Callable[..., PrimExpr], numpy: Callable[..., Any], text: str) -> OpDef:
+def _logical(name: str, scalar: Callable[[Any, Any], PrimExpr], numpy: Callable[[Any, Any], Any], text: str) -> OpDef:
     return binary_op(
         name,
         f"Whether {text} not zero (false), elementwise; bool.",
@@ -294,7 +316,7 @@ def _logical(name: str, scalar: Callable[..., PrimExpr], numpy: Callable[..., An
     )
 
 
-def _bits(name: str, kind: str, numpy: Callable[..., Any], text: str) -> OpDef:
+def _bits(name: str, kind: str, numpy: Callable[[Any, Any], Any], text: str) -> OpDef:
     return binary_op(
         name, f"{text} of the bits, elementwise.", "bits", scalar=lambda a, b: binary(kind, a, b), numpy=numpy
     )
@@ -355,7 +377,7 @@ binary_op(
     "floor_divide",
     "The greatest whole number not above x1 / x2, elementwise; of integers 0 where x2 is 0.",
     scalar=_floor_divide,
-    numpy=_quiet(np.floor_divide),
+    numpy=quiet(np.floor_divide),
     examples=_DIVISIONS,
     precision=RANGE,
 )
@@ -363,7 +385,7 @@ binary_op(
     "floor_mod",
     "x1 - floor(x1 / x2) * x2, elementwise, with the sign of x2; of integers 0 where x2 is 0.",
     scalar=floor_mod_of,
-    numpy=_quiet(np.remainder),
+    numpy=quiet(np.remainder),
     examples=_DIVISIONS,
     precision=RANGE,
 )
@@ -409,7 +431,7 @@ binary_op(
     "mod",
     "The remainder of x1 / x2 with the sign of x1 (as in C), elementwise; of integers 0 where x2 is 0.",
     scalar=truncated_mod_of,
-    numpy=_quiet(np.fmod),
+    numpy=quiet(np.fmod),
     examples=_DIVISIONS,
     precision=RANGE,
 )

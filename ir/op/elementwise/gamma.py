@@ -317,7 +317,7 @@ _special("i1", "The modified Bessel function of order 1, elementwise.", lambda x
 @kernel_lowering
 def _lower_polygamma(kernel: Kernel) -> PrimFunc | None:
     x, order = kernel.input("x"), kernel.args.n
-    formula = _digamma if order == 0 else lambda x, of: _polygamma(x, order, of)
+    formula: Callable[[Any, Any], Any] = _digamma if order == 0 else lambda x, of: _polygamma(x, order, of)
     return kernel.compute(lambda *i: te.cast(x.dtype, formula(te.cast(_WIDE, x(*i)), _OfKernel)))
 
 

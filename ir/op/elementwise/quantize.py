@@ -145,7 +145,7 @@ def _dequantized(value: PrimExpr, scale: PrimExpr, zero: PrimExpr, dtype: str) -
 def _spread(data: np.ndarray, operand: Any, axis: int, group_size: int) -> np.ndarray:
     operand = np.asarray(operand)
     if group_size and operand.ndim:
-        return np.take(np.repeat(operand, group_size, axis), np.arange(data.shape[axis]), axis)
+        return np.take(np.repeat(operand, group_size, axis), range(data.shape[axis]), axis)
     return operand.reshape([-1 if d == axis % data.ndim else 1 for d in range(data.ndim)]) if operand.ndim else operand
 
 

@@ -14,7 +14,7 @@ from weft.ir import te
 from weft.ir.kernel.intrinsics import next_after
 from weft.ir.kernel.prim import binary, intrinsic
 from weft.ir.op.common import example, f32, typed
-from weft.ir.op.elementwise.binary import binary_op, floor_mod_of, truncated_mod_of
+from weft.ir.op.elementwise.binary import binary_op, floor_mod_of, quiet, truncated_mod_of
 from weft.ir.op.elementwise.unary import elementwise
 from weft.ir.op.precision import RANGE
 from weft.ir.tensor import Let, PrimExpr, PrimVar
@@ -96,14 +96,6 @@ _REMAINDERS = (
 )
 
 
-def _quiet(function: np.ufunc) -> object:
-    def quiet(a: object, b: object) -> object:
-        with np.errstate(all="ignore"):
-            return function(a, b)
-
-    return quiet
-
-
 binary_op(
     "hypot",
     "sqrt(x1**2 + x2**2), elementwise, without overflow.",
@@ -133,7 +125,7 @@ binary_op(
     "fmod",
     "The remainder of x1 / x2 with the sign of x1, elementwise: `mod` by its C name; of integers 0 by 0.",
     scalar=truncated_mod_of,
-    numpy=_quiet(np.fmod),
+    numpy=quiet(np.fmod),
     examples=_REMAINDERS,
     precision=RANGE,
 )
@@ -141,7 +133,7 @@ binary_op(
     "remainder",
     "The remainder of x1 / x2 with the sign of x2, elementwise: `floor_mod` by its name in Python.",
     scalar=floor_mod_of,
-    numpy=_quiet(np.remainder),
+    numpy=quiet(np.remainder),
     examples=_REMAINDERS,
     precision=RANGE,
 )

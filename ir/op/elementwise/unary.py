@@ -48,7 +48,7 @@ def elementwise(
     domain: str = "float",
     *,
     scalar: Scalar | None = None,
-    numpy: Callable[..., Any],
+    numpy: Callable[[Any], Any],
     result: str | None = None,
     ranges: tuple[float, float] | None = None,
     param: str = "x",
@@ -56,7 +56,7 @@ def elementwise(
     precision: Precision | None = None,
 ) -> OpDef:
     """Declare an operator that applies a function to every element (the intrinsic of its name by default)."""
-    on_scalar = scalar or (lambda value: intrinsic(name, value))
+    on_scalar: Scalar = scalar or (lambda value: intrinsic(name, value))
     limits = {} if ranges is None else {param: ranges}
     shown = examples or _default_examples(domain, limits)
 
@@ -106,7 +106,7 @@ def _reference(name: str) -> Callable[..., Any]:
     return function
 
 
-def _whole(name: str, function: Callable[..., Any], doc: str) -> OpDef:
+def _whole(name: str, function: Callable[[Any], Any], doc: str) -> OpDef:
     """A rounding operator: the identity on integers."""
     return elementwise(
         name,
@@ -117,7 +117,7 @@ def _whole(name: str, function: Callable[..., Any], doc: str) -> OpDef:
     )
 
 
-def _classify(name: str, function: Callable[..., Any], doc: str, of_integers: bool) -> OpDef:
+def _classify(name: str, function: Callable[[Any], Any], doc: str, of_integers: bool) -> OpDef:
     """A test of floating-point values, constant on integers."""
     return elementwise(
         name,

@@ -70,7 +70,7 @@ def _lower_roll(kernel: Kernel) -> PrimFunc | None:
     "roll",
     [Param("x"), Param("shift", "attr", of="ints"), Param("axis", "attr", of="ints")],
     lowering=_lower_roll,
-    numpy=lambda x, *, shift, axis: np.roll(x, tuple(shift) if len(shift) > 1 else shift[0], tuple(axis)),
+    numpy=lambda x, shift, axis: np.roll(x, tuple(shift) if len(shift) > 1 else shift[0], tuple(axis)),
     pure=True,
     family="manipulate",
     examples=(
@@ -125,7 +125,7 @@ def _lower_diagonal(kernel: Kernel) -> PrimFunc | None:
     "diagonal",
     _DIAGONAL,
     lowering=_lower_diagonal,
-    numpy=lambda x, *, offset, axis1, axis2: np.diagonal(x, offset, axis1, axis2).copy(),
+    numpy=lambda x, offset, axis1, axis2: np.diagonal(x, offset, axis1, axis2).copy(),
     pure=True,
     family="manipulate",
     examples=(
@@ -153,7 +153,7 @@ def diagonal(args: Arguments, context: TypeContext) -> TensorType:
 @composite(
     "trace",
     _DIAGONAL,
-    numpy=lambda x, *, offset, axis1, axis2: np.asarray(np.trace(x, offset, axis1, axis2), x.dtype),
+    numpy=lambda x, offset, axis1, axis2: np.asarray(np.trace(x, offset, axis1, axis2), x.dtype),
     examples=(example(f32(3, 4)), example(f32("n", 4), offset=1), example(f32(2, "n", 3), axis1=1, axis2=2)),
     family="linear_algebra",
 )

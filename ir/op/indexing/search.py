@@ -37,6 +37,7 @@ from weft.ir.op.layout_rules.families import broadcasting, reducing
 from weft.ir.op.precision import follow
 from weft.ir.op.reductions.reduction import check_elements, reduce_stage, reduced_axes, reduced_type, require_elements
 from weft.ir.op.registry import add_op, register_op
+from weft.ir.op.untyped import untyped_np
 from weft.ir.tensor import Bind, Buffer, PrimExpr, PrimFunc, PrimVar, Stmt, While
 from weft.ir.types import TensorType
 
@@ -157,7 +158,7 @@ def _lower_where(kernel: Kernel) -> PrimFunc | None:
     "where",
     [Param("condition", of="bool"), Param("x1"), Param("x2")],
     lowering=_lower_where,
-    numpy=lambda condition, x1, x2: np.where(condition, x1, x2).astype(np.result_type(x1)),
+    numpy=lambda condition, x1, x2: untyped_np.where(condition, x1, x2).astype(np.result_type(x1)),
     pure=True,
     layout=broadcasting("condition", "x1", "x2"),
     examples=(
@@ -226,7 +227,8 @@ After = Callable[[PrimExpr, PrimExpr | int, PrimExpr], PrimExpr]
 
 def _known_steps(size: int, after: After) -> list[Any]:
     """As many steps as the size says, without branches, and the position that they find."""
-    base, steps = index(0), []
+    base: PrimExpr = index(0)
+    steps: list[Any] = []
     while size > 0:
         half = (size + 1) // 2
         var = PrimVar("base", INDEX)
@@ -262,7 +264,7 @@ def _lower_bucketize(args: Arguments, context: TypeContext, name: str) -> PrimFu
         Param("right", "attr", False, "bool"),
     ],
     lowering=_lower_bucketize,
-    numpy=lambda x, boundaries, *, out_int32, right: np.searchsorted(
+    numpy=lambda x, boundaries, out_int32, right: untyped_np.searchsorted(
         boundaries, x, side="right" if right else "left"
     ).astype(np.int32 if out_int32 else np.int64),
     pure=True,

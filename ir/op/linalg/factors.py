@@ -8,6 +8,7 @@ Source: Golub and Van Loan, Matrix computations (LU with partial pivoting, Chole
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.kernel_builder import Loops, counted, index, joined, load, store
 from weft.ir.op.linalg.matrices import batch_kernel, is_small, library, matrix, matrix_dims, reference, square
 from weft.ir.op.registry import register_op
-from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, PrimFunc, Stmt
+from weft.ir.op.untyped import untyped_np
+from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, PrimFunc, PrimVar, Stmt
 from weft.ir.types import TensorType, TupleType
 
 __all__: list[str] = []
@@ -31,12 +33,12 @@ __all__: list[str] = []
 _X = Param("x")
 
 
-def _below(name: str, stop: Any, body: Any) -> Stmt:
+def _below(name: str, stop: Any, body: Callable[[PrimVar], Sequence[Stmt]]) -> Stmt:
     """A loop from 0 up to a place."""
     return counted(name, stop, lambda variable: joined(*body(variable)))
 
 
-def _after(name: str, start: PrimExpr, size: PrimExpr, body: Any) -> Stmt:
+def _after(name: str, start: PrimExpr, size: PrimExpr, body: Callable[[PrimExpr], Sequence[Stmt]]) -> Stmt:
     """A loop over the places after one."""
     return counted(name, size - start - 1, lambda offset: joined(*body(start + offset + 1)))
 
@@ -54,7 +56,10 @@ def _cholesky_kernel(frame: Loops) -> Any:
 
     def statements(frame: Loops, b: list[PrimExpr]) -> Stmt:
         def element(i: PrimExpr, j: PrimExpr) -> list[Stmt]:
-            product = lambda k: load(out, at(b, i, k)) * load(out, at(b, j, k))  # noqa: E731
+
+            def product(k: PrimExpr) -> PrimExpr:
+                return load(out, at(b, i, k)) * load(out, at(b, j, k))
+
             less = _below("k", j, lambda k: [store(total, load(total, [0]) - product(k))])
             value, zero = load(total, [0]), const(0, x.dtype)
             definite = frame.check(binary("gt", value, zero), "matrix is not positive definite", "ArgumentError")
@@ -69,8 +74,8 @@ def _cholesky_kernel(frame: Loops) -> Any:
 
 
 def _cholesky_reference(x: Any, *, upper: bool) -> Any:
-    lower = np.linalg.cholesky(x)
-    return np.ascontiguousarray(np.swapaxes(lower, -1, -2)) if upper else lower
+    lower = untyped_np.linalg.cholesky(x)
+    return untyped_np.ascontiguousarray(untyped_np.swapaxes(lower, -1, -2)) if upper else lower
 
 
 def _small_cholesky(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
@@ -84,7 +89,9 @@ def _cholesky_call(args: Arguments, builder: Any) -> Expr:
 
 
 def _transposed(x: Expr, context: TypeContext) -> Expr:
-    ndim = context.type_of(x).ndim  # type: ignore[attr-defined]
+    ty = context.type_of(x)
+    assert isinstance(ty, TensorType)
+    ndim = ty.ndim
     return call("permute_dims", x, [*range(ndim - 2), ndim - 1, ndim - 2])
 
 
@@ -128,12 +135,16 @@ def _triangular_kernel(frame: Loops) -> Any:
             return load(a, [*b, k, i] if args.transpose else [*b, i, k])
 
         def row(i: PrimExpr, c: PrimExpr) -> list[Stmt]:
-            less = lambda k: [store(total, load(total, [0]) - coefficient(i, k) * load(out, [*b, k, c]))]  # noqa: E731
+            def less(k: PrimExpr) -> list[Stmt]:
+                return [store(total, load(total, [0]) - coefficient(i, k) * load(out, [*b, k, c]))]
+
             known = _below("k", i, less) if ascending else _after("k", i, size, less)
             value = load(total, [0]) if args.unit_diagonal else load(total, [0]) / coefficient(i, i)
             return [store(total, load(b_in, [*b, i, c])), known, store(out, value, [*b, i, c])]
 
-        place = lambda r: r if ascending else size - r - 1  # noqa: E731
+        def place(r: PrimExpr) -> PrimExpr:
+            return r if ascending else size - r - 1
+
         return _below("r", size, lambda r: [_below("c", columns, lambda c: row(place(r), c))])
 
     return a.shape[:-2], statements
@@ -142,9 +153,9 @@ def _triangular_kernel(frame: Loops) -> Any:
 def _triangular_reference(a: Any, b: Any, *, upper: bool, transpose: bool, unit_diagonal: bool) -> Any:
     part = np.triu(a) if upper else np.tril(a)
     if unit_diagonal:
-        places = np.arange(a.shape[-1])
+        places = untyped_np.arange(a.shape[-1])
         part[..., places, places] = 1
-    return np.linalg.solve(np.swapaxes(part, -1, -2) if transpose else part, b).astype(b.dtype)
+    return untyped_np.linalg.solve(np.swapaxes(part, -1, -2) if transpose else part, b).astype(b.dtype)
 
 
 @register_op(
@@ -198,7 +209,10 @@ def _less(a: Buffer, place: list[PrimExpr], share: PrimExpr, other: list[PrimExp
 
 def _copied(out: Buffer, x: Buffer, b: list[PrimExpr], rows: PrimExpr, columns: PrimExpr, own: list[PrimExpr]) -> Stmt:
     """The matrix of a place in the batch, copied."""
-    move = lambda i, j: store(out, load(x, [*b, i, j]), [*own, i, j])  # noqa: E731
+
+    def move(i: PrimExpr, j: PrimExpr) -> Stmt:
+        return store(out, load(x, [*b, i, j]), [*own, i, j])
+
     return _below("i", rows, lambda i: [_below("j", columns, lambda j: [move(i, j)])])
 
 
@@ -308,7 +322,10 @@ def _solve_kernel(frame: Loops) -> Any:
                 _below("c", columns, lambda c: _swap(frame, held, out, [*b, k, c], [*b, found, c])),
             )
             regular = binary("gt", load(best, [0]), const(0, dtype))
-            less = lambda i, c: [_less(out, [*b, i, c], load(work, [i, k]), [*b, k, c])]  # noqa: E731
+
+            def less(i: PrimExpr, c: PrimExpr) -> list[Stmt]:
+                return [_less(out, [*b, i, c], load(work, [i, k]), [*b, k, c])]
+
             return [
                 *_find_pivot(work, [], k, size, best, where),
                 frame.check(regular, "singular matrix", "ArgumentError"),
@@ -319,8 +336,13 @@ def _solve_kernel(frame: Loops) -> Any:
 
         def back(r: PrimExpr) -> list[Stmt]:
             i = size - r - 1
-            less = lambda k, c: [_less(out, [*b, i, c], load(work, [i, k]), [*b, k, c])]  # noqa: E731
-            divided = lambda c: [store(out, load(out, [*b, i, c]) / load(work, [i, i]), [*b, i, c])]  # noqa: E731
+
+            def less(k: PrimExpr, c: PrimExpr) -> list[Stmt]:
+                return [_less(out, [*b, i, c], load(work, [i, k]), [*b, k, c])]
+
+            def divided(c: PrimExpr) -> list[Stmt]:
+                return [store(out, load(out, [*b, i, c]) / load(work, [i, i]), [*b, i, c])]
+
             rest = _after("k", i, size, lambda k: [_below("c", columns, lambda c: less(k, c))])
             return [rest, _below("c", columns, divided)]
 
@@ -352,7 +374,7 @@ _REGULAR = np.array([[0.0, 2.0, 1.0], [1.0, 0.5, 0.0], [3.0, 1.0, 2.0]], "float3
     [Param("a"), Param("b")],
     lowering=_small_solve,
     decompose=_solve_call,
-    numpy=reference("solve", lambda a, b: np.linalg.solve(a, b)),
+    numpy=reference("solve", untyped_np.linalg.solve),
     pure=True,
     family="linear_algebra",
     examples=(
@@ -392,7 +414,7 @@ def _inverse_of(args: Parts) -> Expr:
     "linalg.inv",
     [_X],
     family="linear_algebra",
-    numpy=reference("inv", lambda x: np.linalg.inv(x)),
+    numpy=reference("inv", untyped_np.linalg.inv),
     examples=(
         example(_REGULAR),
         example(np.stack([_REGULAR, _REGULAR.T]).astype("float64")),
@@ -416,11 +438,15 @@ def _factors(args: Parts) -> tuple[Expr, Expr]:
     return diagonal, call("prod", signs, axis=-1)
 
 
+def _numpy_det(x: Any) -> Any:
+    return np.asarray(np.linalg.det(x)).astype(x.dtype)
+
+
 @composite(
     "linalg.det",
     [_X],
     family="linear_algebra",
-    numpy=lambda x: np.asarray(np.linalg.det(x)).astype(x.dtype),
+    numpy=_numpy_det,
     examples=(example(_REGULAR), example(f32("b", 2, 2)), example(typed("float64", 2, 4, 4))),
 )
 def det(args: Parts) -> Expr:

@@ -17,6 +17,7 @@ from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.linalg.matrices import library, matrix, matrix_dims, reference, square
 from weft.ir.op.registry import register_op
+from weft.ir.op.untyped import untyped_np
 from weft.ir.types import TensorType, TupleType, Type
 
 __all__: list[str] = []
@@ -47,7 +48,7 @@ def _qr_types(args: Arguments, context: TypeContext) -> TupleType:
     decompose=lambda args, builder: library(
         "qr" if args.mode == "reduced" else "qr_complete", [args.x], _qr_types(args, builder.types)
     ),
-    numpy=lambda x, *, mode: tuple(np.linalg.qr(x, mode)),
+    numpy=lambda x, mode: tuple(np.linalg.qr(x, mode)),
     examples=(example(f32(4, 3)), example(typed("float64", "b", 3, 5)), example(f32(4, 2), "complete")),
 )
 def qr(args: Arguments, context: TypeContext) -> Type:
@@ -64,6 +65,10 @@ def _eigh_types(args: Arguments, context: TypeContext) -> TupleType:
     return TupleType((_of(ty, dims, dims[-1]), ty))
 
 
+def _eigh_reference(x: Any) -> Any:
+    return tuple(np.linalg.eigh(x))
+
+
 _SYMMETRIC = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 4.0]], "float32")
 
 
@@ -73,7 +78,7 @@ _SYMMETRIC = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 4.0]], "floa
     pure=True,
     family=_FAMILY,
     decompose=lambda args, builder: library("eigh", [args.x], _eigh_types(args, builder.types)),
-    numpy=reference("eigh", lambda x: tuple(np.linalg.eigh(x))),
+    numpy=reference("eigh", _eigh_reference),
     examples=(example(_SYMMETRIC), example(typed("float64", "b", 1, 1))),
 )
 def eigh(args: Arguments, context: TypeContext) -> Type:
@@ -93,6 +98,10 @@ def _svd_types(args: Arguments, context: TypeContext) -> TupleType:
     return TupleType((_of(ty, dims, rows, left), _of(ty, dims, short), _of(ty, dims, right, columns)))
 
 
+def _svd_reference(x: Any, full_matrices: bool) -> Any:
+    return tuple(np.linalg.svd(x, full_matrices))
+
+
 @register_op(
     "linalg.svd",
     [_X, Param("full_matrices", "attr", True, "bool")],
@@ -101,7 +110,7 @@ def _svd_types(args: Arguments, context: TypeContext) -> TupleType:
     decompose=lambda args, builder: library(
         "svd_full" if args.full_matrices else "svd", [args.x], _svd_types(args, builder.types)
     ),
-    numpy=reference("svd", lambda x, *, full_matrices: tuple(np.linalg.svd(x, full_matrices))),
+    numpy=reference("svd", _svd_reference),
     examples=(example(f32(3, 2)), example(typed("float64", "b", 2, 4), full_matrices=False)),
 )
 def svd(args: Arguments, context: TypeContext) -> Type:
@@ -132,7 +141,7 @@ def _rcond(args: Arguments, context: TypeContext) -> Expr:
 
 def _pinv_reference(x: Any, *, rcond: float | None) -> Any:
     share = np.finfo(x.dtype).eps * max(x.shape[-2:]) if rcond is None else rcond
-    return np.linalg.pinv(x, rcond=np.asarray(share, x.dtype)).astype(x.dtype)
+    return untyped_np.linalg.pinv(x, rcond=np.asarray(share, x.dtype)).astype(x.dtype)
 
 
 @register_op(

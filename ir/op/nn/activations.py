@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,17 +30,18 @@ from weft.ir.op.common import (
     tensor,
     typed,
 )
-from weft.ir.op.declare import Arguments, OpDef, Param
+from weft.ir.op.declare import Arguments, Numbers, OpDef, Param
 from weft.ir.op.layout_rules.families import along, broadcasting, with_mask
 from weft.ir.op.precision import RANGE, Precision, Reads, follow, never
 from weft.ir.op.reductions.reduction import accumulator, sizes_of
 from weft.ir.op.registry import add_op, register_op
+from weft.ir.op.untyped import untyped_np
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
 
 __all__ = ["erf"]
 
-Scalar = Callable[..., PrimExpr]
+Scalar = Callable[[PrimExpr], PrimExpr] | Callable[[PrimExpr, Any], PrimExpr] | Callable[[PrimExpr, Any, Any], PrimExpr]
 
 
 def erf(x: Any) -> Any:
@@ -52,7 +53,7 @@ def _activation(
     name: str,
     doc: str,
     scalar: Scalar,
-    numpy: Callable[..., Any],
+    numpy: Numbers,
     params: tuple[Param, ...] = (),
     domain: str = "float",
     precision: Precision | None = None,
@@ -71,11 +72,12 @@ def _activation(
         data = kernel.input("data")
         wide = accumulator(kernel.dtype)
         attrs = {param.name: args[param.name] for param in params}
-        return kernel.compute(lambda *i: scalar(te.cast(wide, data(*i)), **attrs), name.rpartition(".")[2])
+        function = cast("Callable[..., PrimExpr]", scalar)
+        return kernel.compute(lambda *i: function(te.cast(wide, data(*i)), **attrs), name.rpartition(".")[2])
 
     def reference(data: Any, **attrs: Any) -> Any:
         exact = data.astype(np.float64) if np.issubdtype(data.dtype, np.floating) else data
-        return np.asarray(numpy(exact, **attrs)).astype(data.dtype)
+        return np.asarray(cast("Callable[..., Any]", numpy)(exact, **attrs)).astype(data.dtype)
 
     examples = [example(f32(2, 3)), example(f32("n", 4), ranges={"data": (-30, 30)}), example(typed("float16", "n"))]
     if options:
@@ -100,8 +102,8 @@ def _activation(
 
 
 def _sigmoid(x: Any) -> Any:
-    decay = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1 / (1 + decay), decay / (1 + decay))
+    decay: Any = np.exp(-np.abs(x))
+    return untyped_np.where(x >= 0, 1 / (1 + decay), decay / (1 + decay))
 
 
 def _gelu_tanh(x: PrimExpr) -> PrimExpr:
@@ -136,7 +138,7 @@ _activation(
     "nn.leakyrelu",
     "data where it is positive, alpha * data elsewhere.",
     lambda x, alpha: te.select(x > 0.0, x, x * alpha),
-    lambda x, alpha: np.where(x > 0, x, x * alpha),
+    lambda x, alpha: untyped_np.where(x > 0, x, x * alpha),
     (Param("alpha", "attr", 0.01, "float"),),
     alpha=0.3,
 )
@@ -162,13 +164,13 @@ _activation(
     "nn.selu",
     "scale * (max(data, 0) + min(alpha * (exp(data) - 1), 0)) with the self-normalising constants.",
     lambda x: _SCALE * te.select(x > 0.0, x, _ALPHA * (te.exp(te.minimum(x, 0.0)) - 1.0)),
-    lambda x: _SCALE * np.where(x > 0, x, _ALPHA * np.expm1(np.minimum(x, 0))),
+    lambda x: _SCALE * untyped_np.where(x > 0, x, _ALPHA * np.expm1(np.minimum(x, 0))),
 )
 _activation(
     "nn.softplus",
     "log(1 + exp(beta * data)) / beta, elementwise; data itself where beta * data exceeds the threshold.",
     _softplus,
-    lambda x, beta, threshold: np.where(x * beta > threshold, x, np.logaddexp(0, x * beta) / beta),
+    lambda x, beta, threshold: untyped_np.where(x * beta > threshold, x, np.logaddexp(0, x * beta) / beta),
     (Param("beta", "attr", 1.0, "float"), Param("threshold", "attr", 20.0, "float")),
     beta=2.0,
     threshold=1.0,
@@ -196,7 +198,7 @@ def _lower_prelu(kernel: Kernel) -> PrimFunc | None:
 def _prelu_reference(data: Any, alpha: Any, *, axis: int) -> Any:
     shape = [1] * data.ndim
     shape[axis] = alpha.size
-    return np.where(data > 0, data, data * alpha.reshape(shape)).astype(data.dtype)
+    return untyped_np.where(data > 0, data, data * alpha.reshape(shape)).astype(data.dtype)
 
 
 @register_op(
@@ -245,7 +247,7 @@ def _lower_dropout(kernel: Kernel) -> PrimFunc | None:
     "nn.dropout",
     [Param("data"), Param("rate", "attr", 0.5, "float")],
     lowering=_lower_dropout,
-    numpy=lambda data, *, rate: (data.copy(), np.ones_like(data)),
+    numpy=lambda data, rate: (data.copy(), np.ones_like(data)),
     pure=True,
     layout=with_mask,
     examples=(example(f32(2, 3)), example(f32("n", 4), rate=0.1)),
@@ -258,6 +260,10 @@ def dropout(args: Arguments, context: TypeContext) -> TupleType:
     if not 0 <= args.rate <= 1:
         raise shape_error(args, f"rate must be in [0, 1], got {args.rate}", "W205")
     return TupleType((data, data))
+
+
+def _numpy_flatten(data: Any) -> Any:
+    return data.reshape(data.shape[0], math.prod(data.shape[1:]))
 
 
 @kernel_lowering
@@ -278,7 +284,7 @@ def _lower_batch_flatten(kernel: Kernel) -> PrimFunc | None:
     "nn.batch_flatten",
     [Param("data")],
     lowering=_lower_batch_flatten,
-    numpy=lambda data: data.reshape(data.shape[0], int(np.prod(data.shape[1:]))),
+    numpy=_numpy_flatten,
     pure=True,
     examples=(example(f32(2, 3, 4)), example(f32("n", 3, "m")), example(f32("n", 3))),
     precision=follow("data", reads=Reads.WHOLE),

@@ -40,7 +40,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.composite.declaring import call
-from weft.ir.op.declare import Arguments, Example, Param
+from weft.ir.op.declare import Arguments, Example, Param, Reference
 from weft.ir.op.precision import written_out
 from weft.ir.op.registry import register_op
 from weft.ir.types import PrimType, TensorType, TupleType
@@ -58,7 +58,7 @@ class _Activation:
     """A function of a cell: as an expression and in NumPy, with the defaults of the constants that it takes."""
 
     expression: Callable[..., Expr]
-    numpy: Callable[..., Any]
+    numpy: Reference
     constants: tuple[float, ...] = ()
 
 

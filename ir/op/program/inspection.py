@@ -58,7 +58,7 @@ def _inspect(
     doc: str,
     dtype: str,
     value: Callable[[Arguments, Any], Dim],
-    numpy: Callable[..., Any],
+    numpy: Callable[[Any], Any] | Callable[[Any, Any], Any],
     axis: bool = False,
 ) -> OpDef:
     def rule(args: Arguments, context: TypeContext) -> PrimType:

@@ -141,7 +141,7 @@ def mean_stage(
     x: Operand, axes: Sequence[int], dtype: str, name: str = "mean", keepdims: bool = False, may_be_empty: bool = True
 ) -> te.Tensor:
     """The mean of x along the axes in the given dtype."""
-    value = lambda *i: te.cast(dtype, x(*i))  # noqa: E731
+    value: Callable[..., PrimExpr] = lambda *i: te.cast(dtype, x(*i))  # noqa: E731
     total = reduce_stage(x.shape, axes, te.sum, value, f"{name}_sum", keepdims, may_be_empty)
     count = element_count(x.shape, axes, dtype)
     return te.compute(total.shape, lambda *i: total(*i) / count, name)

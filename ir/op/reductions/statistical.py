@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ def _reduction(
 
     def reference(x: Any, *, axis: Any, keepdims: bool) -> Any:
         if moment and not neutral(str(x.dtype)):
-            require_values(x, range(x.ndim) if axis is None else np.atleast_1d(axis))
+            require_values(x, range(x.ndim) if axis is None else np.atleast_1d(axis).tolist())
         wide = x.astype(np.float32) if x.dtype == np.float16 else x
         return np.asarray(numpy(wide, axis=axis, keepdims=keepdims)).astype(x.dtype)
 
@@ -143,7 +144,7 @@ def _plain(reducer: Callable[..., te.Reduction], name: str, may_be_empty: bool =
     def stages(x: Any, axes: tuple[int, ...], wide: str, keepdims: bool) -> te.Tensor:
         if not is_bool(wide):
             return reduce_stage(x.shape, axes, reducer, lambda *i: te.cast(wide, x(*i)), name, keepdims, may_be_empty)
-        value = lambda *i: te.cast("uint8", x(*i))  # noqa: E731
+        value: Callable[..., PrimExpr] = lambda *i: te.cast("uint8", x(*i))  # noqa: E731
         found = reduce_stage(x.shape, axes, of_bools, value, name, keepdims, may_be_empty)
         return te.compute(found.shape, lambda *i: te.not_equal(found(*i), 0), f"{name}_bool")
 
@@ -159,7 +160,7 @@ def _std(x: Any, axes: tuple[int, ...], wide: str, keepdims: bool) -> te.Tensor:
     return te.compute(variance.shape, lambda *i: te.sqrt(variance(*i)), "std")
 
 
-def _same_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
+def _same_dtype(function: Callable[..., Any]) -> Callable[[Any, Any, Any], Any]:
     """NumPy's reduction without its widening of small integers."""
     return lambda x, axis, keepdims: function(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
 
@@ -256,11 +257,19 @@ _SCAN_EXAMPLES = (
 )
 
 
+def _narrowed(wide: te.Tensor, dtype: str, *indices: PrimExpr) -> PrimExpr:
+    return te.cast(dtype, wide(*indices))
+
+
+def _numpy_logcumsumexp(x: Any, axis: int, dtype: Any) -> Any:
+    return np.logaddexp.accumulate(x, axis).astype(dtype)
+
+
 def _scan(
     name: str,
     doc: str,
     neutral: float,
-    join: Callable[..., PrimExpr],
+    join: Callable[[Any, Any], PrimExpr],
     numpy: Callable[..., Any],
     domain: str = "number",
     examples: tuple[Example, ...] = _SCAN_EXAMPLES,
@@ -305,7 +314,7 @@ def _scan(
 
         out = te.scan(kernel.dims, formula, axis=axis, dtype=wide, name=name)
         if wide != kernel.dtype:
-            out = te.compute(kernel.dims, lambda *i, wide_out=out: te.cast(kernel.dtype, wide_out(*i)), "rounded")
+            out = te.compute(kernel.dims, partial(_narrowed, out, kernel.dtype), "rounded")
         return kernel.finish(out)
 
     def reference(data: Any, *, axis: Any, dtype: Any, exclusive: bool) -> Any:
@@ -367,7 +376,7 @@ _scan(
     "The logarithm of the running sum of exponentials along an axis, without overflow.",
     -math.inf,
     log_add_exp,
-    lambda x, axis, dtype: np.logaddexp.accumulate(x, axis).astype(dtype),
+    _numpy_logcumsumexp,
     "float",
     _FLOAT_SCANS,
 )
@@ -396,7 +405,7 @@ def _extreme(name: str, doc: str, join: Callable[..., PrimExpr], numpy: np.ufunc
         return kernel.finish(te.scan(kernel.dims, formula, axis=axis, dtype=kernel.dtype, name=name))
 
     shown = (example(f32(2, 5), axis=1), example(f32("n", 3), axis=0), example(typed("int32", "m"), axis=-1))
-    reference = lambda data, *, axis: numpy.accumulate(data, axis) if data.size else data.copy()  # noqa: E731
+    reference: Callable[[Any, Any], Any] = lambda data, axis: numpy.accumulate(data, axis) if data.size else data.copy()  # noqa: E731
     params = (Param("data"), Param("axis", "attr", of="int"))
     return add_op(
         OpDef(
