@@ -1501,6 +1501,20 @@ def repeat(data: _t.Any, repeats: _t.Any, axis: _t.Any = None) -> _t.Any:
     R.repeat(R.Tensor((2,), "float32"), 0) -> R.Tensor((0,), "float32")
     """
 
+def requantize(data: _t.Any, multiplier: _t.Any, zero_point: _t.Any = 0, shift: _t.Any = 0, axis: _t.Any = -1, out_dtype: _t.Any = 'int8') -> _t.Any:
+    """Integers under another scale: clip(round(data * multiplier / 2**shift) + zero_point), within out_dtype.
+
+    data is of at most 32 bits. multiplier (int32) and zero_point are scalars, or vectors along the axis of data. The
+    product is exact in 64 bits and rounded once, halves to even, so that every target gives the same bits. The shift
+    is from 0 to 62.
+
+    R.requantize(R.Tensor((2, 3), "int32"), R.Tensor((3,), "int32"), 3, shift=36) -> R.Tensor((2, 3), "int8")
+    R.requantize(R.Tensor((n, 4, m), "int32"), R.Tensor((4,), "int32"), shift=38, axis=1) -> R.Tensor((n, 4, m), "int8")
+    R.requantize(R.Tensor((n, 4), "int32"), R.Tensor((), "int32"), R.Tensor((), "int8"), shift=35, out_dtype='uint8') -> R.Tensor((n, 4), "uint8")
+    R.requantize(R.Tensor((n,), "int8"), 3, out_dtype='int32') -> R.Tensor((n,), "int32")
+    R.requantize(R.Tensor((n, 2), "int8"), 3, -1, shift=1, out_dtype='int16') -> R.Tensor((n, 2), "int16")
+    """
+
 def reshape(x: _t.Any, shape: _t.Any) -> _t.Any:
     """The elements in row-major order under another shape.
 

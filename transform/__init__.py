@@ -117,6 +117,7 @@ from weft.transform.rewrite.fold_batchnorm_to_conv2d import FoldBatchnormToConv2
 from weft.transform.rewrite.fold_scale_shift import FoldScaleShift
 from weft.transform.rewrite.fuse_dequantize_matmul import FuseDequantizeMatmul
 from weft.transform.rewrite.fuse_transpose_matmul import FuseTransposeMatmul
+from weft.transform.rewrite.quantized.fold_quantize_dequantize import FoldQuantizeDequantize
 from weft.transform.rewrite.remove_redundant_casts import RemoveRedundantCasts
 from weft.transform.rewrite.remove_redundant_reshape import RemoveRedundantReshape
 from weft.transform.rewrite.reorder_permute_dims_after_concat import ReorderPermuteDimsAfterConcat
@@ -178,6 +179,7 @@ __all__ = [
     "FlattenBuffer",
     "FoldBatchnormToConv2D",
     "FoldConstant",
+    "FoldQuantizeDequantize",
     "FoldScaleShift",
     "FunctionPass",
     "FuseDequantizeMatmul",

@@ -60,6 +60,7 @@ FAMILIES = (
     "nn.loss",
     "layout",
     "elementwise.quantize",
+    "elementwise.requantize",
     "indexing.selection",
     "dynamic",
     "window",

@@ -259,6 +259,9 @@ class OpDef:
     examples: tuple[Example, ...] = ()
     builtin: Builtin | str = Builtin.NOBODY  # from outside also in words of its own
     family: str = ""
+    selects: str = ""
+    """The parameter whose elements, or the greatest of some of them, its result consists of: an increasing function of
+    elements may be applied before it as well as after it."""
     layout: Callable[..., Any] | str = ""
     """How it computes on operands whose axes lie otherwise (`weft.ir.op.layout_rules`), or why it does not."""
     precision: Precision = UNDECLARED

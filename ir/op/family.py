@@ -47,6 +47,11 @@ class OperatorFamily:
         """The result by NumPy."""
         raise NotImplementedError
 
+    @property
+    def selects(self) -> str:
+        """As in OpDef: the parameter whose elements the result consists of."""
+        return ""
+
     layout: ClassVar[Any] = ""
     """As in OpDef: how it computes on operands whose axes lie otherwise, or why it does not."""
     precision: ClassVar[Precision] = UNDECLARED
@@ -66,6 +71,7 @@ class OperatorFamily:
                 pure=True,
                 examples=examples,
                 family=family,
+                selects=self.selects,
                 layout=type(self).layout,
                 precision=type(self).precision,
             )

@@ -165,6 +165,7 @@ def _lower_reshape(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_reshape,
     numpy=_numpy_reshape,
     pure=True,
+    selects="x",
     examples=(
         example(f32(2, 6), (3, 4)),
         example(f32("n", 4, 3), (0, -1)),
@@ -208,6 +209,7 @@ def _lower_regrouped(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_regrouped,
     numpy=np.ravel,
     pure=True,
+    selects="x",
     examples=(example(f32(2, 3, 4)), example(f32("n", 4)), example(f32(3)), example(f32())),
     precision=follow("x", reads=Reads.WHOLE),
 )
@@ -241,6 +243,7 @@ def _permutation(args: Arguments, ndim: int) -> tuple[int, ...]:
     lowering=_lower_permute,
     numpy=lambda x, axes: np.transpose(x, axes),
     pure=True,
+    selects="x",
     layout=permuting,
     examples=(example(f32(2, 3)), example(f32("n", 3, "m"), [2, 0, 1]), example(f32("n", 4), axes=[-1, 0])),
     precision=follow("x", reads=Reads.WHOLE),
@@ -274,6 +277,7 @@ def _lower_expand(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_expand,
     numpy=lambda x, axis: np.expand_dims(x, axis),
     pure=True,
+    selects="x",
     layout=expanding,
     examples=(example(f32(2, 3), 1), example(f32("n", 4), [0, -1]), example(f32(), 0)),
     precision=follow("x", reads=Reads.WHOLE),
@@ -323,6 +327,7 @@ def _lower_squeeze(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_squeeze,
     numpy=lambda x, axis: np.squeeze(x, axis),
     pure=True,
+    selects="x",
     layout=squeezing,
     examples=(
         example(f32(2, 1, 3, 1)),
@@ -364,6 +369,7 @@ def _lower_broadcast_to(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_broadcast_to,
     numpy=np.broadcast_to,
     pure=True,
+    selects="x",
     examples=(
         example(f32(3), (2, 3)),
         example(f32(1, 4), (symbol("n"), 4)),
@@ -774,6 +780,7 @@ def _lower_tile(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_tile,
     numpy=lambda data, repeats: np.tile(data, repeats),
     pure=True,
+    selects="data",
     examples=(
         example(f32(2, 3), [2, 2]),
         example(f32("n", 4), 3),
@@ -811,6 +818,7 @@ def _lower_repeat(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_repeat,
     numpy=lambda data, repeats, axis: np.repeat(data, repeats, axis),
     pure=True,
+    selects="data",
     examples=(
         example(f32(2, 3), 2),
         example(f32("n", 4), 3, axis=0),
@@ -850,6 +858,7 @@ def _lower_flip(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_flip,
     numpy=lambda data, axis: np.flip(data, axis),
     pure=True,
+    selects="data",
     layout=along("data"),
     examples=(example(f32(2, 3), 1), example(f32("n", 4), 0), example(f32("n", 4), [0, -1])),
     precision=follow("data", reads=Reads.WHOLE),

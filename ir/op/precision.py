@@ -108,6 +108,7 @@ FAMILIES: dict[str, Precision] = {
     "dynamic": DECIDES,
     "elementwise_datatype": never("the program says which type it wants"),
     "elementwise_quantize": never("scales are kept exactly"),
+    "elementwise_requantize": never("it computes on integers"),
     "grad": never("gradients are kept in the type of what they update"),
     "indexing_scatter": _SUMS,
     "indexing_search": DECIDES,

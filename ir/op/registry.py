@@ -40,6 +40,7 @@ class OpFacts(TypedDict, total=False):
     examples: tuple[Example, ...]
     builtin: Builtin | str
     family: str
+    selects: str
     layout: Callable[..., Any] | str
     precision: Precision
 

@@ -139,6 +139,8 @@ PHASES: tuple[Phase, ...] = (
         "legalize",
         (
             NameUnknownSizes(),
+            # Before constants in few bits are folded to floats.
+            ApplyRules("level", ("quantize-dequantize",)),
             FoldConstant(),
             ApplyRules("level", _RULES),
             CombineParallelMatmul(),

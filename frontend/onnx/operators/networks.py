@@ -118,13 +118,19 @@ def _padded_transpose(
 def conv_integer(n: OnnxNode, x: Expr, w: Expr, *, centred: bool = False) -> Expr:
     """A convolution of integers without their zero points (unless they are taken off), in int32."""
     rank = _spatial(n, x)
-    window = Window(n, x, n.dims(w, range(2, 2 + rank)))
     x, w = R.astype(x, "int32"), R.astype(w, "int32")
     if n.has(2) and not centred:
         x = R.subtract(x, R.astype(n.need(2), "int32"))
     if n.has(3) and not centred:
         zero = R.astype(n.need(3), "int32")
         w = R.subtract(w, R.reshape(zero, (-1, *(1,) * (rank + 1))) if n.rank(n.need(3)) else zero)
+    return convolved(n, x, w)
+
+
+def convolved(n: OnnxNode, x: Expr, w: Expr) -> Expr:
+    """A convolution of operands of one dtype, with the attributes of a node."""
+    rank = _spatial(n, x)
+    window = Window(n, x, n.dims(w, range(2, 2 + rank)))
     return windows.CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group", 1)))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from weft.dtypes import is_float, max_value, min_value
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.node import OnnxNode, element_dtype
-from weft.frontend.onnx.operators.networks import conv_integer
+from weft.frontend.onnx.operators.networks import conv_integer, convolved
 from weft.frontend.onnx.short_types import (
     from_short_float,
     is_short_float,
@@ -18,9 +18,11 @@ from weft.frontend.onnx.short_types import (
     to_short_integer,
 )
 from weft.frontend.onnx.table import row
-from weft.ir.graph import Constant, Expr
+from weft.ir.graph import Constant, Expr, PrimValue
 from weft.script import relax as R
 
+_PLAIN = ("int8", "uint8", "int16", "uint16")
+"""Integers that `R.quantize` and `R.dequantize` take as ONNX does."""
 _OFFERED = ("int8", "uint8", "int16", "uint16", "int32", "int4", "uint4", "int2", "uint2")
 
 
@@ -42,9 +44,26 @@ def _axis(n: OnnxNode, x: Expr) -> int:
     return int(n.attr("axis", 1)) % max(n.rank(x), 1)
 
 
+def _is_plain(n: OnnxNode, x: Expr, dtype: str, *parts: Expr | None) -> bool:
+    """Whether R has the operator: float32, and one scale and zero point for all, or for each index of an axis."""
+    given = [part for part in parts if part is not None]
+    ranks = all(n.rank(part) <= 1 for part in given) and n.rank(x) > 0
+    return dtype in _PLAIN and ranks and not n.attr("block_size", 0) and n.dtype(given[0]) == "float32"
+
+
+def _vector(n: OnnxNode, part: Expr | None) -> Expr:
+    """A scale or a zero point: one for all as a scalar."""
+    if part is None:
+        return PrimValue(0, "int32")
+    return R.reshape(part, ()) if n.shape(part) in ((), (1,)) else part
+
+
 def dequantize(n: OnnxNode, x: Expr, scale: Expr, zero: Expr | None) -> Expr:
     """(x - zero point) * scale, in the dtype of the scale."""
     axis, dtype = _axis(n, x), n.dtype(scale)
+    integers = n.dtype(x) if n.dtype(x) != "int32" or zero is not None else "int16"  # int32 is that of a bias
+    if _is_plain(n, x, integers, scale, zero) and not n.attr("output_dtype", 0):
+        return R.dequantize(x, _vector(n, scale), _vector(n, zero), axis=axis)
     wide = _wide(n, x)
     if zero is not None:
         wide = R.subtract(wide, _spread(n, _wide(n, zero), x, axis))
@@ -59,6 +78,8 @@ def quantize(n: OnnxNode, x: Expr, scale: Expr, zero: Expr | None) -> Expr:
     if n.attr("output_dtype", 0):
         dtype = element_dtype(n.attr("output_dtype"))
     axis = _axis(n, x)
+    if _is_plain(n, x, dtype, scale, zero) and n.dtype(x) == "float32":
+        return R.quantize(x, _vector(n, scale), _vector(n, zero), axis=axis, out_dtype=dtype)
     if is_float(dtype):
         return _quantized_float(n, x, scale, zero, dtype, axis)
     if dtype not in _OFFERED:
@@ -101,6 +122,14 @@ def dynamic_quantize(n: OnnxNode, x: Expr) -> Any:
     return R.astype(y, "uint8"), scale, R.astype(point, "uint8")
 
 
+def _is_known(n: OnnxNode) -> bool:
+    """Whether the scales and zero points of a product of 8-bit integers are known, that of the result for all."""
+    one = all(n.shape(n.need(place)) in ((), (1,)) for place in (6, 7))
+    dtypes = all(n.dtype(n.need(place)) in ("int8", "uint8") for place in (0, 3, 7))
+    floats = all(n.dtype(n.need(place)) == "float32" for place in (1, 4, 6))
+    return one and dtypes and floats and all(n.known(place) is not None for place in (1, 2, 4, 5, 6, 7))
+
+
 def _centred(n: OnnxNode, x: Expr, zero: Expr, axis: int) -> Expr:
     point = R.astype(zero, "int32")
     if n.rank(zero) == 1 and n.shape(zero) != (1,):
@@ -113,7 +142,11 @@ def _centred(n: OnnxNode, x: Expr, zero: Expr, axis: int) -> Expr:
 def quantized_matmul(
     n: OnnxNode, a: Expr, a_scale: Expr, a_zero: Expr, b: Expr, b_scale: Expr, b_zero: Expr, y_scale: Expr, y_zero: Expr
 ) -> Expr:
-    """The product of quantised matrices, quantised again."""
+    """The product of quantised matrices, quantised again: in QDQ form where scales and zero points are known."""
+    if _is_known(n) and all(n.rank(v) <= 1 for v in (a_scale, a_zero, b_scale, b_zero)):
+        left = R.dequantize(a, _vector(n, a_scale), _vector(n, a_zero), axis=n.rank(a) - 2)
+        right = R.dequantize(b, _vector(n, b_scale), _vector(n, b_zero), axis=n.rank(b) - 1)
+        return R.quantize(R.matmul(left, right), _vector(n, y_scale), _vector(n, y_zero), out_dtype=n.dtype(y_zero))
     rows, columns = n.rank(a) - 2, n.rank(b) - 1
     product = R.astype(R.matmul(_centred(n, a, a_zero, rows), _centred(n, b, b_zero, columns)), "float32")
 
@@ -147,8 +180,19 @@ def quantized_conv(
     y_zero: Expr,
     bias: Expr | None,
 ) -> Expr:
-    """A convolution of quantised integers, quantised again; each output channel may have a scale."""
+    """A convolution of quantised integers, quantised again; each output channel may have a scale.
+
+    It is in QDQ form where scales and zero points are known.
+    """
     rank = n.rank(x) - 2
+    if _is_known(n) and all(n.shape(v) in ((), (1,)) for v in (x_scale, x_zero)):
+        step, zero = _vector(n, x_scale), _vector(n, w_zero)
+        left = R.dequantize(x, step, _vector(n, x_zero))
+        result = convolved(n, left, R.dequantize(w, _vector(n, w_scale), zero, axis=0))
+        if bias is not None:
+            real = R.dequantize(bias, R.multiply(_vector(n, w_scale), step), 0, axis=0)
+            result = R.add(result, R.reshape(real, (n.shape(bias)[0], *(1,) * rank)))
+        return R.quantize(result, _vector(n, y_scale), _vector(n, y_zero), out_dtype=n.dtype(y_zero))
     total = conv_integer(n, _centred(n, x, x_zero, 1), _centred(n, w, w_zero, 0), centred=True)
 
     def channels(v: Expr) -> Expr:

@@ -41,7 +41,7 @@ from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 
-__all__ = ["grouped_dims"]
+__all__ = ["along_axis", "grouped_dims", "spread"]
 
 
 def _wide(*dtypes: str) -> str:
@@ -106,7 +106,7 @@ def _of_group(kernel: Kernel, name: str, axis: int, data: Dims) -> Callable[...,
     return lambda *i: operand(*i[:axis], i[axis] // group, *i[axis + 1 :])
 
 
-def _along(kernel: Kernel, name: str, axis: int, size: Dim) -> Callable[..., PrimExpr]:
+def along_axis(kernel: Kernel, name: str, axis: int, size: Dim) -> Callable[..., PrimExpr]:
     """The scale or the zero point at the indices of data."""
     dims = dims_of(tensor(kernel.args, name, kernel.context)) or ()
     wanted: Dims = () if not dims else (1,) if dims[0] == 1 else (size,)
@@ -123,7 +123,7 @@ def _kernel(kernel: Kernel, formula: Callable[..., PrimExpr]) -> PrimFunc:
     if args.group_size:
         scale, zero = (_of_group(kernel, part, axis, data.shape) for part in ("scale", "zero_point"))
     else:
-        scale, zero = _along(kernel, "scale", axis, size), _along(kernel, "zero_point", axis, size)
+        scale, zero = along_axis(kernel, "scale", axis, size), along_axis(kernel, "zero_point", axis, size)
     return kernel.compute(lambda *i: formula(data(*i), scale(*i), zero(*i), args.out_dtype))
 
 
@@ -142,7 +142,8 @@ def _dequantized(value: PrimExpr, scale: PrimExpr, zero: PrimExpr, dtype: str) -
     return (te.cast(wide, value) - te.cast(wide, zero)) * te.cast(wide, scale)
 
 
-def _spread(data: np.ndarray, operand: Any, axis: int, group_size: int) -> np.ndarray:
+def spread(data: np.ndarray, operand: Any, axis: int, group_size: int) -> np.ndarray:
+    """A scale or a zero point in the rank of data, one element for each of the axis or for each group of it."""
     operand = np.asarray(operand)
     if group_size and operand.ndim:
         return np.take(np.repeat(operand, group_size, axis), range(data.shape[axis]), axis)
@@ -153,7 +154,7 @@ def _numpy_quantize(
     data: np.ndarray, scale: Any, zero_point: Any, axis: int, out_dtype: str, group_size: int = 0
 ) -> np.ndarray:
     wide = _wide(str(data.dtype), out_dtype)
-    scale, zero = (_spread(data, operand, axis, group_size).astype(wide) for operand in (scale, zero_point))
+    scale, zero = (spread(data, operand, axis, group_size).astype(wide) for operand in (scale, zero_point))
     moved = np.rint(data.astype(wide) / scale) + zero
     return converted(np.rint(np.clip(moved, min_value(out_dtype), max_value(out_dtype))), out_dtype)
 
@@ -162,7 +163,7 @@ def _numpy_dequantize(
     data: np.ndarray, scale: Any, zero_point: Any, axis: int, out_dtype: str, group_size: int = 0
 ) -> np.ndarray:
     wide = _wide(out_dtype)
-    scale, zero = _spread(data, scale, axis, group_size).astype(wide), _spread(data, zero_point, axis, group_size)
+    scale, zero = spread(data, scale, axis, group_size).astype(wide), spread(data, zero_point, axis, group_size)
     if zero.dtype.kind in "iu":
         return ((data.astype("int64") - zero.astype("int64")).astype(wide) * scale).astype(out_dtype)
     return ((data.astype(wide) - zero.astype(wide)) * scale).astype(out_dtype)

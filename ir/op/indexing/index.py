@@ -242,6 +242,7 @@ def _numpy_slice(x: np.ndarray, axes: Sequence[int], begin: Any, end: Any, strid
     lowering=_lower_slice,
     numpy=_numpy_slice,
     pure=True,
+    selects="x",
     layout=along("x", "axes"),
     examples=(
         example(f32(6, 4), [0, 1], [1, 0], [5, -1], [2, 1]),

@@ -126,6 +126,11 @@ class _Pool(SpatialFamily):
             Param("out_layout", "attr", None, "str?"),
         )
 
+    @property
+    def selects(self) -> str:
+        """The greatest values of windows are elements of data."""
+        return "" if self.average else "data"
+
     def rule(self, args: Arguments, context: TypeContext) -> TensorType:
         data, layout, out_layout = _operands(args, self.spatial, context)
         window = _pool_window(args, self.spatial)

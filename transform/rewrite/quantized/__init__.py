@@ -1,0 +1,1 @@
+"""Rules for graphs in QDQ form: floats between `dequantize` and `quantize` are computed as integers."""
