@@ -32,6 +32,7 @@ from weft.runtime.executable import Executable
 from weft.runtime.merging import kept_artifacts
 from weft.runtime.program import PROGRAM, Program, artifact_program, program_artifacts, public_signatures
 from weft.runtime.registry import find_func
+from weft.script import parse
 
 __all__ = [
     "compiled_module",
@@ -87,11 +88,14 @@ def is_compiled(module: IRModule) -> bool:
     return declared and ARTIFACTS in module.attrs
 
 
-def load_module(module: IRModule, *, trust: bool = False) -> Executable:
-    """The executable of a compiled module; nothing is compiled.
+def load_module(module: IRModule | str, *, trust: bool = False) -> Executable:
+    """The executable of a compiled module, or of its text; nothing is compiled.
 
     Raises: ArtifactError W830 unless the caller trusts the machine code that it holds, W823 when it holds no program.
     """
+    if isinstance(module, str):
+        read = parse(module)
+        module = read if isinstance(read, IRModule) else IRModule({read.name: read})
     artifacts = module.attrs.get(ARTIFACTS, ArtifactSet())
     if not trust:
         names = ", ".join(list(artifacts)[:3]) or "none"

@@ -94,8 +94,10 @@ def unregister_loader(kind: str) -> None:
 def load_artifact(artifact: Artifact) -> LoadedModule:
     """Load one artifact: machine code for this machine, a kind with a loader, or one that lives in memory.
 
-    Raises: ArtifactError W819 for what must be exported first, or is not here any more.
+    Raises: ArtifactError W819 for what must be exported first, is read beside others, or is not here any more.
     """
+    if artifact.kind in BESIDE and artifact.kind not in _loaders:
+        raise _cannot_load(artifact)
     return load_set([artifact])
 
 

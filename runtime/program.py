@@ -143,18 +143,20 @@ def _artifacts_alone(program: Program) -> ArtifactSet:
     target = _target_of(program.provenance, ())
     signatures = program_bytes({"functions": [signature_to_json(function) for function in program.functions]})
     public = tuple(Symbol(function.name) for function in public_signatures(program))
-    made = [Artifact("signatures", "signatures.json", signatures, target, codegen="weft")]
+    facts = _facts_of(program, program.provenance.get("functions", ()))
+    made = [Artifact("signatures", "signatures.json", signatures, target, codegen="weft", provenance=facts)]
     objects = [f"code{index}.o" for index in range(len(program.objects))]
     for name, code in zip(objects, program.objects, strict=True):
         item = true_symbols(Artifact("object", name, code, codegen=program.kind))
         symbols = {part for symbol in item.provides for part in symbol.name.split(".")}
-        facts = _object_facts(program, symbols)
-        made.append(replace(item, target=_target_of(program.provenance, facts.get("functions", ())), provenance=facts))
+        own = _object_facts(program, symbols)
+        made.append(replace(item, target=_target_of(program.provenance, own.get("functions", ())), provenance=own))
     constants = _constants_of(program)
     made.extend({item.name: item for item in constants}.values())
     if program.driver is not None:
         content = program_bytes(program.driver)
-        made.append(Artifact(str(program.driver["format"]), "driver.json", content, codegen="weft"))
+        kind = str(program.driver["format"])
+        made.append(Artifact(kind, "driver.json", content, target, codegen="weft", provenance=facts))
     whole = program_bytes(
         {
             "sites": [site_to_json(site) for site in program.sites],
@@ -212,14 +214,19 @@ def _target_of(facts: Mapping[str, Any], functions: Iterable[str]) -> str:
     return str(parts.get(label, "{}"))
 
 
-def _object_facts(program: Program, names: Collection[str]) -> dict[str, Any]:
-    """What one object was made from and by: of the whole program's, what is about the functions that it holds."""
+def _facts_of(program: Program, names: Collection[str]) -> dict[str, Any]:
+    """What an artifact was made from and by: of the whole program's, what is about these functions."""
     facts = {key: program.provenance[key] for key in ("weft", "llvm", "opt") if key in program.provenance}
     for key in ("functions", "decisions"):
         known = program.provenance.get(key, {})
         facts[key] = {name: known[name] for name in sorted(names) if name in known}
+    return facts
+
+
+def _object_facts(program: Program, names: Collection[str]) -> dict[str, Any]:
+    """What one object was made from and by, the functions that it holds and the flags of LLVM."""
     triple, cpu, features = program.target
-    return {**facts, "flags": [f"-mtriple={triple}", f"-mcpu={cpu}", f"-mattr={features}"]}
+    return {**_facts_of(program, names), "flags": [f"-mtriple={triple}", f"-mcpu={cpu}", f"-mattr={features}"]}
 
 
 def public_signatures(program: Program) -> list[Signature]:

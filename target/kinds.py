@@ -222,7 +222,7 @@ def _names(value: str | Iterable[str]) -> tuple[str, ...]:
 def _takes(function: Callable[..., Any], count: int) -> bool:
     try:
         inspect.signature(function).bind(*[None] * count)
-    except TypeError:
+    except TypeError:  # other arguments, or no function
         return False
     return True
 
@@ -230,10 +230,8 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
 def _check_arity(kind: TargetKind, what: str, function: Callable[..., Any], count: int) -> None:
     if not _takes(function, count):
         wanted = f"{count} argument{'s' * (count > 1)}"
-        raise TargetError(
-            f"the {what} of target kind {kind.name!r} must take {wanted}, got {inspect.signature(function)}",
-            code="W706",
-        )
+        got = inspect.signature(function) if callable(function) else f"no function but {function!r}"
+        raise TargetError(f"the {what} of target kind {kind.name!r} must take {wanted}, got {got}", code="W706")
 
 
 KINDS: dict[str, TargetKind] = {}

@@ -197,6 +197,8 @@ def test_a_folder_of_files_is_written(tmp_path: Path) -> None:
         (lambda folder: ArtifactSet([Artifact("ptx", "a.ptx", b"")]).export(folder / "a.so"), "cannot be part of a"),
         (lambda folder: ArtifactSet([NEEDY]).export(folder / "a.so"), "nothing provides twice"),
         (lambda folder: loading.load_library(folder / "none.so", []), "cannot load"),
+        (lambda folder: Artifact("header", "a.h", b"").load(), "cannot be loaded"),
+        (lambda folder: Artifact("constants", "a.bin", b"").load(), "cannot be loaded"),
     ],
 )
 def test_there_are_no_other_edges(edge: Any, message: str, tmp_path: Path) -> None:

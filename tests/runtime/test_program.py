@@ -73,6 +73,7 @@ def test_archives_and_text_hold_the_large_constant(executor: str, tmp_path: Path
     again = weft.parse(exe.module.script())
     assert weft.first_mismatch(exe.module, again) is None
     np.testing.assert_array_equal(weft.load_module(again, trust=True)(x), exe(x))
+    np.testing.assert_array_equal(weft.load_module(exe.module.script(), trust=True)(x), exe(x))
 
 
 def test_a_view_that_can_be_written_is_copied() -> None:

@@ -447,12 +447,12 @@ _LANE = PrimVar("lane", "int64")
 
 
 def is_reshape(function: PrimFunc) -> bool:
-    """Whether a kernel (input, output) copies all elements in their order: its output may be a view of its input."""
-    if len(function.params) != 2 or not all(isinstance(p, Buffer) and _is_plain(p) for p in function.params):
+    """Whether a kernel (input, output, sizes) copies all elements in order: its output may be a view of its input."""
+    buffers = [param for param in function.params if isinstance(param, Buffer) and _is_plain(param)]
+    sizes = [param for param in function.params if isinstance(param, PrimVar)]
+    if len(buffers) != 2 or (*buffers, *sizes) != function.params:
         return False
-    given, output = function.params
-    assert isinstance(given, Buffer)
-    assert isinstance(output, Buffer)
+    given, output = buffers
     found = accesses_of(lower_blocks(function).body)
     if given.dtype != output.dtype or found is None or len(found) != 2:
         return False
@@ -465,8 +465,8 @@ def is_reshape(function: PrimFunc) -> bool:
     if not space.enter(store.loops):
         return False
     places = [_flat(space, access) for access in (load, store)]
-    sizes = [space.dim(extent) for buffer in (given, output) for extent in buffer.shape]
-    if None in places or None in sizes:
+    extents = [space.dim(extent) for buffer in (given, output) for extent in buffer.shape]
+    if None in places or None in extents:
         return False
     whole = _covers(store, output)
     left, right = places

@@ -25,6 +25,8 @@ from weft.ir import (
     IRModule,
     Op,
     PrimFunc,
+    PrimValue,
+    PrimVar,
     ShapeExpr,
     TensorType,
     Var,
@@ -34,7 +36,9 @@ from weft.ir import (
 )
 from weft.ir.attrs import SHARES_MEMORY
 from weft.ir.deduction.subtyping import dims_of
-from weft.ir.dim import product, prove_equal, prove_le
+from weft.ir.dim import Dim, free_symbols, product, prove_equal, prove_le
+from weft.ir.dim.inspection import substitute
+from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
 from weft.ir.op import get_op
 from weft.transform.analysis.accesses import is_reshape, sharing_pairs
 from weft.transform.analysis.lifetimes import Lifetimes
@@ -133,8 +137,10 @@ class _Choice:
         }
         if not outputs:
             return
-        if len(call.args) == 2 and 1 in outputs and isinstance(call.args[0], Var) and self.kernels.is_reshape(name):
-            if self._may_view(step, call.args[0], outputs[1]) and not checks_sizes(call, self.kernels.module):
+        if 1 in outputs and isinstance(call.args[0], Var) and self.kernels.is_reshape(name):
+            kernel = self.kernels.module[name]
+            checks = checks_sizes(call, self.kernels.module) or not _sizes_fit(kernel, call)
+            if not checks and self._may_view(step, call.args[0], outputs[1]):
                 self._take(binding, call.args[0], outputs[1], copy=False)
                 return
         for i, o in self.kernels.pairs_of(name):
@@ -182,6 +188,28 @@ class _Choice:
         root = lifetimes.groups.root(given)
         same = [arg for arg in call.args if isinstance(arg, Var) and lifetimes.groups.root(arg) is root]
         return len(same) == 1 and isinstance(given.ty, TensorType) and given.ty.dims is not None
+
+
+def _sizes_fit(kernel: BaseFunc, call: Call) -> bool:
+    """Whether the sizes that a call passes are proved to be those of its tensors: the kernel is to find others."""
+    assert isinstance(kernel, PrimFunc)
+    if len(call.args) == 2:  # a signature is proved where types are deduced
+        return True
+    names, sizes = symbol_names(kernel), dict[str, Dim]()
+    for param, arg in zip(kernel.params, call.args, strict=True):
+        if isinstance(param, PrimVar):
+            if not isinstance(arg, PrimValue) or not isinstance(arg.value, Dim):
+                return False
+            sizes[names[param]] = arg.value
+    for wanted, arg in zip(kernel_signature(kernel), call.args, strict=True):
+        if not isinstance(wanted, TensorType):
+            continue
+        stated, given = dims_of(wanted), dims_of(arg.ty)
+        if stated is None or given is None or not sizes.keys() >= {name for dim in stated for name in free_symbols(dim)}:
+            return False
+        if any(prove_equal(substitute(a, sizes), b) is not True for a, b in zip(stated, given, strict=True)):
+            return False
+    return True
 
 
 def _have_equal_sizes(given: Var, output: Var) -> bool:

@@ -1,10 +1,11 @@
 """Which part of a composite target each function and call belongs to.
 
-    label of a call site (`target="npu"`)  >  label of the function called  >  automatic
+    label of a call site (`target="npu"`)  >  of the function called  >  of the function around it  >  automatic
 
 Automatic is the part of the function that the call stands in (`weft.transform.target.parts`), unless a policy says
-otherwise, or what the compiler knows of the parts does (`weft.transform.target.assign_by_cost`). `Assign` asks the
-policy, and marks the functions that it was asked about (`ASSIGNED`); `SpecialiseByLabel` gives each part a function of
+otherwise, or what the compiler knows of the parts does (`weft.transform.target.assign_by_cost`). Neither is asked about
+the calls of a function that has a label. `Assign` asks the policy, and marks the functions that it was asked about
+(`ASSIGNED`); `SpecialiseByLabel` gives each part a function of
 its own where parts share one, so that afterwards the label of every kernel is that of its calls; `VerifyTargets`
 refuses what cannot be honoured.
 """
@@ -81,7 +82,7 @@ def _calls(function: BaseFunc) -> Iterator[tuple[Binding, Call]]:
 class Assign(Pass):
     """Give every call that names no part the one that the policy chooses; without a policy, that of its function.
 
-    Calls whose part follows from the function they stand in stay as they are.
+    Calls in a function that has a label stay there, and so do calls of functions that have one.
     Raises: TargetError W707 for a label that the target lacks.
     """
 
@@ -100,6 +101,8 @@ class Assign(Pass):
         owner = owners(module, parts)
 
         def assign(name: str, function: Function) -> Function:
+            if LABEL in function.attrs:
+                return function
             new = _Assigner(module, self.policy, owner[name], target, tuple(parts)).run(function)  # type: ignore[arg-type]
             return new if ASSIGNED in new.attrs else replace(new, attrs=new.attrs.set(ASSIGNED, True))
 

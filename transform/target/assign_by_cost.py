@@ -7,7 +7,8 @@ Where they are not given, they are what the compiler knows (`weft.transform.targ
 part than that of its function only if that part does the same work, and what it takes is known and less. It is part of
 the phase `assign`, for functions that no policy was asked about (`ASSIGNED`); what it moves it records as decisions.
 
-Parameters and results of a function are where the function is. Labels that are there already stay. The choice starts
+Parameters and results of a function are where the function is. Labels that are there already stay, and the calls of a
+function that has one stay with it. The choice starts
 from the part of the function for everything, from each other part, and from the best part for each call alone, and
 moves calls while that makes the sum smaller: it is never worse than any single part would be, and equal costs move
 nothing.
@@ -76,7 +77,7 @@ class AssignByCost(Pass):
         chosen: dict[Call, str] = {}
         told: dict[str, list[Decision]] = {}
         for name, function in module.items():
-            if isinstance(function, Function) and (self.cost is not None or ASSIGNED not in function.attrs):
+            if isinstance(function, Function) and self._chooses(function):
                 choice = self._choice(module, function, owner[name], parts)
                 if choice is None:
                     continue
@@ -92,6 +93,10 @@ class AssignByCost(Pass):
             module = module.with_functions(moved)
         functions = {name: with_decisions(f, told.get(name, [])) for name, f in module.items()}
         return module.with_functions(functions) if any(told.values()) else module
+
+    def _chooses(self, function: Function) -> bool:
+        """Whether the calls of a function may be moved: it has no label, and no policy chose."""
+        return LABEL not in function.attrs and (self.cost is not None or ASSIGNED not in function.attrs)
 
     def _choice(self, module: IRModule, function: Function, home: str, parts: Mapping[str, Target]) -> _Choice | None:
         """The choice for one function; None where no other part does what the function's does, as far as is known."""

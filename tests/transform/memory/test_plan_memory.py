@@ -177,6 +177,38 @@ def test_a_copy_stays_where_what_was_copied_is_written_again() -> None:
     )
 
 
+SIZED = """
+        @T.prim_func(private=True)
+        def flat(x: T.Buffer(("4 * n",), "float32"), y: T.Buffer(("2 * n", 2), "float32"), n: T.int64):
+            for i, j in T.grid(2 * n, 2):
+                with T.block("flat"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    y[vi, vj] = x[vi * 2 + vj]
+"""
+
+
+@pytest.mark.parametrize(("size", "views"), [("n", 1), ("m", 0)])
+def test_a_copy_that_is_passed_its_sizes_becomes_a_view_where_they_fit(size: str, views: int) -> None:
+    """D5: the tensors alone do not say n; another size than theirs is found when it runs."""
+    before = module(
+        f"""
+        @R.function
+        def main(x: R.Tensor(("4 * n",), "float32"), s: R.Shape(["n", "m"])) -> R.Tensor(("2 * n", 2), "float32"):
+            a = R.cumsum(x, axis=0)
+            b = R.call_tir(cls.flat, (a,), out_ty=R.Tensor((2 * n, 2), "float32"), tir_vars=({size},))
+            return R.cumsum(b, axis=0)
+        """
+        + SIZED
+    )
+    planned = weft.lower(before, stop="plan")
+    assert planned.script().count("cls.flat(") == 1 - views
+    x, exe = np.arange(8, dtype="float32"), weft.compile(before)
+    np.testing.assert_array_equal(exe["main"](x, (2, 2)), np.cumsum(np.cumsum(x).reshape(4, 2), 0))
+    if not views:
+        with pytest.raises(ShapeError, match="4 \\* m is 12"):
+            exe["main"](x, (2, 3))
+
+
 def test_an_output_of_another_size_is_no_view_of_an_input() -> None:
     left_alone(
         ShareMemory(),

@@ -95,8 +95,18 @@ def test_a_label_and_a_policy_win_over_what_is_known() -> None:
     assert labels(again, SLOW_FIRST) == "slow slow slow", "the text says that somebody was asked"
     flipped = Assign(SLOW_FIRST, lambda call, label, target: "fast" if call.op.name == "maximum" else label)(model())  # type: ignore[attr-defined]
     assert labels(flipped, SLOW_FIRST) == "slow fast slow"
-    function = model().with_function("main", model()["main"].with_attr("target", "slow"))  # type: ignore[attr-defined]
-    assert labels(function, SLOW_FIRST) == "fast fast fast", "a function's label is where it stands"
+
+
+def test_the_label_of_a_function_wins_over_what_is_known_and_over_a_policy() -> None:
+    """B13, E5: its calls stay on the part that does it; a call of another label does not."""
+    function = model()["main"].with_attr("target", "slow")  # type: ignore[attr-defined]
+    assert labels(model().with_function("main", function), SLOW_FIRST) == "slow slow slow"
+    asked = Assign(SLOW_FIRST, lambda call, label, target: "fast")(model().with_function("main", function))
+    assert labels(asked, SLOW_FIRST) == "slow slow slow"
+    one = AssignByCost(SLOW_FIRST, lambda call, part: 0.0 if part.cpu is None else 1.0)
+    assert labels(one(model().with_function("main", function)), SLOW_FIRST) == "slow slow slow"
+    function = model(label="fast")["main"].with_attr("target", "slow")  # type: ignore[attr-defined]
+    assert labels(model().with_function("main", function), SLOW_FIRST) == "slow fast slow"
 
 
 def test_assignment_by_knowledge_is_an_optimisation_that_can_be_left_out() -> None:
