@@ -268,6 +268,7 @@ def remove_target_kind(name: str) -> None:
 
 PLANNED = {
     "cuda": "graphics processors are described (nvptx triples, thread bindings in schedules), not compiled for",
+    "nvptx": "graphics processors are described (triples and processors of kind llvm), not compiled for",
     "ptx": "the assembly of NVIDIA's graphics processors can be an artifact (kind `ptx`), and nothing here emits it",
 }
 """Kinds that are known by name, and what there is of them."""

@@ -44,12 +44,21 @@ def test_the_environment_of_a_triple_says_how_c_passes_floats(triple: str, conve
         ("llvm -mcpu=cortex-m3 -mtriple=thumbv7m-none-eabihf", "W724"),
         ("cuda", "W701"),
         ("ptx", "W701"),
+        ("nvptx", "W701"),
     ],
 )
 def test_what_nothing_obeys_is_refused(target: str, code: str) -> None:
     with pytest.raises(weft.TargetError) as caught:
         weft.compile(PLAIN, target)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("target", ["llvm -mtriple=nvptx64-nvidia-cuda", "llvm -mcpu=sm_80"])
+def test_graphics_processors_are_described_and_not_compiled_for(target: str) -> None:
+    """E5: what there is and what there is not, in weft's words."""
+    assert weft.Target(target).triple.arch == "nvptx64"
+    with pytest.raises(weft.TargetError, match="W749: no code is made for graphics processors yet"):
+        weft.compile(PLAIN, target)
 
 
 def test_features_that_are_known_are_obeyed_after_one_that_was_not() -> None:

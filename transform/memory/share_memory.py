@@ -205,7 +205,7 @@ def _sizes_fit(kernel: BaseFunc, call: Call) -> bool:
         if not isinstance(wanted, TensorType):
             continue
         stated, given = dims_of(wanted), dims_of(arg.ty)
-        if stated is None or given is None or not sizes.keys() >= {name for dim in stated for name in free_symbols(dim)}:
+        if stated is None or given is None or {name for dim in stated for name in free_symbols(dim)} - sizes.keys():
             return False
         if any(prove_equal(substitute(a, sizes), b) is not True for a, b in zip(stated, given, strict=True)):
             return False

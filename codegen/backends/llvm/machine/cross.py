@@ -40,6 +40,13 @@ def cross_machine(target: Target, opt: int = 2) -> CrossMachine:
     triple, cpu = target.triple, target.cpu
     if triple is None:
         raise TargetError(f"{target} names no machine", code="W731", hint="give -mcpu=... or -mtriple=...")
+    if triple.arch.startswith("nvptx"):
+        raise TargetError(
+            f"no code is made for graphics processors yet, {triple} among them: they are described (processors, thread "
+            "bindings in schedules), not compiled for",
+            code="W749",
+            hint="a plug-in may add a kind of target that does (weft.target_kind)",
+        )
     if triple.env.endswith("x32"):
         raise TargetError(f"{triple} has pointers of 32 bits in code of 64, which is not compiled for", code="W731")
     if triple.format not in ("", *triple.object_formats):
