@@ -323,7 +323,7 @@ def _from_data(given: Any, source: Source | None = None) -> dict[str, Any]:
         raise TargetError("a target needs a kind", code="W708", hint='for example {"kind": "c", "mcpu": "cortex-m4"}')
     name, label = data.pop("kind", None), data.pop("tag", None)
     parts_data = data.pop("parts", {})
-    if name is None or (name not in KINDS and name in tag):
+    if name is None or (name not in KINDS and (name in tag or "/" in name)):  # the name of a tag has a vendor
         return _from_tag(name or label, data)
     kind = find_kind(name)
     if not isinstance(parts_data, Mapping) or (parts_data and kind.name not in ("composite", "config")):

@@ -104,7 +104,7 @@ def test_the_form_of_a_lowering_hook_is_checked_when_it_is_registered(toy: Targe
         toy.lowering(wrong)
     assert caught.value.code == "W706"
     nothing: Any = 5
-    with pytest.raises(TargetError, match="W706: the lowering hook of .* got no function but 5"):
+    with pytest.raises(TargetError, match=r"W706: the lowering hook of .* got no function but 5"):
         toy.lowering(nothing)
     toy.lowering(toy_accelerator.lower)
     assert toy.lowering_hook is toy_accelerator.lower
