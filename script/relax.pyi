@@ -584,7 +584,8 @@ def dot(x1: _t.Any, x2: _t.Any) -> _t.Any:
 def dynamic_strided_slice(x: _t.Any, begin: _t.Any, end: _t.Any, strides: _t.Any) -> _t.Any:
     """x[begin:end:strides] along all axes, by vectors that are computed; boundaries are those of Python slices.
 
-    The result is known by its rank only. Errors: ShapeError W201, W202; DTypeError W321; BoundsError for a stride of 0.
+    The result is known by its rank only, if that is known. Errors: ShapeError W201, W202; DTypeError W321; BoundsError
+    for a stride of 0.
     """
 
 def einsum(operands: _t.Any, subscripts: _t.Any) -> _t.Any:

@@ -30,7 +30,7 @@ from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of, type_text
 from weft.ir.dim import Dim, DimExpr, prove_equal, prove_le, same, symbol
-from weft.ir.graph import Call, Constant, Expr, GlobalVar, Op, PrimValue, ShapeExpr, Tuple, TupleGetItem
+from weft.ir.graph import Call, Constant, Expr, GlobalVar, Op, PrimValue, ShapeExpr, Tuple, TupleGetItem, Var
 from weft.ir.kernel import prim
 from weft.ir.kernel.prim import unary
 from weft.ir.node import Node
@@ -130,6 +130,13 @@ def shape_of_arg(args: Arguments, name: str, context: TypeContext) -> tuple[Dims
     if not isinstance(ty, ShapeType):
         raise ScriptError(f"{args.name}: {name} must be a shape, got {type_text(ty)}", code="W134", span=args.span)
     return ty.dims, ty.ndim
+
+
+def tensor_of_shape(args: Arguments, name: str, context: TypeContext, dtype: str | None, **fields: Any) -> TensorType:
+    """The type of a tensor of the shape that an argument is: its dimensions, else the shape variable, else the rank."""
+    dims, ndim = shape_of_arg(args, name, context)
+    given = args[name]
+    return TensorType(given if dims is None and isinstance(given, Var) else dims, dtype, ndim, **fields)
 
 
 def dtype_error(args: Arguments, message: str, code: str = "W320", hint: str | None = None) -> DTypeError:

@@ -25,8 +25,8 @@ from weft.ir.op.common import (
     require_scalar,
     scalar_of,
     shape_error,
-    shape_of_arg,
     tensor,
+    tensor_of_shape,
     typed,
 )
 from weft.ir.op.declare import Arguments, Example, OpDef, Param, Reference
@@ -45,11 +45,11 @@ _N = symbol("n")
 
 def _shaped(args: Arguments, context: TypeContext, dtype: str | None) -> TensorType:
     """The type of a new tensor of the shape argument."""
-    dims, ndim = shape_of_arg(args, "shape", context)
-    for dim in dims or ():
+    ty = tensor_of_shape(args, "shape", context, dtype)
+    for dim in ty.dims or ():
         if isinstance(dim, int) and dim < 0:
-            raise shape_error(args, f"a size is negative in {dims}", "W205")
-    return TensorType(dims, dtype, ndim)
+            raise shape_error(args, f"a size is negative in {ty.dims}", "W205")
+    return ty
 
 
 @kernel_lowering

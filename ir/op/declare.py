@@ -102,6 +102,7 @@ class ValueKind(StrEnum):
     MESH = "mesh"
     PLACEMENT = "placement"
     SEVERAL = "several"
+    STATED = "stated"
     ANY = "any"
 
 
@@ -137,7 +138,8 @@ class Param:
     Declarations write kinds by their texts. `of` is a `ValueKind`; ints and dims take a single value as well, sections
     are a number or a list of dimensions; a `?` after it allows None (`optional`). A run-time value that
     is no operand of the arithmetic says so by `of` int (indices) or bool (conditions): numbers beside it do not take
-    its dtype, and it does not take theirs. Values that must come as a list or a tuple, even one alone, say `several`.
+    its dtype, and it does not take theirs. Values that must come as a list or a tuple, even one alone, say `several`;
+    a dtype for which "void" is not another word for None says `stated`.
     """
 
     name: str
@@ -579,6 +581,7 @@ _CONVERT: dict[ValueKind, Callable[[Any], Any]] = {
     ValueKind.MESH: _mesh,
     ValueKind.PLACEMENT: _placement,
     ValueKind.SEVERAL: _any,
+    ValueKind.STATED: _any,
     ValueKind.ANY: _any,
 }
 
@@ -779,7 +782,8 @@ class _Binder:
         if value is None and (param.default is None or param.optional):
             return None
         if param.kind == ParamKind.DTYPE:
-            if param.default is None and isinstance(value, str) and value in ("", "void"):  # older: none is stated
+            older = param.default is None and param.of != ValueKind.STATED
+            if older and isinstance(value, str) and value in ("", "void"):  # none is stated
                 return None
             return self.dtype(param, getattr(value, "value", value))
         try:

@@ -230,20 +230,26 @@ _BOUNDS = ("begin", "end", "strides")
 
 
 def _slice_rule(args: Arguments, context: TypeContext, names: Sequence[str]) -> TensorType:
+    """The type of x, of which the boundaries tell the rank where nothing else does."""
     x = tensor(args, "x", context)
-    _require_rank_known(args, x)
     for name in names:
         ty = tensor(args, name, context)
         require_dtype(args, name, ty, "integer")
         require_rank(args, name, ty, 1)
         for size in dims_of(ty) or ():
-            context.require_equal(size, x.ndim, f"{args.name}: the size of {name} and the rank of x", args.span)
+            if x.ndim < 0 and isinstance(size, int):
+                x = TensorType(None, x.dtype, size, x.vdevice)
+            elif x.ndim >= 0:
+                context.require_equal(size, x.ndim, f"{args.name}: the size of {name} and the rank of x", args.span)
     return x
 
 
 def _numpy_dynamic_slice(x: np.ndarray, begin: Any, end: Any, strides: Any) -> np.ndarray:
     if not np.all(strides):
         raise BoundsError("R.dynamic_strided_slice: a stride is 0")
+    if len(begin) != x.ndim:
+        message = f"R.dynamic_strided_slice: {len(begin)} boundaries for {x.ndim} dimensions"
+        raise ShapeError(message, code="W222")
     parts = zip(begin, end, strides, strict=True)
     return x[tuple(slice(*map(int, part)) for part in parts)].copy()
 
@@ -270,7 +276,8 @@ def _decompose_slice(args: Arguments, builder: Any) -> Expr:
 def dynamic_strided_slice(args: Arguments, context: TypeContext) -> Type:
     """x[begin:end:strides] along all axes, by vectors that are computed; boundaries are those of Python slices.
 
-    The result is known by its rank only. Errors: ShapeError W201, W202; DTypeError W321; BoundsError for a stride of 0.
+    The result is known by its rank only, if that is known. Errors: ShapeError W201, W202; DTypeError W321; BoundsError
+    for a stride of 0.
     """
     x = _slice_rule(args, context, _BOUNDS)
     return TensorType(None, x.dtype, x.ndim, x.vdevice)
@@ -323,7 +330,9 @@ _SLICES = {"begin": (-7, 7), "end": (-7, 7), "strides": (1, 3)}
 )
 def slice_shape(args: Arguments, context: TypeContext) -> Type:
     """The shape that dynamic_strided_slice gives."""
-    return TensorType((_slice_rule(args, context, _BOUNDS).ndim,), "int64")
+    x = _slice_rule(args, context, _BOUNDS)
+    _require_rank_known(args, x)
+    return TensorType((x.ndim,), "int64")
 
 
 @kernel_lowering

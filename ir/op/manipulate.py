@@ -47,6 +47,7 @@ from weft.ir.op.common import (
     shape_error,
     shape_of_arg,
     tensor,
+    tensor_of_shape,
     tensors,
 )
 from weft.ir.op.declare import Arguments, Param
@@ -185,9 +186,9 @@ def reshape(args: Arguments, context: TypeContext) -> TensorType:
     Errors: ShapeError W201 when the numbers of elements differ, W205 for an impossible shape.
     """
     x = tensor(args, "x", context)
-    dims, ndim = shape_of_arg(args, "shape", context)
+    dims, _ = shape_of_arg(args, "shape", context)
     if dims is None:
-        return TensorType(None, x.dtype, ndim, x.vdevice)
+        return tensor_of_shape(args, "shape", context, x.dtype, vdevice=x.vdevice)
     return TensorType(_reshaped(args, x, dims, context), x.dtype, len(dims), x.vdevice)
 
 
@@ -389,7 +390,7 @@ def broadcast_to(args: Arguments, context: TypeContext) -> TensorType:
     if x.ndim > ndim >= 0:
         raise shape_error(args, f"cannot broadcast {type_text(x)} to {ndim} dimensions")
     if wanted is None or dims is None:
-        return _moved(x, wanted, ndim)
+        return tensor_of_shape(args, "shape", context, x.dtype, vdevice=x.vdevice)
     for size, target in zip(dims, wanted[len(wanted) - len(dims) :], strict=True):
         if size != 1:
             context.require_equal(size, target, f"{args.name}: sizes", args.span)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from weft.dtypes import Scalable, bits, is_integer, lanes
 from weft.ir import structural_equal, substitute, walk
-from weft.ir.dim import Dim, free_symbols, value_at
+from weft.ir.dim import Dim, free_symbols, product, value_at
 from weft.ir.kernel.prim import binary
 from weft.ir.structure.fingerprint import fingerprint
 from weft.ir.structure.visit import statements
@@ -468,7 +468,7 @@ def is_reshape(function: PrimFunc) -> bool:
     extents = [space.dim(extent) for buffer in (given, output) for extent in buffer.shape]
     if None in places or None in extents:
         return False
-    whole = _covers(store, output)
+    whole = _covers(store, output) or (_covers(load, given) and _have_as_many(space, given, output))
     left, right = places
     assert left is not None
     assert right is not None
@@ -487,6 +487,14 @@ def _covers(store: Access, output: Buffer) -> bool:
         if left is None or right is None or not space.same(left, right):
             return False
     return True
+
+
+def _have_as_many(space: IterationSpace, a: Buffer, b: Buffer) -> bool:
+    """Whether two buffers have equally many elements, whose sizes are all dimensions."""
+    left, right = ([space.dim(extent) for extent in buffer.shape] for buffer in (a, b))
+    if None in left or None in right:
+        return False
+    return space.same(*(product(dim for dim in dims if dim is not None) for dims in (left, right)))
 
 
 def _flat(space: IterationSpace, access: Access) -> Dim | None:
@@ -509,4 +517,8 @@ def _joined(outer: PrimExpr, inner: PrimExpr, size: PrimExpr) -> PrimExpr:
         if (outer.kind, inner.kind) == ("floordiv", "floormod") and structural_equal(outer.a, inner.a):
             if structural_equal(outer.b, inner.b) and structural_equal(outer.b, size):
                 return outer.a
+        if outer.kind == "add" and isinstance(outer.b, Binary) and outer.b.kind == "floordiv":
+            low = _joined(outer.b, inner, size)
+            if low is outer.b.a:
+                return binary("add", binary("mul", outer.a, size), low)
     return binary("add", binary("mul", outer, size), inner)

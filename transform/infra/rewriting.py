@@ -26,6 +26,7 @@ from weft.ir import (
     Op,
     SeqExpr,
     ShapeExpr,
+    ShapeType,
     TensorType,
     Tuple,
     TupleGetItem,
@@ -261,7 +262,10 @@ class FunctionRewriter:
         shape = self.replaced[node.shape]
         if isinstance(shape, ShapeExpr):
             return replace(node, shape=shape.dims)
-        return replace(node, shape=shape) if isinstance(shape, Var) else None
+        if not isinstance(shape, Var):
+            return None
+        known = shape.ty.dims if isinstance(shape.ty, ShapeType) else None  # what is known by its sizes goes by them
+        return replace(node, shape=shape if known is None else known)
 
 
 def shape_variables(ty: Type) -> Iterator[Var]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from weft.dtypes import bits, lanes
 from weft.ir.deduction.infer import VOID, TypeContext
 from weft.ir.dim import DimExpr, product, prove_lt
-from weft.ir.graph import PrimValue, Var
-from weft.ir.op.common import shape_error, shape_of_arg, tensor
+from weft.ir.graph import PrimValue
+from weft.ir.op.common import shape_error, shape_of_arg, tensor, tensor_of_shape
 from weft.ir.op.declare import Arguments, Builtin, Param
 from weft.ir.op.registry import register_op
 from weft.ir.types import AnyType, TensorType, Type
@@ -18,8 +18,7 @@ _SCOPE = Param("storage_scope", "attr", "global", "str")
 
 
 def _allocated(args: Arguments, context: TypeContext) -> TensorType:
-    dims, ndim = shape_of_arg(args, "shape", context)
-    return TensorType(args.shape if dims is None and isinstance(args.shape, Var) else dims, args.dtype, ndim)
+    return tensor_of_shape(args, "shape", context, args.dtype)
 
 
 @register_op(
@@ -89,7 +88,7 @@ def kill_tensor(args: Arguments, context: TypeContext) -> Type:
     [
         Param("data"),
         Param("shape", "shape", None),
-        Param("dtype", "dtype", None),
+        Param("dtype", "dtype", None, "stated"),
         Param("relative_byte_offset", "prim", None),
     ],
     pure=True,

@@ -130,3 +130,59 @@ def test_a_mask_selects_what_numpy_selects(columns: int) -> None:
         chosen = np.random.default_rng(size).integers(0, 2, (size, columns)).astype("bool")
         for got in both([x, mask], get_op("masked_select")(x, mask), data, chosen):
             np.testing.assert_array_equal(got, data[np.broadcast_to(chosen, data.shape)])
+
+
+def test_a_shape_variable_is_the_shape_of_what_is_made_by_it() -> None:
+    module = weft.parse(
+        """
+@I.ir_module
+class Module:
+    @R.function
+    def main(s: R.Shape(ndim=2), v: R.Tensor((), "float32"), x: R.Tensor(("n",), "float32")):
+        full = R.full(s, v)
+        zeros = R.zeros(s, "float32")
+        wide = R.broadcast_to(v, s)
+        folded = R.reshape(x, s)
+        return (R.add(full, zeros), R.add(folded, wide), R.sum(folded, axis=0))
+"""
+    )
+    text = module.script()
+    for name in ("full", "zeros", "wide", "folded"):
+        assert f'{name}: R.Tensor(s, "float32") = ' in text
+    weft.assert_structural_equal(weft.parse(text), module)
+    x = np.arange(6, dtype="float32")
+    for main in (interpret(module)["main"], weft.compile(module)["main"]):
+        got = main((2, 3), np.float32(2), x)
+        for found, expected in zip(got, (np.full((2, 3), 2), x.reshape(2, 3) + 2, [3, 5, 7]), strict=True):
+            np.testing.assert_array_equal(found, expected)
+        with pytest.raises(ShapeError):
+            main((2, 4), np.float32(2), x)
+
+
+def test_a_view_is_of_no_void() -> None:
+    for given in ('dtype="void"', 'R.shape([4, 4]), R.dtype("void")'):
+        text = f"""
+@R.function
+def main(x: R.Tensor((4, 4), "float32")):
+    return R.memory.view(x, {given})
+"""
+        with pytest.raises(weft.WeftError) as caught:
+            weft.parse(text)
+        assert caught.value.code == "W142"
+
+
+@pytest.mark.parametrize(("size", "rank"), [(2, 2), ("r", -1)])
+def test_a_slice_of_unknown_rank_has_that_of_its_boundaries(size: int | str, rank: int) -> None:
+    x = Var("x", TensorType(None, "float32"))
+    bounds = [vector(name, size, "int64") for name in ("b", "e", "s")]
+    call = get_op("dynamic_strided_slice")(x, *bounds)
+    ty = infer_type(call)
+    assert isinstance(ty, TensorType)
+    assert ty.ndim == rank
+    module = program([x, *bounds], lambda builder: builder.emit(call))
+    data = np.arange(20, dtype="float32").reshape(4, 5)
+    given = [np.asarray(values, "int64") for values in ([1, 0], [4, 5], [2, 2])]
+    for main in (interpret(module)["main"], weft.compile(module)["main"]):
+        np.testing.assert_array_equal(main(data, *given), data[1:4:2, ::2])
+        with pytest.raises(ShapeError):
+            main(data.reshape(2, 2, 5), *given)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
+from weft import parse
 from weft.ir.kernel.prim import binary, cast
 from weft.ir.tensor import (
     Binary,
@@ -223,3 +224,34 @@ def test_a_reshape_copies_all_elements_in_their_order(
     places = [value(source[0], point) * shape[1] + value(source[1], point) for point in points]
     assert (places == list(range(24))) is is_one
     assert is_reshape(copy(source, given)) is is_one
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "is_one"),
+    [
+        ('("k", "n", "m")', '("k", "m * n")', True),
+        ('(2, "n", "m")', '(2, "n * m")', True),
+        ('("k", "n", "m", 3)', '("k", "n * m", 3)', True),
+        ('("k", "n", "m")', '("k", "n * m + 1")', False),
+        ('("k", "m", "n")', '("k", "n * m")', False),
+    ],
+)
+@pytest.mark.parametrize("scattered", [False, True])
+def test_axes_of_symbolic_sizes_that_join_are_reshaped(given: str, wanted: str, is_one: bool, scattered: bool) -> None:
+    rest = ", v3" if "3)" in given else ""
+    places = [f"v0, v1, v2{rest}", f"v0, v1 * m + v2{rest}"]
+    loads = [f"v0, v1 // m, v1 % m{rest}", f"v0, v1{rest}"]
+    grid = f"{'2' if '(2' in given else 'k'}, {{}}{', 3' if rest else ''}"
+    names = ["v0", "v1", "v2", *(["v3"] if rest else [])] if scattered else ["v0", "v1", *(["v3"] if rest else [])]
+    left, right = (places[1], places[0]) if scattered else (loads[1], loads[0])
+    text = f"""
+@T.prim_func
+def kernel(x: T.Buffer({given}, "float32"), y: T.Buffer({wanted}, "float32")):
+    for {", ".join(f"i{name[1:]}" for name in names)} in T.grid({grid.format("n, m" if scattered else "n * m")}):
+        with T.block("b"):
+            {", ".join(names)} = T.axis.remap("{"S" * len(names)}", [{", ".join(f"i{name[1:]}" for name in names)}])
+            y[{left}] = x[{right}]
+"""
+    if not is_one and given == '("k", "m", "n")':
+        text = text.replace(f"x[{right}]", "x[v0, v1 % m, v1 // m]" if not scattered else "x[v0, v2, v1]")
+    assert is_reshape(parse(text)) is is_one
