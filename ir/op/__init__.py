@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Callable
-from typing import Any
 
 from weft.errors import ScriptError, Span
 from weft.ir.op.declare import REQUIRED, RUN_TIME, Arguments, Builtin, Example, OpDef, Param

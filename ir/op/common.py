@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -398,7 +398,7 @@ class Kernel:
     def inputs(self, name: str, shapes: Sequence[Dims] | None = None) -> list[Operand]:
         """The tensors of a parameter that holds several."""
         value = self.args[name]
-        values = value if isinstance(value, tuple) else (value,)
+        values: tuple[Any, ...] = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
         leaves = [leaf for part in values for leaf in _leaves(part, self.context)]
         found: list[Operand] = []
         for index, (expr, ty) in enumerate(leaves):

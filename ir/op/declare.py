@@ -36,7 +36,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -173,8 +173,8 @@ class Example:
     """
 
     args: tuple[Any, ...]
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict[str, tuple[Any, Any]])
     least: int = 0
 
 
@@ -272,7 +272,7 @@ class OpDef:
     def __post_init__(self) -> None:
         object.__setattr__(self, "doc", (self.doc or "").strip())
         object.__setattr__(self, "__doc__", self.doc)  # what help() and notebooks show of R.<name>
-        missing = []
+        missing: list[str] = []
         if not self.doc and sys.flags.optimize < 2:  # python -OO takes docstrings away
             missing.append("doc")
         computed = self.lowering is not None or self.decompose is not None
@@ -416,7 +416,7 @@ class OpDef:
     @property
     def signature(self) -> str:
         """The signature as text: `clip(x, min, max)`."""
-        parts = []
+        parts: list[str] = []
         for param in self.params:
             star = "*" if param.kind == ParamKind.VARIADIC else ""
             default = "" if param.default is REQUIRED or star else f"={param.default!r}"
@@ -441,7 +441,7 @@ def _evaluated(value: Any, symbols: Mapping[str, int]) -> Any:
     if isinstance(value, DimExpr):
         return evaluate(value, symbols)
     if isinstance(value, tuple):
-        return tuple(_evaluated(item, symbols) for item in value)
+        return tuple(_evaluated(item, symbols) for item in cast("tuple[Any, ...]", value))
     return value
 
 
@@ -462,7 +462,7 @@ def _plain(value: Any) -> Any:
         return bool(value.value) if value.dtype == "bool" else value.value
     if isinstance(value, StringImm):
         return value.value
-    return value.item() if isinstance(value, np.generic) else value
+    return cast("Any", value).item() if isinstance(value, np.generic) else value
 
 
 def _int(value: Any) -> int:
@@ -539,9 +539,12 @@ def _mesh(value: Any) -> Any:
 def _placement(value: Any) -> tuple[int | None, ...]:
     if isinstance(value, str):
         return parse_placement(value)
-    if not isinstance(value, tuple) or not all(axis is None or type(axis) is int for axis in value):
+    if not isinstance(value, tuple):
         raise _Unfit("a placement")
-    return value
+    axes = cast("tuple[Any, ...]", value)
+    if not all(axis is None or type(axis) is int for axis in axes):
+        raise _Unfit("a placement")
+    return axes
 
 
 def _index_map(value: Any) -> str:
@@ -561,7 +564,7 @@ def _any(value: Any) -> Any:
     if is_listing(value):
         return tuple(_any(item) for item in value)
     if isinstance(value, dict):
-        return FrozenMap({key: _any(item) for key, item in value.items()})
+        return FrozenMap({key: _any(item) for key, item in cast("dict[Any, Any]", value).items()})
     if isinstance(value, Expr):
         raise _Unfit("a value known at compile time")
     return value
@@ -757,7 +760,8 @@ class _Binder:
         if param.of == ValueKind.DIM and isinstance(value, Var) and isinstance(value.ty, PrimType) and value.ty.dims:
             return PrimValue(value.ty.dims[0], span=self.span)
         if isinstance(value, np.generic):
-            return PrimValue(value.item(), str(value.dtype), span=self.span)
+            number = cast("Any", value)
+            return PrimValue(number.item(), str(number.dtype), span=self.span)
         if isinstance(value, IntImm):
             return PrimValue(_plain(value), value.dtype, span=self.span)
         if isinstance(value, (bool, int, float, DimExpr)):

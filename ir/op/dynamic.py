@@ -164,11 +164,15 @@ def _lower_nonzero_shape(frame: Loops) -> PrimFunc | None:
     return frame.finish(*start, loops(shape, more))
 
 
+def _numpy_nonzero_shape(x: Any) -> Any:
+    return np.asarray(_numpy_nonzero(x).shape, np.int64)
+
+
 @register_op(
     "dynamic.nonzero_shape",
     [Param("x")],
     lowering=_lower_nonzero_shape,
-    numpy=lambda x: np.asarray(_numpy_nonzero(x).shape, np.int64),
+    numpy=_numpy_nonzero_shape,
     pure=True,
     examples=(example(typed("int64", 2, 5), ranges={"x": (0, 1)}), example(f32("n")), example(typed("bool", 3))),
 )
@@ -298,7 +302,11 @@ def _lower_slice_shape(kernel: Kernel) -> PrimFunc | None:
     args = kernel.args
     x = kernel.input("x")
     begin, end, strides = (kernel.input(each, (x.ndim,)) for each in _BOUNDS)
-    moving = te.check((x.ndim,), lambda d: te.not_equal(strides(d), 0), f"{args.name}: a stride is 0", "BoundsError")
+
+    def moves(d: PrimExpr) -> PrimExpr:
+        return te.not_equal(strides(d), 0)
+
+    moving = te.check((x.ndim,), moves, f"{args.name}: a stride is 0", "BoundsError")
     kernel.checks.append(moving)
 
     def length(d: PrimExpr) -> PrimExpr:
@@ -321,7 +329,7 @@ _SLICES = {"begin": (-7, 7), "end": (-7, 7), "strides": (1, 3)}
     "dynamic.slice_shape",
     [Param("x"), Param("begin", of="int"), Param("end", of="int"), Param("strides", of="int")],
     lowering=_lower_slice_shape,
-    numpy=lambda x, *bounds: np.asarray(_numpy_dynamic_slice(x, *bounds).shape, np.int64),
+    numpy=lambda x, begin, end, strides: np.asarray(_numpy_dynamic_slice(x, begin, end, strides).shape, np.int64),
     pure=True,
     examples=(
         example(f32(4, 5), i64(2), i64(2), i64(2), ranges=_SLICES),
@@ -465,11 +473,18 @@ def _each_after_first(buffer: Any, body: Callable[[PrimExpr, PrimExpr], Stmt]) -
     return counted("i", count, lambda i: body(i + 1, _differs(load(buffer, [i + 1]), load(buffer, [i]))))
 
 
+def _numpy_unique_shape(ordered: Any) -> Any:
+    return np.asarray([sum(1 for i in range(ordered.size) if i == 0 or ordered[i] != ordered[i - 1])])
+
+
 @loops_lowering
 def _lower_unique_shape(frame: Loops) -> PrimFunc | None:
     x = frame.input("ordered")
     out = frame.output()
-    more = lambda _, differs: store(out, load(out, [0]) + cast("int64", differs))  # noqa: E731
+
+    def more(i: PrimExpr, differs: PrimExpr) -> Stmt:
+        return store(out, load(out, [0]) + cast("int64", differs))
+
     return frame.finish(store(out, te.minimum(index(x.shape[0]), 1)), _each_after_first(x, more))
 
 
@@ -477,7 +492,7 @@ def _lower_unique_shape(frame: Loops) -> PrimFunc | None:
     "dynamic.unique_shape",
     [Param("ordered")],
     lowering=_lower_unique_shape,
-    numpy=lambda ordered: np.asarray([sum(1 for i in range(ordered.size) if i == 0 or ordered[i] != ordered[i - 1])]),
+    numpy=_numpy_unique_shape,
     pure=True,
     examples=(example(i64("n")), example(f32(5))),
 )

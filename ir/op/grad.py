@@ -6,7 +6,8 @@ W202 for an output gradient that has not the shape of the output.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product as combinations
 from typing import Any
 
@@ -50,9 +51,10 @@ from weft.ir.op.kernel_builder import (
 )
 from weft.ir.op.manipulate import split_index
 from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
-from weft.ir.op.nn.window import Window, by_letter, window_of
+from weft.ir.op.nn.window import Window, begins_and_ends, by_letter, spread, window_of
 from weft.ir.op.reductions.reduction import accumulator, reduce_stage
 from weft.ir.op.registry import add_op, register_op
+from weft.ir.op.untyped import untyped_np
 from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, PrimFunc, Stmt
 from weft.ir.types import TensorType
 
@@ -172,11 +174,14 @@ class _PoolGradient(LoopKernel):
         """Give the gradient of one output to its window."""
         raise NotImplementedError
 
-    def _over_window(self, at: dict[str, PrimExpr], body: Any, padded: bool = False) -> Stmt:
+    def _over_window(
+        self, at: dict[str, PrimExpr], body: Callable[[Sequence[PrimExpr]], Stmt], padded: bool = False
+    ) -> Stmt:
         """The body for every element of the window of an output; `padded` counts those in the padding too."""
 
         def element(offsets: Sequence[PrimExpr]) -> Stmt:
-            place, inside = dict(at), []
+            place = dict(at)
+            inside: list[PrimExpr] = []
             for axis, letter in enumerate(_SPATIAL):
                 begin, end = (self.window.begins[axis], self.window.ends[axis]) if padded else (0, 0)
                 first = at[letter] * self.window.strides[axis] - self.window.begins[axis]
@@ -244,9 +249,8 @@ def _numpy_pool_gradient(
     layout: str,
     out_layout: str | None,
 ) -> np.ndarray:
-    spread = lambda values: values * 2 if len(values) == 1 else values  # noqa: E731
-    size, step, gap, pad = spread(pool_size), spread(strides), spread(dilation), spread(padding)
-    begins, ends = (pad, pad) if len(pad) == 2 else (pad[:2], pad[2:])
+    size, step, gap = (spread(values, 2) for values in (pool_size, strides, dilation))
+    begins, ends = begins_and_ends(padding, 2)
     extents = unpacked(data, layout, "NCHW").shape[2:]
     if any(extent + begins[a] + ends[a] < (size[a] - 1) * gap[a] + 1 for a, extent in enumerate(extents)):
         raise ValueError("the window does not fit")
@@ -254,7 +258,8 @@ def _numpy_pool_gradient(
     g = unpacked(grad, out_layout or layout, "NCHW").astype(np.float64)
     out = np.zeros(x.shape)
     for n, c, oy, ox in np.ndindex(g.shape):
-        places, count = [], 0
+        places: list[tuple[int, int]] = []
+        count = 0
         for offset in combinations(*map(range, size)):
             y, z = (o * s - b + k * d for o, s, b, k, d in zip((oy, ox), step, begins, offset, gap, strict=True))
             in_padding = -begins[0] <= y < x.shape[2] + ends[0] and -begins[1] <= z < x.shape[3] + ends[1]
@@ -273,7 +278,7 @@ def _numpy_pool_gradient(
     "grad.max_pool2d_backward",
     _POOL,
     lowering=_MaxPoolGradient.lowering(),
-    numpy=lambda grad, data, **attrs: _numpy_pool_gradient(grad, data, False, **attrs),
+    numpy=partial(_numpy_pool_gradient, average=False),
     pure=True,
     examples=(
         example(f32(1, 2, 3, 3), f32(1, 2, 6, 7), pool_size=(2, 2), strides=(2, 2)),
@@ -293,7 +298,7 @@ def max_pool2d_backward(args: Arguments, context: TypeContext) -> TensorType:
     "grad.avg_pool2d_backward",
     _POOL,
     lowering=_AveragePoolGradient.lowering(),
-    numpy=lambda grad, data, **attrs: _numpy_pool_gradient(grad, data, True, **attrs),
+    numpy=partial(_numpy_pool_gradient, average=True),
     pure=True,
     examples=(
         example(f32(1, 2, 3, 3), f32(1, 2, 6, 7), pool_size=(2, 2), strides=(2, 2)),
@@ -341,7 +346,10 @@ def _lower_nll(kernel: Kernel) -> PrimFunc | None:
 
     total: Any = None
     if args.reduction == "mean":
-        own = lambda *i: weight(te.cast(INDEX, targets(*i)))  # noqa: E731
+
+        def own(*i: PrimExpr) -> PrimExpr:
+            return weight(te.cast(INDEX, targets(*i)))
+
         total = reduce_stage(shape, range(len(shape)), te.sum, own, "weight")
 
     def formula(*i: PrimExpr) -> PrimExpr:
@@ -368,7 +376,7 @@ def _numpy_nll(
     share = grad.astype(np.float64) * weight
     if reduction == "mean":
         share = share / weight.sum()
-    hit = np.expand_dims(np.where(counted_ones, targets, -1), axis) == np.arange(classes).reshape(
+    hit = untyped_np.expand_dims(np.where(counted_ones, targets, -1), axis) == untyped_np.arange(classes).reshape(
         [-1 if d == axis else 1 for d in range(predictions.ndim)]
     )
     return np.where(hit, -np.expand_dims(share, axis), 0.0).astype(predictions.dtype)
@@ -471,7 +479,6 @@ def _lower_take(frame: Loops) -> PrimFunc | None:
         at = wrapped(load(indices, i[front : front + count]), extent)
         sizes = tuple(dims)
         target = split_index(at, sizes) if axis is None else [*i[:axis], at, *i[axis + count :]]
-        target = [part if part is not None else index(0) for part in target]
         return store(total, load(total, target) + cast(wide, load(grad, i)), target)
 
     shape = [frame.extent(dim) for dim in chosen]

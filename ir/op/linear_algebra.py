@@ -189,7 +189,10 @@ def _lower_linear(kernel: Kernel) -> PrimFunc | None:
     k = te.reduce_axis((0, inner), name="k")
 
     def formula(dtype: str) -> Any:
-        return lambda *i: te.cast(dtype, data(*i[:-1], k)) * te.cast(dtype, weight(i[-1], k))
+        def element(*i: PrimExpr) -> PrimExpr:
+            return te.cast(dtype, data(*i[:-1], k)) * te.cast(dtype, weight(i[-1], k))
+
+        return element
 
     out = contraction(kernel, kernel.dims, formula, k, "linear")
     if bias is not None:
@@ -243,7 +246,11 @@ def linear(args: Arguments, context: TypeContext) -> TensorType:
 @kernel_lowering
 def _lower_outer(kernel: Kernel) -> PrimFunc | None:
     x1, x2 = kernel.input("x1"), kernel.input("x2")
-    return kernel.compute(lambda i, j: x1(i) * x2(j), "outer")
+
+    def element(i: PrimExpr, j: PrimExpr) -> PrimExpr:
+        return x1(i) * x2(j)
+
+    return kernel.compute(element, "outer")
 
 
 @register_op(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -35,6 +37,7 @@ from weft.ir.op.common import (
     Dims,
     Immediate,
     Kernel,
+    Operand,
     axes_of,
     axis_of,
     broadcast_load,
@@ -92,7 +95,7 @@ def regroup(source: Dims, target: Dims, indices: Sequence[PrimExpr], context: Ty
     inner_source, inner_target = source[front : len(source) - back], target[front : len(target) - back]
     flat: PrimExpr | None = None
     for size, index in zip(inner_target, indices[front : len(target) - back], strict=True):
-        flat = index if flat is None or (size == 1 and flat is None) else flat * te.size(size) + index
+        flat = index if flat is None else flat * te.size(size) + index
     middle = split_index(te.size(0) if flat is None else flat, inner_source)
     return [*indices[:front], *middle, *indices[len(target) - back :]]
 
@@ -409,19 +412,27 @@ def _lower_concat(kernel: Kernel) -> PrimFunc | None:
     if args.axis is None:
         operands = kernel.inputs("tensors")
         sizes = [product(operand.shape) for operand in operands]
-        return kernel.compute(
-            lambda i: _choose(i, sizes, [lambda p, x=x: x(*split_index(p, x.shape)) for x in operands])
-        )
+
+        def flat_element(i: PrimExpr) -> PrimExpr:
+            return _choose(i, sizes, [partial(_at_flat, x) for x in operands])
+
+        return kernel.compute(flat_element)
     axis = axis_of(args, args.axis, len(kernel.dims))
     sizes = [(dims_of(ty) or ())[axis] for ty in types]
     shapes = [(*kernel.dims[:axis], size, *kernel.dims[axis + 1 :]) for size in sizes]
     operands = kernel.inputs("tensors", shapes)
 
     def element(*i: PrimExpr) -> PrimExpr:
-        loads = [lambda p, x=x: x(*i[:axis], p, *i[axis + 1 :]) for x in operands]
-        return _choose(i[axis], sizes, loads)
+        def load(x: Operand, p: PrimExpr) -> PrimExpr:
+            return x(*i[:axis], p, *i[axis + 1 :])
+
+        return _choose(i[axis], sizes, [partial(load, x) for x in operands])
 
     return kernel.compute(element)
+
+
+def _at_flat(x: Operand, p: PrimExpr) -> PrimExpr:
+    return x(*split_index(p, x.shape))
 
 
 def _choose(position: PrimExpr, sizes: Sequence[Dim], loads: Sequence[Callable[[PrimExpr], PrimExpr]]) -> PrimExpr:
@@ -506,8 +517,10 @@ def _lower_stack(kernel: Kernel) -> PrimFunc | None:
     operands = kernel.inputs("tensors", [rest] * len(tensors(args, "tensors", context)))
 
     def element(*i: PrimExpr) -> PrimExpr:
-        loads = [lambda p, x=x: x(*i[:axis], *i[axis + 1 :]) for x in operands]
-        return _choose(i[axis], [1] * len(operands), loads)
+        def load(x: Operand, p: PrimExpr) -> PrimExpr:
+            return x(*i[:axis], *i[axis + 1 :])
+
+        return _choose(i[axis], [1] * len(operands), [partial(load, x) for x in operands])
 
     return kernel.compute(element)
 
@@ -553,7 +566,7 @@ def _clamped_sections(args: Arguments, size: Dim) -> list[tuple[Dim, Dim]]:
         part = ceildiv(size, wanted)
         starts = [_least(part * index, size) for index in range(wanted)] + [size]
     else:
-        starts = [0, *(inside(index, size) for index in wanted), size]
+        starts = [0, *(inside(index, size) for index in cast("tuple[Dim, ...]", wanted)), size]
     return [(start, _distance(start, stop)) for start, stop in itertools.pairwise(starts)]
 
 
@@ -690,7 +703,7 @@ def _assumed(args: Arguments, size: Dim) -> list[tuple[Dim, Dim, str]]:
     wanted = args.indices_or_sections
     if not isinstance(wanted, tuple):
         return []
-    open_positions = [index for index in wanted if negative_boundary(index, size)]
+    open_positions = [index for index in cast("tuple[Dim, ...]", wanted) if negative_boundary(index, size)]
     lengths = [length for _, length in _clamped_sections(args, size)]
     return [
         *((0, index, f"the position {index} must not be negative") for index in open_positions),
@@ -808,7 +821,11 @@ def _lower_repeat(kernel: Kernel) -> PrimFunc | None:
     x = kernel.input("data")
     count = te.size(args.repeats if args.repeats != 0 else 1)
     if args.axis is None:
-        return kernel.compute(lambda i: x(*split_index(i // count, x.shape)))
+
+        def repeated(i: PrimExpr) -> PrimExpr:
+            return x(*split_index(i // count, x.shape))
+
+        return kernel.compute(repeated)
     axis = axis_of(args, args.axis, x.ndim)
     return kernel.compute(lambda *i: x(*i[:axis], i[axis] // count, *i[axis + 1 :]))
 

@@ -178,7 +178,7 @@ def _product_reference(
 
     def each(operand: Any, axis: int) -> Any:
         operand = np.asarray(operand)
-        return np.take(np.repeat(operand, group, axis), np.arange(size), axis) if operand.ndim else operand
+        return np.take(np.repeat(operand, group, axis), range(size), axis) if operand.ndim else operand
 
     weight = (x2.astype(np.int32) - each(zero_point, 0).astype(np.int32)).astype(wide) * each(scale, 0).astype(wide)
     left = x1.astype(wide) if x1_scale is None else x1.astype(wide) * each(x1_scale, -1).astype(wide)

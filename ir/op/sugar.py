@@ -10,7 +10,7 @@ Python numbers take the dtype of the other operand. Importing this module instal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -86,6 +86,13 @@ def _iter(self: Expr) -> Iterator[TupleGetItem]:
     return iter([TupleGetItem(self, index) for index in range(_fields(self))])
 
 
+def _unary(name: str) -> Callable[[Any], Expr]:
+    def applied(operand: Any) -> Expr:
+        return _call(name, operand)
+
+    return applied
+
+
 def _install() -> None:
     for node_class in _CLASSES:
         cls = cast(Any, node_class)
@@ -94,7 +101,7 @@ def _install() -> None:
             if method not in _COMPARISONS:
                 setattr(cls, f"__r{method}__", _binary(name, reflected=True))
         for method, name in UNARY_OPERATORS.items():
-            setattr(cls, f"__{method}__", lambda self, name=name: _call(name, self))
+            setattr(cls, f"__{method}__", _unary(name))
         if cls not in (Constant, PrimValue):
             setattr(cls, "__getitem__", _getitem)  # noqa: B010
             setattr(cls, "__iter__", _iter)  # noqa: B010

@@ -91,17 +91,25 @@ def _lower_multinomial(kernel: Kernel) -> PrimFunc | None:
     uniform, rows = kernel.input("uniform_sample", (kernel.dims[0], 1)), kernel.input("sample_indices", kernel.dims)
     batch, classes = prob.shape
     kernel.require(te.size(classes) > 0, "there are no classes to choose from")
+
+    def in_batch(i: PrimExpr) -> PrimExpr:
+        return te.all(te.cast(te.INDEX, rows(i, 0)) >= 0, te.cast(te.INDEX, rows(i, 0)) < te.size(batch))
+
     kernel.checks.append(
         te.check(
             kernel.dims[:1],
-            lambda i: te.all(te.cast(te.INDEX, rows(i, 0)) >= 0, te.cast(te.INDEX, rows(i, 0)) < te.size(batch)),
+            in_batch,
             f"{args.name}: a sample index is out of range",
             "BoundsError",
         )
     )
+
+    def running(out: te.Tensor, b: PrimExpr, j: PrimExpr) -> PrimExpr:
+        return prob(b, j) + te.if_then_else(j > 0, out(b, j - 1), te.const(0, prob.dtype))
+
     total = te.scan(
         (batch, classes),
-        lambda out, b, j: prob(b, j) + te.if_then_else(j > 0, out(b, j - 1), te.const(0, prob.dtype)),
+        running,
         axis=1,
         dtype=prob.dtype,
         name="total",
@@ -113,7 +121,11 @@ def _lower_multinomial(kernel: Kernel) -> PrimFunc | None:
         return te.sum(te.cast(te.INDEX, passed), axis=k)
 
     count = te.compute(kernel.dims, below, "count")
-    return kernel.compute(lambda i, one: te.minimum(count(i, one), te.size(classes) - 1))
+
+    def chosen(i: PrimExpr, one: PrimExpr) -> PrimExpr:
+        return te.minimum(count(i, one), te.size(classes) - 1)
+
+    return kernel.compute(chosen)
 
 
 def _numpy_multinomial(prob: np.ndarray, uniform: np.ndarray, indices: np.ndarray, dtype: str) -> np.ndarray:

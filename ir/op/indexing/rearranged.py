@@ -31,6 +31,7 @@ from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.precision import Reads, follow
 from weft.ir.op.registry import register_op
+from weft.ir.op.untyped import untyped_np
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 
@@ -182,7 +183,7 @@ def _check_window(args: Arguments) -> None:
 
 def _places(args: Arguments, sizes: tuple[Dim, ...]) -> tuple[Dim, ...]:
     """How many windows there are along each of two axes."""
-    found = []
+    found: list[Dim] = []
     for axis, size in enumerate(sizes):
         reach = args.dilation[axis] * (args.kernel_size[axis] - 1) + 1
         found.append(maximum(floordiv(size + 2 * args.padding[axis] - reach, args.strides[axis]) + 1, 0))
@@ -198,7 +199,7 @@ def _lower_unfold(kernel: Kernel) -> PrimFunc | None:
 
     def element(*i: PrimExpr) -> PrimExpr:
         n, column, window = i
-        at = []
+        at: list[PrimExpr] = []
         for axis, (inside, place) in enumerate(
             (
                 (te.floormod(te.floordiv(column, kw), kh), te.floordiv(window, across)),
@@ -261,7 +262,8 @@ def _lower_fold(kernel: Kernel) -> PrimFunc | None:
     i, j = te.reduce_axis((0, kh), name="i"), te.reduce_axis((0, kw), name="j")
 
     def element(n: PrimExpr, c: PrimExpr, h: PrimExpr, w: PrimExpr) -> te.Reduction:
-        place, conditions = [], []
+        place: list[PrimExpr] = []
+        conditions: list[PrimExpr] = []
         for axis, (at, inside, count) in enumerate(((h, i, down), (w, j, across))):
             moved = at + args.padding[axis] - inside * args.dilation[axis]  # type: ignore[operator]
             window = te.floordiv(moved, args.strides[axis])
@@ -328,7 +330,11 @@ def _lower_linspace(kernel: Kernel) -> PrimFunc | None:
     args = kernel.args
     gaps = te.cast("float64", te.maximum(te.size(args.num) - 1, 1))
     way = te.const(float(args.stop - args.start), "float64")
-    return kernel.compute(lambda i: te.cast("float64", i) * (way / gaps) + te.const(float(args.start), "float64"))
+
+    def element(i: PrimExpr) -> PrimExpr:
+        return te.cast("float64", i) * (way / gaps) + te.const(float(args.start), "float64")
+
+    return kernel.compute(element)
 
 
 @register_op(
@@ -340,7 +346,7 @@ def _lower_linspace(kernel: Kernel) -> PrimFunc | None:
         Param("dtype", "dtype", "float32"),
     ],
     lowering=_lower_linspace,
-    numpy=lambda *, start, stop, num, dtype: np.linspace(start, stop, num).astype(dtype),
+    numpy=lambda start, stop, num, dtype: untyped_np.linspace(start, stop, num).astype(dtype),
     pure=True,
     family="create",
     examples=(

@@ -177,7 +177,10 @@ def _lower_elements(args: Arguments, context: TypeContext, name: str) -> PrimFun
         for d, (a, b) in enumerate(zip(indices, data, strict=True))
         if d != axis and prove_le(a, b, context.facts) is not True
     ]
-    rest = lambda i: [index for d, index in enumerate(i) if d != axis]  # noqa: E731
+
+    def rest(i: Sequence[PrimExpr]) -> list[PrimExpr]:
+        return [index for d, index in enumerate(i) if d != axis]
+
     return _Scatter(name, args.name, types, args.reduction, (axis,), lambda i: [list(i)], rest, checks).build()
 
 
@@ -251,9 +254,14 @@ def _lower_nd(args: Arguments, context: TypeContext, name: str) -> PrimFunc | No
     checks = [
         ("eq", a, b) for a, b in zip(wanted, updates, strict=True) if prove_equal(a, b, context.facts) is not True
     ]
-    index_at = lambda i: [[*i[:count], _index(position)] for position in range(depth)]  # noqa: E731
-    rest = lambda i: list(i[count:])  # noqa: E731
-    return _Scatter(name, args.name, types, args.reduction, tuple(range(depth)), index_at, rest, checks).build()
+
+    def index_at(i: Sequence[PrimExpr]) -> list[list[PrimExpr]]:
+        return [[*i[:count], _index(position)] for position in range(depth)]
+
+    positions = tuple(range(depth))
+    return _Scatter(
+        name, args.name, types, args.reduction, positions, index_at, lambda i: list(i[count:]), checks
+    ).build()
 
 
 def _numpy_nd(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, reduction: str) -> np.ndarray:

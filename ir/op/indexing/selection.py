@@ -6,6 +6,7 @@ Negative indices count from the end; one out of range stops the kernel with a Bo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from weft.ir.kernel.prim import binary
 from weft.ir.op.common import (
     Dims,
     Kernel,
+    Operand,
     axis_of,
     broadcast,
     broadcast_load,
@@ -337,10 +339,13 @@ def _lower_reverse_sequence(kernel: Kernel) -> PrimFunc | None:
     def length(b: PrimExpr) -> PrimExpr:
         return te.cast(te.INDEX, lengths(b))
 
+    def valid_length(b: PrimExpr) -> PrimExpr:
+        return te.all(length(b) >= 0, length(b) <= size)
+
     size = te.size(data.shape[along])
     valid = te.check(
         lengths.shape,
-        lambda b: te.all(length(b) >= 0, length(b) <= size),
+        valid_length,
         f"{args.name}: a length is out of range",
         "BoundsError",
     )
@@ -518,7 +523,11 @@ def _lower_meshgrid(kernel: Kernel) -> PrimFunc | None:
     operands = kernel.inputs("tensors")
     axes = _grid_axes(kernel.args, len(operands))
     parts = zip(operands, axes, strict=True)
-    grids = [te.compute(shape, lambda *i, x=x, axis=axis: x(*(i[axis],) if x.ndim else ()), "out") for x, axis in parts]
+
+    def element(x: Operand, axis: int, *i: PrimExpr) -> PrimExpr:
+        return x(*(i[axis],) if x.ndim else ())
+
+    grids = [te.compute(shape, partial(element, x, axis), "out") for x, axis in parts]
     return kernel.finish(*grids)
 
 

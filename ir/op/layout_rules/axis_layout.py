@@ -198,7 +198,7 @@ class LayoutAnswer:
 
     operands: Mapping[str, AxisLayout | list[AxisLayout]]
     result: AxisLayout | list[AxisLayout]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     same: str | None = None
 
 

@@ -153,11 +153,11 @@ def concatenating(question: LayoutQuestion) -> LayoutAnswer | None:
     if not types:
         return None
     ndim = types[0].ndim
-    axis = question.args["axis"]
+    axis: int | None = question.args["axis"]
     chosen = question.chosen(question.args["tensors"].fields, ndim)
     if chosen is None or axis is None:
         return None
-    if axis % ndim in chosen.blocks and any(is_one(dims[axis % ndim]) for dims in map(dims_of, types) if dims):
+    if axis % ndim in chosen.blocks and any(is_one(dims[axis % ndim]) for ty in types if (dims := dims_of(ty))):
         return None
     return LayoutAnswer({"tensors": [chosen] * len(types)}, chosen, {"axis": chosen.index(axis % ndim)})
 

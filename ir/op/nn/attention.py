@@ -37,6 +37,7 @@ from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.precision import always
 from weft.ir.op.reductions.reduction import accumulator, sizes_of
 from weft.ir.op.registry import register_op
+from weft.ir.op.untyped import untyped_np
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 
@@ -71,14 +72,12 @@ def _lower_attention(kernel: Kernel) -> PrimFunc | None:
     wide = accumulator(kernel.dtype)
     scores_shape: Dims = (batch, heads, rows, columns)
     k = te.reduce_axis((0, width), name="k")
-    product = te.compute(
-        scores_shape,
-        lambda b, n, s, t: te.sum(
-            te.cast(wide, query(b, s, n, k)) * te.cast(wide, key(b, t, _of_group(n, groups["key"]), k)),
-            axis=k,
-        ),
-        "query_key",
-    )
+
+    def inner(b: PrimExpr, n: PrimExpr, s: PrimExpr, t: PrimExpr) -> te.Reduction:
+        own = key(b, t, _of_group(n, groups["key"]), k)
+        return te.sum(te.cast(wide, query(b, s, n, k)) * te.cast(wide, own), axis=k)
+
+    product = te.compute(scores_shape, inner, "query_key")
 
     def score(b: PrimExpr, n: PrimExpr, s: PrimExpr, t: PrimExpr) -> PrimExpr:
         scaled = product(b, n, s, t) * _scale(args, width, wide)
@@ -90,9 +89,11 @@ def _lower_attention(kernel: Kernel) -> PrimFunc | None:
 
     scores = te.compute(scores_shape, score, "scores")
     t = te.reduce_axis((0, columns), name="t")
-    greatest = te.compute(
-        scores_shape[:3], lambda b, n, s: replace(te.max(scores(b, n, s, t), axis=t), may_be_empty=False), "greatest"
-    )
+
+    def row_max(b: PrimExpr, n: PrimExpr, s: PrimExpr) -> te.Reduction:
+        return replace(te.max(scores(b, n, s, t), axis=t), may_be_empty=False)
+
+    greatest = te.compute(scores_shape[:3], row_max, "greatest")
 
     def power(b: PrimExpr, n: PrimExpr, s: PrimExpr, t: PrimExpr) -> PrimExpr:
         # A query that sees no key has -inf everywhere: every weight is 0 then, and not nan.
@@ -101,15 +102,17 @@ def _lower_attention(kernel: Kernel) -> PrimFunc | None:
 
     powers = te.compute(scores_shape, power, "powers")
     u = te.reduce_axis((0, columns), name="t")
-    total = te.compute(scores_shape[:3], lambda b, n, s: te.sum(powers(b, n, s, u), axis=u), "total")
+
+    def row_sum(b: PrimExpr, n: PrimExpr, s: PrimExpr) -> te.Reduction:
+        return te.sum(powers(b, n, s, u), axis=u)
+
+    total = te.compute(scores_shape[:3], row_sum, "total")
     w = te.reduce_axis((0, columns), name="t")
-    weighted = te.compute(
-        (batch, rows, heads, depth),
-        lambda b, s, n, d: te.sum(
-            powers(b, n, s, w) * te.cast(wide, value(b, w, _of_group(n, groups["value"]), d)), axis=w
-        ),
-        "weighted",
-    )
+
+    def weighted_sum(b: PrimExpr, s: PrimExpr, n: PrimExpr, d: PrimExpr) -> te.Reduction:
+        return te.sum(powers(b, n, s, w) * te.cast(wide, value(b, w, _of_group(n, groups["value"]), d)), axis=w)
+
+    weighted = te.compute((batch, rows, heads, depth), weighted_sum, "weighted")
 
     def normalised(b: PrimExpr, s: PrimExpr, n: PrimExpr, d: PrimExpr) -> PrimExpr:
         divisor = total(b, n, s)
@@ -168,16 +171,16 @@ def _attention_reference(
         scores = scores + bias
     rows, columns = scores.shape[2:]
     if causal_mask is not None:
-        row = np.arange(rows)[:, None] + (columns - rows if causal_mask == "BottomRight" else 0)
-        column = np.arange(columns)[None, :]
+        row = untyped_np.arange(rows)[:, None] + (columns - rows if causal_mask == "BottomRight" else 0)
+        column = untyped_np.arange(columns)[None, :]
         seen = column <= row
         if window_size is not None:
             seen &= column > row - window_size
-        scores = np.where(seen, scores, -np.inf)
+        scores = untyped_np.where(seen, scores, -np.inf)
     top = scores.max(-1, keepdims=True, initial=-np.inf)
-    weights = np.where(np.isneginf(scores), 0.0, np.exp(scores - np.where(np.isneginf(top), 0.0, top)))
+    weights = untyped_np.where(np.isneginf(scores), 0.0, np.exp(scores - untyped_np.where(np.isneginf(top), 0.0, top)))
     total = weights.sum(-1, keepdims=True)
-    result = (weights / np.where(total == 0, 1, total)) @ v
+    result = (weights / untyped_np.where(total == 0, 1, total)) @ v
     return np.moveaxis(result, 1, 2).astype(query.dtype)
 
 

@@ -36,10 +36,12 @@ from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
 from weft.ir.op.nn.window import (
     SpatialFamily,
     Window,
+    begins_and_ends,
     by_letter,
     check_window,
     padded_stage,
     per_axis,
+    spread,
     window_of,
 )
 from weft.ir.op.precision import Precision, always
@@ -207,16 +209,6 @@ def _scaled(index: PrimExpr, factor: int) -> PrimExpr:
     return index if factor == 1 else index * factor
 
 
-def _both(values: tuple[int, ...], count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Begins and ends of a padding, for references."""
-    values = values * count if len(values) == 1 else values
-    return (values, values) if len(values) == count else (values[:count], values[count:])
-
-
-def _broad(values: tuple[int, ...], count: int) -> tuple[int, ...]:
-    return values * count if len(values) == 1 else values
-
-
 def _canonical(array: Any, layout: str, order: str, target: np.dtype[Any]) -> Any:
     """An array with its axes in a given order, in a dtype that is exact enough for a reference."""
     exact = np.dtype("float64") if np.issubdtype(target, np.floating) else target
@@ -241,9 +233,9 @@ def _convolved(
     target, count = np.dtype(out_dtype or data.dtype), len(spatial)
     x = _canonical(data, data_layout, f"NC{spatial}", target)
     w = _canonical(weight, kernel_layout, f"OI{spatial}", target)
-    begins, ends = _both(padding, count)
+    begins, ends = begins_and_ends(padding, count)
     x = np.pad(x, [(0, 0), (0, 0), *zip(begins, ends, strict=True)])
-    steps, gaps = _broad(strides, count), _broad(dilation, count)
+    steps, gaps = spread(strides, count), spread(dilation, count)
     rooms = [x.shape[2 + a] - gaps[a] * (w.shape[2 + a] - 1) - 1 for a in range(count)]
     if min(rooms) < 0:
         raise ValueError("the window does not fit")
@@ -433,8 +425,8 @@ def _scattered(
     target, count = np.dtype(out_dtype or data.dtype), len(spatial)
     x = _canonical(data, data_layout, f"NC{spatial}", target)
     w = _canonical(weight, kernel_layout, f"IO{spatial}", target)
-    begins, ends = _both(padding, count)
-    steps, gaps, extra = _broad(strides, count), _broad(dilation, count), _broad(output_padding, count)
+    begins, ends = begins_and_ends(padding, count)
+    steps, gaps, extra = spread(strides, count), spread(dilation, count), spread(output_padding, count)
     full = [
         (x.shape[2 + a] - 1) * steps[a] + gaps[a] * (w.shape[2 + a] - 1) + 1 + extra[a] + ends[a] for a in range(count)
     ]

@@ -74,7 +74,7 @@ def _phases(shape: TransposedShape, axis: int) -> list[_Phase]:
     size = shape.kernel[shape.spatial[axis]]
     step, gap, begin = shape.window.strides[axis], shape.window.dilation[axis], shape.window.begins[axis]
     assert isinstance(size, int)
-    found = []
+    found: list[_Phase] = []
     for remainder in range(step):
         ahead, first = divmod(remainder + begin, step)
         found.append(_Phase(max(0, -(-(size - first) // step)), first, ahead, gap if step == 1 else 1))
@@ -85,7 +85,8 @@ def by_phases(frame: Kernel, data: te.Tensor, weight: te.Tensor, shape: Transpos
     """The result as one convolution for each phase, and the phases put together."""
     window, spatial = shape.window, shape.spatial
     phases = {letter: _phases(shape, axis) for axis, letter in enumerate(spatial)}
-    begins, ends = {}, {}
+    begins: dict[int, int] = {}
+    ends: dict[int, int] = {}
     for axis, letter in enumerate(spatial):
         size, step = shape.kernel[letter], window.strides[axis]
         assert isinstance(size, int)

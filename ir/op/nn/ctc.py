@@ -137,7 +137,8 @@ class _Loss(LoopKernel):
 
     def keep(self, n: PrimVar, count: PrimExpr) -> Stmt:
         """The loss among the results, or in their total."""
-        loss, steps = load(self.loss, [0]), []
+        loss = load(self.loss, [0])
+        steps: list[Stmt] = []
         if self.args.zero_infinity:
             steps.append(IfThenElse(binary("eq", loss, self.infinity), store(self.loss, zero(self.wide))))
         if self.args.reduction == "none":

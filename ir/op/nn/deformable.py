@@ -76,7 +76,7 @@ class _Sampled:
         kernel_rows, kernel_columns = map(te.size, window.sizes)
         group = c // (te.size(self.data.shape[1]) // self.args.offset_groups)
         element = (group * kernel_rows + row) * kernel_columns + column
-        places = []
+        places: list[PrimExpr] = []
         for axis, (step, tap) in enumerate(((i, row), (j, column))):
             place = step * window.strides[axis] - window.begins[axis] + tap * window.dilation[axis]
             moved = te.cast(self.wide, self.offset(n, element * 2 + axis, i, j))

@@ -479,10 +479,13 @@ def _lower_batch_norm(kernel: Kernel) -> PrimFunc | None:
         return te.cast(data.dtype, _finished(args, normal, gamma(at), beta(at), wide))
 
     def moved(old: Any, new: Any, label: str) -> te.Tensor:
-        if not args.training:
-            return te.compute(sizes, lambda c: old(c), label)
-        keep, take = 1 - args.momentum, args.momentum
-        return te.compute(sizes, lambda c: te.cast(data.dtype, te.cast(wide, old(c)) * keep + new(c) * take), label)
+        def element(c: PrimExpr) -> PrimExpr:
+            if not args.training:
+                return old(c)
+            keep, take = 1 - args.momentum, args.momentum
+            return te.cast(data.dtype, te.cast(wide, old(c)) * keep + new(c) * take)
+
+        return te.compute(sizes, element, label)
 
     return kernel.finish(
         te.compute(data.shape, formula, "batch_norm"),

@@ -34,7 +34,7 @@ from weft.ir.op.common import (
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.layout_rules.families import by_text, padding
 from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
-from weft.ir.op.nn.window import SpatialFamily, Window, by_letter, check_window, window_of
+from weft.ir.op.nn.window import SpatialFamily, Window, begins_and_ends, by_letter, check_window, spread, window_of
 from weft.ir.op.precision import Precision, Reads, follow
 from weft.ir.op.reductions.reduction import mean_dtype
 from weft.ir.op.registry import register_op
@@ -209,10 +209,8 @@ def _pooled(
 ) -> Any:
     """The pool by windows of a padded copy in which nan marks what is not to be joined."""
     count = len(spatial)
-    spread = lambda values: values * count if len(values) == 1 else values  # noqa: E731
-    size, step, gap = spread(pool_size), spread(strides), spread(dilation)
-    pad = spread(padding)
-    begins, ends = (pad, pad) if len(pad) == count else (pad[:count], pad[count:])
+    size, step, gap = (spread(values, count) for values in (pool_size, strides, dilation))
+    begins, ends = begins_and_ends(padding, count)
     x = unpacked(data, layout, f"NC{spatial}").astype(np.float64)
     shape = [x.shape[2 + a] + begins[a] + ends[a] - gap[a] * (size[a] - 1) - 1 for a in range(count)]
     if min(shape, default=0) < 0:

@@ -35,7 +35,8 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.nn.pool import window_params
-from weft.ir.op.nn.window import SpatialFamily, Window, check_window, per_axis, window_of
+from weft.ir.op.nn.window import SpatialFamily, Window, begins_and_ends, check_window, per_axis, spread, window_of
+from weft.ir.op.untyped import untyped_np
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
 
@@ -61,7 +62,9 @@ def _greatest(kernel: Kernel, data: Any, sizes: Sequence[Dim], place: Place) -> 
 
     def element(indices: Sequence[PrimExpr], window: Sequence[Any]) -> tuple[PrimExpr, PrimExpr, list[PrimExpr]]:
         """The element, its index, and when there is one."""
-        places, inside, flat = [], [], te.const(0, "int64")
+        places: list[PrimExpr] = []
+        inside: list[PrimExpr] = []
+        flat = te.const(0, "int64")
         for axis, (offset, size) in enumerate(zip(window, spatial, strict=True)):
             at, conditions = place(indices, axis, offset)
             places.append(at)
@@ -100,7 +103,7 @@ def _numpy_greatest(data: np.ndarray, reads: Sequence[np.ndarray]) -> tuple[np.n
     values = np.full((*data.shape[:2], *outputs), lowest(str(data.dtype)), data.dtype)
     indices = np.full(values.shape, -1, "int64")
     for at in np.ndindex(*values.shape):
-        found = []
+        found: list[tuple[int, ...]] = []
         for place in combinations(*(read[at[0], at[1], at[2 + axis]] for axis, read in enumerate(reads))):
             if all(0 <= p < size for p, size in zip(place, data.shape[2:], strict=True)):
                 found.append(place)
@@ -157,17 +160,16 @@ class _MaxPoolWithIndices(SpatialFamily):
     def reference(
         self, data: Any, *, pool_size: Any, strides: Any, padding: Any, dilation: Any, ceil_mode: bool
     ) -> Any:
-        spread = lambda values: values * self.count if len(values) == 1 else values  # noqa: E731
-        pads, reads = spread(padding), []
-        begins, ends = (pads, pads) if len(pads) == self.count else (pads[: self.count], pads[self.count :])
-        options = (data.shape[2:], spread(pool_size), spread(strides), spread(dilation), begins, ends)
+        reads: list[np.ndarray] = []
+        given = (spread(values, self.count) for values in (pool_size, strides, dilation))
+        options = (data.shape[2:], *given, *begins_and_ends(padding, self.count))
         for extent, size, step, gap, begin, end in zip(*options, strict=True):
             room = extent + begin + end - (size - 1) * gap - 1
             if room < 0:
                 raise ValueError("the window does not fit")
-            outputs = np.arange(-(-room // step) + 1 if ceil_mode else room // step + 1)
-            read = outputs[:, None] * step - begin + np.arange(size) * gap
-            reads.append(np.broadcast_to(read, (*data.shape[:2], *read.shape)))
+            outputs = untyped_np.arange(-(-room // step) + 1 if ceil_mode else room // step + 1)
+            read = outputs[:, None] * step - begin + untyped_np.arange(size) * gap
+            reads.append(untyped_np.broadcast_to(read, (*data.shape[:2], *read.shape)))
         return _numpy_greatest(data, reads)
 
 
@@ -275,9 +277,10 @@ class _FractionalMaxPool(SpatialFamily):
         return 1 - axis if self.count == 2 else axis
 
     def reference(self, data: Any, samples: Any, *, pool_size: Any, output_size: Any) -> Any:
-        spread = lambda values: values * self.count if len(values) == 1 else values  # noqa: E731
-        wide, reads = np.promote_types(samples.dtype, "float32").type, []
-        for axis, (size, output) in enumerate(zip(spread(pool_size), spread(output_size), strict=True)):
+        reads: list[np.ndarray] = []
+        wide = np.promote_types(samples.dtype, "float32").type
+        sizes, outputs = spread(pool_size, self.count), spread(output_size, self.count)
+        for axis, (size, output) in enumerate(zip(sizes, outputs, strict=True)):
             last = data.shape[2 + axis] - size
             if last < output - 1:
                 raise ValueError("the windows do not fit")

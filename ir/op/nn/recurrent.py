@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -40,9 +41,10 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.composite.declaring import call
-from weft.ir.op.declare import Arguments, Example, Param, Reference
+from weft.ir.op.declare import Arguments, Example, Numbers, Param
 from weft.ir.op.precision import written_out
 from weft.ir.op.registry import register_op
+from weft.ir.op.untyped import untyped_np
 from weft.ir.types import PrimType, TensorType, TupleType
 
 __all__: list[str] = []
@@ -57,8 +59,8 @@ __all__: list[str] = []
 class _Activation:
     """A function of a cell: as an expression and in NumPy, with the defaults of the constants that it takes."""
 
-    expression: Callable[..., Expr]
-    numpy: Reference
+    expression: Callable[[Any], Expr] | Callable[[Any, Any], Expr] | Callable[[Any, Any, Any], Expr]
+    numpy: Numbers
     constants: tuple[float, ...] = ()
 
 
@@ -73,7 +75,7 @@ _ACTIVATIONS = {
     ),
     "leakyrelu": _Activation(
         lambda x, alpha: call("nn.leakyrelu", x, alpha),
-        lambda x, alpha: np.where(x < 0, alpha * x, x),
+        lambda x, alpha: untyped_np.where(x < 0, alpha * x, x),
         (0.01,),
     ),
     "thresholdedrelu": _Activation(
@@ -93,7 +95,7 @@ _ACTIVATIONS = {
     ),
     "elu": _Activation(
         lambda x, alpha: call("nn.elu", x, alpha),
-        lambda x, alpha: np.where(x < 0, alpha * np.expm1(x), x),
+        lambda x, alpha: untyped_np.where(x < 0, alpha * np.expm1(x), x),
         (1.0,),
     ),
     "softsign": _Activation(lambda x: call("nn.softsign", x), lambda x: x / (1 + np.abs(x))),
@@ -230,7 +232,8 @@ class _Layer:
 
     def result(self) -> Expr:
         """y and the last states."""
-        rows, ends = [], []
+        rows: list[Expr] = []
+        ends: list[list[Expr]] = []
         for direction in range(_directions(self.args)):
             *final, sequence = self.direction(direction)
             rows.append(sequence)
@@ -326,14 +329,20 @@ class _Layer:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
+def _activated(activation: _Activation, constants: tuple[float, ...], value: Any) -> Any:
+    return cast("Callable[..., Any]", activation.numpy)(value, *constants)
+
+
 def _reference(kind: _Kind) -> Callable[..., Any]:
     def reference(data: Any, weight: Any, recurrent: Any, bias: Any, lengths: Any, *more: Any, **how: Any) -> Any:
-        turn: Any = (lambda x: np.moveaxis(x, 0, 1)) if how["layout"] else (lambda x: x)
+        def turn(array: Any) -> Any:
+            return np.moveaxis(array, 0, 1) if how["layout"] else array
+
         x, dtype, hidden = turn(data).astype("float64"), data.dtype, recurrent.shape[2]
         steps, batch, directions = *x.shape[:2], weight.shape[0]
         names = _listed(how["activations"]) or kind.activations * directions
         chosen = _chosen(names, _listed(how["activation_alpha"]), _listed(how["activation_beta"]))
-        functions = [lambda v, a=a, k=k: a.numpy(v, *k) for a, k in chosen]
+        functions = [partial(_activated, activation, constants) for activation, constants in chosen]
         y = np.zeros((steps, directions, batch, hidden))
         ends = np.zeros((kind.states, directions, batch, hidden))
         for d in range(directions):
@@ -413,7 +422,7 @@ def _directions(args: Arguments) -> int:
 
 def _listed(value: Any) -> tuple[Any, ...]:
     """The values of an attribute that may be one value, or absent."""
-    return () if value is None else value if isinstance(value, tuple) else (value,)
+    return () if value is None else cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
 
 
 def _names(kind: _Kind, args: Arguments) -> tuple[Any, ...]:

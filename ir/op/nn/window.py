@@ -50,6 +50,17 @@ def per_axis(args: Arguments, name: str, count: int, least: int = 1) -> tuple[in
     return values
 
 
+def spread(values: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """One value for each axis, for references."""
+    return values * count if len(values) == 1 else values
+
+
+def begins_and_ends(padding: tuple[int, ...], count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """A padding before and after each axis, for references."""
+    padding = spread(padding, count)
+    return (padding, padding) if len(padding) == count else (padding[:count], padding[count:])
+
+
 def _padding(args: Arguments, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     values = args.padding
     if min(values, default=0) < 0:

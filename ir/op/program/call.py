@@ -228,7 +228,7 @@ def call_tir_inplace(args: Arguments, context: TypeContext) -> Type:
     """Call a kernel that writes some outputs over inputs that are not used afterwards."""
     declared = outputs_of(_declared(args))
     inputs = _argument_types(args, context)
-    indices = args.inplace_indices
+    indices: tuple[int, ...] = args.inplace_indices
     if len(indices) != len(declared) or any(not -1 <= index < len(inputs) for index in indices):
         message = (
             f"{args.name}: inplace_indices {indices} must name an input, or -1, for each of {len(declared)} outputs"

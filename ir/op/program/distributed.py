@@ -59,8 +59,9 @@ def _on_one_worker(name: str, *params: Param, example_: Example, operand: str = 
         return x
 
     counted = any(param.name == "num_workers" for param in params)
-    facts = {"decompose": decompose, "numpy": reference, "pure": True, "examples": (example_,)}
-    return register_op(name, [Param(operand), *params], **facts)
+    return register_op(
+        name, [Param(operand), *params], decompose=decompose, numpy=reference, pure=True, examples=(example_,)
+    )
 
 
 def _shard(args: Arguments, x: TensorType, axis: int, context: TypeContext) -> TensorType:
@@ -147,13 +148,17 @@ def _input(args: Arguments, context: TypeContext) -> tuple[TensorType, Type]:
     return whole, ty
 
 
+def _numpy_same(x: Any, **place: Any) -> Any:
+    return x
+
+
 @register_op(
     "dist.annotate_sharding",
     [Param("input"), *_PLACE],
     pure=True,
     builtin=Builtin.CALLER,
     decompose=lambda args, builder: args.input,
-    numpy=lambda x, **place: x,
+    numpy=_numpy_same,
 )
 def annotate_sharding(args: Arguments, context: TypeContext) -> Type:
     """The input, and a wish for where passes place it: the type stays. Errors: W203, W205 the placement."""

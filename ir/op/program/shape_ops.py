@@ -34,7 +34,19 @@ from weft.ir.types import AnyType, ShapeType, TensorType, Type
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-@register_op("shape_of", [Param("expr")], pure=True, builtin=Builtin.EXECUTORS, numpy=lambda expr: tuple(expr.shape))
+def _numpy_shape(expr: Any) -> Any:
+    return tuple(expr.shape)
+
+
+def _numpy_size(expr: Any) -> Any:
+    return np.asarray(expr.size, "int64")
+
+
+def _numpy_int64(expr: Any) -> Any:
+    return np.asarray(expr, "int64")
+
+
+@register_op("shape_of", [Param("expr")], pure=True, builtin=Builtin.EXECUTORS, numpy=_numpy_shape)
 def shape_of(args: Arguments, context: TypeContext) -> Type:
     """The shape of a tensor as a value."""
     ty = tensor(args, "expr", context)
@@ -51,7 +63,7 @@ def _lower_size(kernel: Kernel) -> PrimFunc | None:
     "size",
     [Param("expr")],
     lowering=_lower_size,
-    numpy=lambda expr: np.asarray(expr.size, "int64"),
+    numpy=_numpy_size,
     pure=True,
     examples=(example(f32(2, 3)), example(f32("n", 4)), example(f32())),
 )
@@ -80,7 +92,7 @@ def _lower_shape_to_tensor(kernel: Kernel) -> PrimFunc | None:
     "shape_to_tensor",
     [Param("expr", "shape")],
     lowering=_lower_shape_to_tensor,
-    numpy=lambda expr: np.asarray(expr, "int64"),
+    numpy=_numpy_int64,
     pure=True,
     examples=(example((2, 3)), example((symbol("n"), 4, symbol("m") + 1))),
 )

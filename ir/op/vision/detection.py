@@ -78,7 +78,7 @@ def _lower_get_valid_counts(frame: Loops) -> PrimFunc | None:
     for place in (args.score_index, args.id_index):
         frame.require_at_most(place + 1, (dims_of(tensor(args, "data", context)) or (0,))[-1])
 
-    def row(target: Buffer, values: Any, image: PrimVar, at: PrimExpr) -> Stmt:
+    def row(target: Buffer, values: Callable[[PrimVar], PrimExpr], image: PrimVar, at: PrimExpr) -> Stmt:
         return counted("k", length, lambda k: store(target, values(k), [image, at, k]))
 
     def cleared(image: PrimVar, j: PrimVar) -> Stmt:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -49,6 +49,7 @@ from weft.ir.op.nn.layouts import Layout, axis_of, finished, layout_of, packed, 
 from weft.ir.op.nn.window import SPATIAL, SpatialFamily, by_letter
 from weft.ir.op.precision import Precision, Reads, follow
 from weft.ir.op.registry import register_op
+from weft.ir.op.untyped import untyped_np
 from weft.ir.tensor import Let, PrimExpr, PrimFunc, PrimVar
 from weft.ir.types import TensorType
 
@@ -88,7 +89,10 @@ def _one_of(args: Arguments, name: str, values: Sequence[str]) -> None:
 
 def _roi(args: Arguments, count: int) -> list[tuple[float, float]]:
     """(start, end) of the region of interest along each axis."""
-    values = args.roi if isinstance(args.roi, tuple) else (0.0,) * count + (1.0,) * count
+    stated: Any = args.roi
+    values: tuple[Any, ...] = (
+        cast("tuple[Any, ...]", stated) if isinstance(stated, tuple) else (0.0,) * count + (1.0,) * count
+    )
     if len(values) != 2 * count or not all(isinstance(value, (int, float)) for value in values):
         raise shape_error(args, f"roi must be {2 * count} numbers, the starts and then the ends", "W205")
     return [(float(values[axis]), float(values[count + axis])) for axis in range(count)]
@@ -331,7 +335,9 @@ def _numpy_resize(
     count, dtype = len(spatial), out_dtype or str(data.dtype)
     axes = {letter: axis_of(layout, letter) for letter in spatial}
     size = size * count if len(size) == 1 else size
-    region = roi if isinstance(roi, tuple) else (0.0,) * count + (1.0,) * count
+    region: tuple[Any, ...] = (
+        cast("tuple[Any, ...]", roi) if isinstance(roi, tuple) else (0.0,) * count + (1.0,) * count
+    )
     result: Any = data if method == "nearest_neighbor" else data.astype(_wide(str(data.dtype)))
     rounding = _rounding(rounding_method, coordinate_transformation_mode)
     kept: list[np.ndarray] = []
@@ -459,7 +465,10 @@ def _padded_position(args: Arguments, place: PrimExpr, size: PrimExpr) -> PrimEx
         low = zero if args.align_corners else _number(-0.5)
         span = last if args.align_corners else size
         place = _named("way", te.abs(place - low), lambda way: _reflected(way, low, span))
-    inside = lambda place: te.select(place < zero, zero, te.select(place > last, last, place))  # noqa: E731
+
+    def inside(place: PrimExpr) -> PrimExpr:
+        return te.select(place < zero, zero, te.select(place > last, last, place))
+
     return _named("inner", place, inside)
 
 
@@ -519,7 +528,9 @@ def _lower_grid_sample(kernel: Kernel) -> PrimFunc | None:
 
     def weighed(n: PrimExpr, axis: PrimExpr, tap: PrimExpr, *at: PrimExpr) -> PrimExpr:
         def weight(share: PrimExpr) -> PrimExpr:
-            number = lambda value: _number(value, wide)  # noqa: E731
+            def number(value: Any) -> PrimExpr:
+                return _number(value, wide)
+
             weights = _cubic(share, _GRID_ALPHA, number) if cubic else (number(1) - share, share)
             chosen = weights[-1]
             for place in reversed(range(len(weights) - 1)):
@@ -597,13 +608,14 @@ def _numpy_grid_sample(
         else:
             around = [_numpy_padded(base + offset, size, padding_mode, align_corners) for offset in (-1, 0, 1, 2)]
             taps.append(list(zip(around, _cubic(share, _GRID_ALPHA, float), strict=True)))
-    batch = np.arange(data.shape[0]).reshape(-1, *(1,) * count)
+    batch = untyped_np.arange(data.shape[0]).reshape(-1, *(1,) * count)
     total = np.zeros((data.shape[1], *grid.shape[:1], *grid.shape[2:]))
     for combination in product(*taps):
-        weight, inside, index = np.ones(()), np.ones((), bool), []
+        weight, inside = np.ones(()), np.ones((), bool)
+        index: list[np.ndarray] = []
         for (place, part), size in zip(combination, shape, strict=True):
             weight, inside = weight * part, inside & (place >= 0) & (place <= size - 1)
-            index.append(np.where(np.isnan(place), 0, np.clip(place, 0, size - 1)).astype(np.int64))
+            index.append(untyped_np.where(np.isnan(place), 0, np.clip(place, 0, size - 1)).astype(np.int64))
         values = np.moveaxis(data, 1, 0)[(slice(None), batch, *index)].astype(np.float64)
         total = total + np.where(inside, values, 0) * weight
     return packed(np.moveaxis(total, 0, 1), layout, order).astype(dtype)

@@ -154,7 +154,7 @@ class _Align(_Regions):
         """The value between four elements; 0 more than one element outside of data."""
         height, width = _real(self.height), _real(self.width)
         inside = te.all(y >= _real(-1), y <= height, x >= _real(-1), x <= width, self.height > 0, self.width > 0)
-        parts = []
+        parts: list[tuple[PrimExpr, PrimExpr, PrimExpr]] = []
         for place, size in ((y, self.height), (x, self.width)):
             held = te.maximum(te.minimum(place, _real(size - 1)), _real(0))
             low = _whole(te.floor(held), 0, size - 1)
@@ -262,7 +262,7 @@ class _Pool(_Regions):
         rows, columns = _pooled(self.args)
         scale = _real(self.args.spatial_scale)
         x1, y1, x2, y2 = (self._rounded(value * scale) for value in self.region(at["N"]))
-        ranges = []
+        ranges: list[tuple[PrimExpr, PrimExpr]] = []
         for first, last, letter, count, size in (
             (y1, y2, "H", rows, self.height),
             (x1, x2, "W", columns, self.width),
@@ -300,7 +300,7 @@ def _numpy_roi_pool(
     for r, c, row, column in np.ndindex(out.shape):
         scaled = [float(value) * spatial_scale for value in rois[r, 1:]]
         x1, y1, x2, y2 = (math.floor(abs(value) + 0.5) * (1 if value >= 0 else -1) for value in scaled)
-        cuts = []
+        cuts: list[slice] = []
         for first, last, place, count, size in (
             (y1, y2, row, rows, images.shape[2]),
             (x1, x2, column, columns, images.shape[3]),
