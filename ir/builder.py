@@ -38,6 +38,7 @@ from weft.ir.graph import (
     GlobalVar,
     If,
     MatchCast,
+    Op,
     PrimValue,
     SeqExpr,
     StringImm,
@@ -248,6 +249,18 @@ class BlockBuilder:
         finally:
             self._scopes.pop()
 
+    def begin_scope(self, params: Sequence[Var] | None = None) -> None:
+        """Begin bindings of their own, apart from any function, until `end_scope`; `params` are visible in them."""
+        for param in params or ():
+            self._names.unique(param.name)
+        self._scopes.append(_Scope(function=False))
+
+    def end_scope(self) -> SeqExpr:
+        """End what `begin_scope` began; the bindings, with nothing as their result. VerifyError W483 where none is."""
+        if not self._scopes or self._scopes[-1].function:
+            raise VerifyError("end_scope is used where no scope was begun", code="W483", hint="bb.begin_scope()")
+        return self._scopes.pop().sequence(Tuple(()))
+
     def current_block_is_dataflow(self) -> bool:
         """Whether bindings go into a dataflow block now."""
         return bool(self._scopes) and self._scopes[-1].dataflow
@@ -334,6 +347,19 @@ class BlockBuilder:
             infer=lambda value: infer_type(value, self._context),
             add=self.add_func,
         )
+
+    def call_te_with_grad(
+        self,
+        formula: Callable[..., Any],
+        *args: Any,
+        te_grad_name: str,
+        te_grad_kwargs: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Call:
+        """As `call_te`, of a kernel whose gradient is registered under a name."""
+        call = self.call_te(formula, *args, **options)
+        given = {"te_grad_name": te_grad_name, **({"te_grad_kwargs": te_grad_kwargs} if te_grad_kwargs else {})}
+        return replace(call, op=Op("call_tir_with_grad"), attrs=FrozenMap(given))
 
     def emit_te(self, formula: Callable[..., Any], *args: Any, name_hint: str = "", **options: Any) -> Var:
         """Bind the result of a tensor-expression function; see `call_te`."""

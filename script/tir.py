@@ -16,7 +16,7 @@ from weft.ir.kernel.index_map import MappedLayout, index_map_text
 from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.kernel.prim import as_expr, binary, const, intrinsic, lane_count, unary
 from weft.ir.kernel.prim import cast as _cast
-from weft.ir.tensor import Binary, Broadcast, FloatImm, PrimCall, PrimExpr, PrimVar
+from weft.ir.tensor import Binary, Broadcast, BufferLoad, FloatImm, IntImm, PrimCall, PrimExpr, PrimVar
 from weft.ir.tensor import Buffer as _Buffer
 from weft.ir.tensor import Let as _Let
 from weft.ir.tensor import Ramp as _Ramp
@@ -176,6 +176,9 @@ def meta_var(value: Any) -> Any:
 
 
 def _argument(value: Any) -> Expr:
+    if isinstance(value, _Buffer):  # a buffer is passed on by its first element, as in texts
+        first = BufferLoad(value, tuple(IntImm(0, "int32") for _ in value.shape))
+        return PrimCall("address_of", (first,), "handle")
     return StringImm(value) if isinstance(value, str) else as_expr(value)
 
 

@@ -31,6 +31,7 @@ from weft.ir.tensor import (
     Block,
     Buffer,
     BufferLoad,
+    BufferRegion,
     BufferStore,
     Extent,
     For,
@@ -39,6 +40,7 @@ from weft.ir.tensor import (
     PrimExpr,
     PrimFunc,
     PrimVar,
+    Range,
     SeqStmt,
     Stmt,
 )
@@ -210,6 +212,9 @@ class _Builder:
 
         A block's init runs before its first iteration, so never where there is none.
         """
+        if stage.statement is not None:
+            yield self._whole(stage, stage.statement)
+            return
         starts, extents = self._domain(stage)
         count = stage.outputs[0].ndim
         unsure = [extent for extent in extents[count:] if not isinstance(extent, int) or extent == 0]
@@ -221,6 +226,16 @@ class _Builder:
                 return
             yield IfThenElse(any(*(equal(extent, const(0, INDEX)) for extent in unsure)), fill)
         yield self._nest(stage.name, stage, starts, extents, lambda: self._statements(stage))
+
+    def _whole(self, stage: Stage, statement: Stmt) -> Stmt:
+        """The statement of a stage in a block that declares to read and write whole tensors."""
+        reads, writes = (tuple(self._region(tensor) for tensor in tensors) for tensors in (stage.inputs, stage.outputs))
+        name = _unique(stage.name, self.block_names)
+        return Block(name, self._own(statement), (), reads=reads, writes=writes)
+
+    def _region(self, tensor: Tensor) -> BufferRegion:
+        buffer = self._buffer(tensor)
+        return BufferRegion(buffer, tuple(Range(0, extent) for extent in buffer.shape))
 
     def _nest(
         self,
@@ -296,7 +311,7 @@ class _Builder:
 
 def _reads(stage: Stage) -> list[Tensor]:
     """The tensors that a stage loads from, in order of first occurrence."""
-    found: dict[int, Tensor] = {}
+    found: dict[int, Tensor] = {id(tensor.buffer): tensor for tensor in stage.inputs}
     for value in stage.values:
         for part in walk(value):
             if isinstance(part, BufferLoad) and isinstance(part.buffer, FormulaBuffer):

@@ -5,6 +5,7 @@ Every one takes expressions and Python numbers; these are of the dtype of what t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,31 +17,53 @@ from weft.ir.tensor import PrimCall, PrimExpr, Select
 
 __all__ = [
     "abs",
+    "acos",
+    "acosh",
     "all",
     "any",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
     "cast",
     "ceil",
     "const",
     "cos",
+    "cosh",
+    "div",
     "equal",
     "erf",
     "exp",
     "floor",
     "floordiv",
     "floormod",
+    "fmod",
     "if_then_else",
+    "indexdiv",
+    "indexmod",
+    "isfinite",
+    "isinf",
     "isnan",
     "log",
+    "log2",
+    "log10",
+    "logaddexp",
+    "max_value",
     "maximum",
+    "min_value",
     "minimum",
+    "nearbyint",
     "not_equal",
+    "popcount",
     "power",
     "round",
     "rsqrt",
     "select",
     "sigmoid",
     "sin",
+    "sinh",
     "sqrt",
+    "tan",
     "tanh",
     "trunc",
     "truncdiv",
@@ -128,10 +151,41 @@ def _intrinsic(name: str) -> Callable[[Any], PrimExpr]:
     return function
 
 
-abs, isnan = _intrinsic("abs"), _intrinsic("isnan")
-ceil, floor, round, trunc = map(_intrinsic, ("ceil", "floor", "round", "trunc"))
-exp, log, sqrt, rsqrt = map(_intrinsic, ("exp", "log", "sqrt", "rsqrt"))
-sin, cos, tanh, erf, sigmoid = map(_intrinsic, ("sin", "cos", "tanh", "erf", "sigmoid"))
+abs, isnan, isinf, isfinite = map(_intrinsic, ("abs", "isnan", "isinf", "isfinite"))
+ceil, floor, round, trunc, nearbyint = map(_intrinsic, ("ceil", "floor", "round", "trunc", "nearbyint"))
+exp, log, log2, log10, sqrt, rsqrt = map(_intrinsic, ("exp", "log", "log2", "log10", "sqrt", "rsqrt"))
+sin, cos, tan, asin, acos, atan = map(_intrinsic, ("sin", "cos", "tan", "asin", "acos", "atan"))
+sinh, cosh, tanh, asinh, acosh, atanh = map(_intrinsic, ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"))
+erf, sigmoid, popcount = map(_intrinsic, ("erf", "sigmoid", "popcount"))
+
+
+def max_value(dtype: str) -> PrimExpr:
+    """The greatest finite number of a dtype."""
+    return prim.const(dtypes.max_value(dtype), dtype)
+
+
+def min_value(dtype: str) -> PrimExpr:
+    """The least finite number of a dtype."""
+    return prim.const(dtypes.min_value(dtype), dtype)
+
+
+def fmod(a: Any, b: Any) -> PrimExpr:
+    """What is left of a / b truncated; it has the sign of a."""
+    return prim.intrinsic("fmod", a, b)
+
+
+def div(a: Any, b: Any) -> PrimExpr:
+    """a / b: rounded towards zero for integers."""
+    left, right = prim.pair(a, b, "div")
+    return prim.binary("truncdiv" if dtypes.is_integer(dtypes.element(left.dtype)) else "div", left, right)
+
+
+def logaddexp(a: Any, b: Any) -> PrimExpr:
+    """log(exp(a) + exp(b)), without overflow."""
+    left, right = prim.pair(a, b, "logaddexp")
+    apart = prim.intrinsic("log1p", prim.intrinsic("exp", -prim.intrinsic("abs", left - right)))
+    twice = prim.const(math.log(2), left.dtype)  # of equal values, infinite ones too
+    return maximum(left, right) + select(equal(left, right), twice, apart)
 
 
 def floordiv(a: Any, b: Any) -> PrimExpr:
@@ -142,6 +196,16 @@ def floordiv(a: Any, b: Any) -> PrimExpr:
 def floormod(a: Any, b: Any) -> PrimExpr:
     """What floordiv leaves; it has the sign of b."""
     return prim.binary("floormod", a, b)
+
+
+def indexdiv(a: Any, b: Any) -> PrimExpr:
+    """a // b of indices, which are not negative."""
+    return floordiv(a, b)
+
+
+def indexmod(a: Any, b: Any) -> PrimExpr:
+    """a % b of indices, which are not negative."""
+    return floormod(a, b)
 
 
 def truncdiv(a: Any, b: Any) -> PrimExpr:

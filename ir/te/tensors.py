@@ -1,27 +1,27 @@
 """Tensors of formulas: given ones, and computed ones with the stage that computes them.
 
-tensor ::= placeholder(shape, dtype) | compute(shape, f) | scan(shape, f, axis)
+tensor ::= placeholder(shape, dtype) | compute(shape, f) | scan(shape, f, axis) | extern(shape, tensors, f)
 f      ::= (i, j, ...) -> expr | reduction | (expr, ...)       one expression per output
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from weft import dtypes
-from weft.errors import ShapeError
+from weft.errors import ShapeError, VerifyError, described
 from weft.ir.dim import DimExpr
 from weft.ir.kernel import prim
 from weft.ir.node import ignored, node
 from weft.ir.te.reductions import ReduceAxis, Reduction
 from weft.ir.te.sizes import INDEX, Index, Size, as_extent, as_shape, index, size
-from weft.ir.tensor import Buffer, BufferLoad, IntImm, PrimExpr, PrimVar
+from weft.ir.tensor import Buffer, BufferLoad, Evaluate, IntImm, PrimExpr, PrimVar, Stmt
 from weft.support.guards import is_listing
 
-__all__ = ["FormulaBuffer", "Stage", "Tensor", "compute", "index_names", "placeholder", "scan"]
+__all__ = ["FormulaBuffer", "Stage", "Tensor", "compute", "extern", "index_names", "placeholder", "scan"]
 
 
 @node
@@ -83,6 +83,8 @@ class Stage:
     kinds: tuple[str, ...]
     values: tuple[PrimExpr, ...]
     reduction: Reduction | None = None
+    inputs: tuple[Tensor, ...] = ()
+    statement: Stmt | None = None  # instead of values: over the buffers of inputs and outputs
     outputs: tuple[Tensor, ...] = ()
 
 
@@ -157,3 +159,43 @@ def scan(
     stage.values = (prim.cast(out.dtype, _value(fcompute(out, *variables))),)
     stage.outputs = (out,)
     return out
+
+
+def extern(
+    shape: Iterable[Size] | Sequence[Iterable[Size]],
+    inputs: Sequence[Tensor],
+    fcompute: Callable[[list[Buffer], list[Buffer]], Any],
+    name: str = "extern",
+    dtype: str | Sequence[str] | None = None,
+) -> Any:
+    """What a statement over whole tensors makes: a tensor, or a list of tensors when `shape` is a list of shapes.
+
+    `fcompute` gets the buffers of the inputs and of the results, and gives a statement, or a call to evaluate
+    (`T.call_packed("f", ins[0], outs[0])`). `dtype` is that of all results, or one of each; by default that of the
+    inputs, when they share one. Errors: W485 for results without a dtype, or what is no statement.
+
+    >>> from weft.ir.te import create_prim_func
+    >>> from weft.ir.tensor import PrimCall, StringImm
+    >>> A = placeholder((4,), name="A")
+    >>> B = extern((4,), [A], lambda ins, outs: PrimCall("call_packed", (StringImm("f"), ins[0], outs[0]), "int32"))
+    >>> B.dtype, create_prim_func([A, B]).body.name
+    ('float32', 'extern')
+    """
+    given: list[Any] = list(shape)
+    several = bool(given) and all(is_listing(part) for part in given)
+    shapes = [as_shape(part) for part in given] if several else [as_shape(given)]
+    shared = {tensor.dtype for tensor in inputs}
+    if dtype is None and len(shared) != 1:
+        raise VerifyError("the dtype of the result is not told", code="W485", hint="extern(..., dtype=)")
+    chosen = [dtype or shared.pop()] * len(shapes) if dtype is None or isinstance(dtype, str) else list(dtype)
+    if len(chosen) != len(shapes):
+        raise VerifyError(f"{len(chosen)} dtypes for {len(shapes)} results", code="W485")
+    names = [name] if not several else [f"{name}_v{position}" for position in range(len(shapes))]
+    stage = Stage(name, (), (), (), inputs=tuple(inputs))
+    parts = zip(names, shapes, chosen, strict=True)
+    stage.outputs = tuple(Tensor(text, dims, kind, stage) for text, dims, kind in parts)
+    made = fcompute([tensor.buffer for tensor in inputs], [tensor.buffer for tensor in stage.outputs])
+    if not isinstance(made, (Stmt, PrimExpr)):
+        raise VerifyError(f"the function of {name!r} gives {described(made)}, no statement", code="W485")
+    stage.statement = made if isinstance(made, Stmt) else Evaluate(made)
+    return list(stage.outputs) if several else stage.outputs[0]

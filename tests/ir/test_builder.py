@@ -390,3 +390,27 @@ def test_a_wrong_operand_is_an_error_at_its_emit_and_the_builder_stays_usable() 
     with bb.function("main", [x]):
         bb.emit_func_output(x)
     assert list(bb.get()) == ["main"]
+
+
+def test_a_kernel_with_a_gradient_of_its_own_is_called() -> None:
+    x, bb = Var("x", tensor(n, 4)), BlockBuilder()
+    with bb.function("main", [x]):
+        double = lambda t: te.compute(t.shape, lambda i, j: t[i, j] * 2.0, name="twice")
+        call = bb.call_te_with_grad(double, x, te_grad_name="twice_grad", te_grad_kwargs={"k": 2.0})
+        bb.emit_func_output(bb.emit(call))
+    module = bb.get()
+    assert 'te_grad_name="twice_grad"' in module.script()
+    np.testing.assert_array_equal(interpret(module)["main"](np.ones((3, 4), "float32")), np.full((3, 4), 2))
+
+
+def test_bindings_are_made_in_a_scope_without_a_function() -> None:
+    x, bb = Var("x", tensor(n, 4)), BlockBuilder()
+    bb.begin_scope([x])
+    with bb.dataflow():
+        y = bb.emit_output(relu(bb.emit(add(x, x))))
+    assert y.ty == x.ty or y.ty.shape == (n, 4)  # type: ignore[union-attr]
+    (block,) = bb.end_scope().blocks
+    assert isinstance(block, DataflowBlock)
+    assert [binding.var.name for binding in block.bindings] == ["lv", "gv"]
+    with pytest.raises(VerifyError, match="no scope was begun"):
+        bb.end_scope()

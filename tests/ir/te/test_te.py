@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+import weft
 from weft.errors import DTypeError, ShapeError, VerifyError, WeftError
 from weft.ir import assert_structural_equal, te
 from weft.ir.dim import DimExpr, symbol
@@ -16,6 +17,7 @@ from weft.ir.kernel.prim_dim import kernel_signature
 from weft.ir.structure.structural import structural_hash
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import AllocBuffer, Block, Buffer, For, IfThenElse, PrimFunc, PrimVar
+from weft.script import tir as T
 
 n, m = symbol("n"), symbol("m")
 
@@ -300,3 +302,72 @@ def test_an_argument_is_a_tensor_or_a_symbol() -> None:
     with pytest.raises(WeftError, match="an int is no argument") as caught:
         te.create_prim_func([3])  # type: ignore[list-item]
     assert caught.value.code == "W482"
+
+
+def test_every_scalar_function_is_that_of_numpy() -> None:
+    a = te.placeholder((6,), "float32", name="A")
+    x = np.array([0.25, 0.5, -0.75, 0.9, -0.1, 1.0], "float32")
+    formulas: dict[str, tuple[Any, Any]] = {
+        **{name: (getattr(te, name), getattr(np, name)) for name in ("sinh", "cosh", "tan")},
+        **{f"a{name}": (getattr(te, f"a{name}"), getattr(np, f"arc{name}")) for name in ("sin", "cos", "tan", "sinh")},
+        "atanh": (lambda v: te.atanh(v * 0.5), lambda v: np.arctanh(v * 0.5)),
+        "acosh": (lambda v: te.acosh(v + 2.0), lambda v: np.arccosh(v + 2)),
+        "log2": (lambda v: te.log2(v + 2.0), lambda v: np.log2(v + 2)),
+        "log10": (lambda v: te.log10(v + 2.0), lambda v: np.log10(v + 2)),
+        "nearbyint": (lambda v: te.nearbyint(v * 3.0), lambda v: np.rint(v * 3)),
+        "fmod": (lambda v: te.fmod(v, 0.3), lambda v: np.fmod(v, np.float32(0.3))),
+        "div": (lambda v: te.div(v, 2.0), lambda v: v / 2),
+        "logaddexp": (lambda v: te.logaddexp(v, 1.0), lambda v: np.logaddexp(v, np.float32(1))),
+    }
+    for name, (formula, reference) in formulas.items():
+        b = te.compute((6,), lambda i, formula=formula: formula(a[i]), name=name)
+        function = te.create_prim_func([a, b], "kernel")
+        for run in (weft.interpret(function), weft.compile(function)["kernel"]):
+            out = np.empty(6, "float32")
+            run(x, out)
+            np.testing.assert_allclose(out, reference(x), rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_logaddexp_of_infinities_and_whole_numbers() -> None:
+    a = te.placeholder((4,), "float32", name="A")
+    b = te.compute((4,), lambda i: te.logaddexp(a[i], a[3 - i]), name="B")
+    out, x = np.empty(4, "float32"), np.array([np.inf, -np.inf, -np.inf, 0.0], "float32")
+    weft.compile(te.create_prim_func([a, b], "kernel"))["kernel"](x, out)
+    np.testing.assert_array_equal(out, np.logaddexp(x, x[::-1]))
+    i = te.placeholder((4,), "int32", name="I")
+    j = te.compute(
+        (4,), lambda k: te.popcount(i[k]) + te.div(i[k], 3) + te.indexdiv(i[k], 2) * 2 + te.indexmod(i[k], 2)
+    )
+    given, found = np.array([-7, 7, 0, 4], "int32"), np.empty(4, "int32")
+    weft.compile(te.create_prim_func([i, j], "kernel"))["kernel"](given, found)
+    bits = [bin(int(value) & 0xFFFFFFFF).count("1") for value in given]
+    np.testing.assert_array_equal(found, bits + np.trunc(given / 3).astype("int32") + given)
+    ends = te.compute((2,), lambda k: te.if_then_else(k > 0, te.max_value("int8"), te.min_value("int8")), name="E")
+    least = np.empty(2, "int8")
+    weft.compile(te.create_prim_func([ends], "kernel"))["kernel"](least)
+    assert least.tolist() == [-128, 127]
+
+
+def test_an_extern_stage_calls_what_the_formula_names() -> None:
+    a = te.placeholder((n, 3), name="A")
+    b = te.compute((n, 3), lambda i, j: a[i, j] + 1.0, name="B")
+    call = lambda ins, outs: T.call_packed("test_te.twice_and_sum", ins[0], outs[0], outs[1])
+    c, d = te.extern([(n, 3), (n,)], [b], call, name="C", dtype=["float32", "float64"])
+    e = te.compute((n,), lambda i: te.cast("float64", c[i, 0]) + d[i], name="E")
+    function = te.create_prim_func([a, e], "kernel")
+    assert weft.verify(function) == []
+
+    def twice_and_sum(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> None:
+        y[...] = x * 2
+        z[...] = x.sum(axis=1)
+
+    weft.register_func("test_te.twice_and_sum", twice_and_sum, override=True)
+    x = np.arange(12, dtype="float32").reshape(4, 3)
+    for run in (weft.interpret(function), weft.compile(function)["kernel"]):
+        out = np.empty(4)
+        run(x, out)
+        np.testing.assert_allclose(out, (x[:, 0] + 1) * 2 + (x + 1).sum(axis=1))
+    with pytest.raises(VerifyError, match="dtype of the result is not told"):
+        te.extern((n,), [], call)
+    with pytest.raises(VerifyError, match="no statement"):
+        te.extern((n,), [a], lambda ins, outs: "f")
