@@ -143,6 +143,12 @@ class _Choice:
             if not checks and self._may_view(step, call.args[0], outputs[1]):
                 self._take(binding, call.args[0], outputs[1], copy=False)
                 return
+        if not any(  # what the kernel lets share is not asked for in vain: it takes longer
+            isinstance(given, Var) and self._may_overwrite(step, given, output, call)
+            for given in call.args
+            for output in outputs.values()
+        ):
+            return
         for i, o in self.kernels.pairs_of(name):
             given = call.args[i]
             if o in outputs and isinstance(given, Var) and self._may_overwrite(step, given, outputs[o], call):
@@ -181,13 +187,13 @@ class _Choice:
 
     def _may_overwrite(self, step: int, given: Var, output: Var, call: Call) -> bool:
         lifetimes = self.lifetimes
-        if not _have_equal_sizes(given, output):  # the call is to find it, not the view before it
-            return False
-        if not lifetimes.is_own(given) or lifetimes.last(given) != step or given not in lifetimes.made:
+        if given not in lifetimes.made or not lifetimes.is_own(given) or lifetimes.last(given) != step:
             return False
         root = lifetimes.groups.root(given)
         same = [arg for arg in call.args if isinstance(arg, Var) and lifetimes.groups.root(arg) is root]
-        return len(same) == 1 and isinstance(given.ty, TensorType) and given.ty.dims is not None
+        if len(same) != 1 or not isinstance(given.ty, TensorType) or given.ty.dims is None:
+            return False
+        return _have_equal_sizes(given, output)  # else the call is to find it, not the view before it
 
 
 def _sizes_fit(kernel: BaseFunc, call: Call) -> bool:
