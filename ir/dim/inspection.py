@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
+from functools import lru_cache
 from operator import index
 from typing import Any, cast
 
@@ -36,8 +37,11 @@ def operation(d: Dim) -> tuple[str, tuple[Any, ...]]:
     >>> operation(2 * symbol("n") + 1)
     ('add', (2 * n, 1))
     """
-    if not isinstance(d, DimExpr):
-        return "constant", (d,)
+    return _operation(d) if isinstance(d, DimExpr) else ("constant", (d,))
+
+
+@lru_cache(maxsize=1 << 12)
+def _operation(d: DimExpr) -> tuple[str, tuple[Any, ...]]:
     (monomial, coefficient), *others = d.terms
     if others:
         return "add", tuple(make_expression({monomial: coefficient}) for monomial, coefficient in d.terms)

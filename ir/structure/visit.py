@@ -26,7 +26,7 @@ from weft.ir.dim import Dim, DimExpr
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.graph import Var
 from weft.ir.node import FrozenMap, Node, fields_of, parts_of, replace
-from weft.ir.tensor import Buffer, Stmt
+from weft.ir.tensor import Buffer, BufferStore, PrimExpr, Stmt
 from weft.ir.types import Type
 
 __all__ = [
@@ -147,6 +147,8 @@ def statements(root: Stmt) -> Iterator[Stmt]:
 
 def inner_statements(stmt: Stmt) -> tuple[Stmt, ...]:
     """The statements directly inside another one (the init of a block first)."""
+    if stmt.__class__ is BufferStore:
+        return ()
     found: list[Stmt] = []
     for name, _ in reversed(_stacked(stmt.__class__)):
         value = getattr(stmt, name)
@@ -274,7 +276,58 @@ def substitute(root: N, mapping: Mapping[Any, Any]) -> N:
     """Replace variables (Var, PrimVar) and buffers by the given expressions, types and buffer shapes included."""
     if not mapping:
         return root
+    if isinstance(root, (Stmt, PrimExpr)):
+        try:
+            return _Substitution(mapping).node(root)
+        except RecursionError:  # a deep tree: without recursion, which takes twice as long
+            pass
     return rewrite(root, pre=lambda current: mapping.get(current), types=True)
+
+
+class _Substitution:
+    """Replaces nodes of statements and scalar expressions, whose types say nothing of variables."""
+
+    __slots__ = ("done", "mapping")
+
+    def __init__(self, mapping: Mapping[Any, Any]) -> None:
+        self.mapping = mapping
+        self.done: dict[int, Any] = {}
+
+    def node(self, current: Any) -> Any:
+        """A node with everything below it done; the same object where nothing changes."""
+        found = self.mapping.get(current)
+        if found is not None:
+            return found
+        key = id(current)
+        found = self.done.get(key)
+        if found is not None:
+            return found
+        cls = current.__class__
+        changed: dict[str, Any] | None = None
+        for name, _ in _STACKED.get(cls) or _stacked(cls):
+            old = getattr(current, name)
+            new = self._value(old)
+            if new is not old:
+                if changed is None:
+                    changed = {}
+                changed[name] = new
+        if changed is not None:
+            values = {name: getattr(current, name) for name, _ in fields_of(cls)}
+            values.update(changed)
+            found = cls(**values)
+        else:
+            found = current
+        self.done[key] = found
+        return found
+
+    def _value(self, value: Any) -> Any:
+        kind = _KINDS.get(value.__class__) or _kind_of(value.__class__)
+        if kind in (_NODE, _OCCURRENCE):
+            return value if isinstance(value, Var) and value not in self.mapping else self.node(value)
+        if kind == _TUPLE:
+            new = tuple([self._value(item) for item in value])
+            return new if any(map(operator.is_not, new, value)) else value
+        return value.map_values(self._value) if kind == _MAP else value
 
 
 def substitute_symbols(root: N, mapping: Mapping[str, Dim]) -> N:
