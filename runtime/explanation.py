@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["line", "report"]
 
-_OWN = ("function", "about", "kind", "reason", "applied", "pins")
+_OWN = ("function", "about", "kind", "reason", "applied", "pins", "schedule")
 
 
 def line(record: Mapping[str, Any]) -> str:
@@ -27,7 +27,7 @@ def line(record: Mapping[str, Any]) -> str:
 
 
 def report(records: Iterable[Mapping[str, Any]]) -> str:
-    """Records by function, with what of each can be pinned.
+    """Records by function, with the steps of the schedule that it stands for, and what of each can be pinned.
 
     >>> print(report([{"function": "f", "about": "exp", "kind": "elementwise", "lanes": 8, "pins": ["lanes"]}]))
     f
@@ -41,6 +41,7 @@ def report(records: Iterable[Mapping[str, Any]]) -> str:
             function = record["function"]
             lines.append(str(function))
         lines.append(f"    {line(record)}")
+        lines += [f"        {step}" for step in record.get("schedule", ())]
         if record.get("pins"):
             lines.append(f"        can be pinned: {_shown(record['pins'])}")
     return "\n".join(lines) or "nothing was decided"

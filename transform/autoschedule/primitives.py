@@ -1,6 +1,7 @@
 """Rules written with the primitives of schedules: a loop nest as a function of its own, scheduled, and taken back.
 
     arranged(stmt, steps)    steps(sch, loops): the schedule of the nest, the handles of its loops from the outside in
+    arrange(stmt, steps)     the same, with the trace: the steps as data, which repeat it in a schedule of the kernel
 
 What a primitive proves (loops that may run in another order, iterations that are independent) is proved of the nest
 alone, so that it holds wherever the nest stands; a step that does not apply raises its ScheduleError.
@@ -8,17 +9,30 @@ alone, so that it holds wherever the nest stands; a step that does not apply rai
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from weft.ir import substitute, walk
 from weft.ir.dim import fresh_name
 from weft.ir.tensor import AllocBuffer, Bind, Buffer, DeclBuffer, For, IterVar, Let, PrimExpr, PrimFunc, PrimVar, Stmt
-from weft.transform.schedule import LoopRV, Schedule
+from weft.transform.analysis.loops.points import variables_in
+from weft.transform.schedule import LoopRV, Schedule, Trace
 
-__all__ = ["arranged"]
+__all__ = ["Arranged", "arrange", "arranged"]
+
+Steps = Callable[[Schedule, list[LoopRV]], object]
+"""(schedule of a nest, its loops from the outside in) -> nothing that is looked at."""
 
 
-def arranged(stmt: For, steps: Callable[[Schedule, list[LoopRV]], object]) -> Stmt:
+@dataclass(frozen=True)
+class Arranged:
+    """A nest after the steps of a schedule, and these steps."""
+
+    stmt: Stmt
+    trace: Trace
+
+
+def arranged(stmt: For, steps: Steps) -> Stmt:
     """The nest after steps of a schedule; ScheduleError where one of them does not apply.
 
     >>> from weft.ir import te
@@ -28,21 +42,40 @@ def arranged(stmt: For, steps: Callable[[Schedule, list[LoopRV]], object]) -> St
     >>> new.extent, new.body.kind, new.body.extent
     (8, 'vectorized', 8)
     """
-    names: dict[PrimVar, PrimVar] = {}
-    loops: list[str] = []
+    return arrange(stmt, steps).stmt
+
+
+def arrange(
+    stmt: For, steps: Steps, *, sizes: Mapping[PrimVar, PrimExpr] | None = None, verify: bool = True
+) -> Arranged:
+    """The nest after steps of a schedule, and the trace of these; ScheduleError where one of them does not apply.
+
+    `sizes` are what some variables of the nest stand for, which are not negative; they are put back afterwards.
+    Without `verify` the function is not verified after each step: for rules whose results are verified as a whole.
+    """
+    loops: list[For] = []
     inner: Stmt = stmt
     while isinstance(inner, For):
-        loops.append(fresh_name(inner.loop_var.name, loops))
-        if loops[-1] != inner.loop_var.name:
-            names[inner.loop_var] = PrimVar(loops[-1], inner.loop_var.dtype)
+        loops.append(inner)
         inner = inner.body
-    sch = Schedule(_function_of(substitute(stmt, names)))
-    steps(sch, [sch.get_loop(name) for name in loops])
-    return sch.func.body
+    names: dict[str, PrimVar] = {}
+    for loop in loops:
+        name = fresh_name(loop.loop_var.name, names)
+        same = name == loop.loop_var.name
+        names[name] = loop.loop_var if same else PrimVar(name, loop.loop_var.dtype)
+    renamed = {loop.loop_var: new for loop, new in zip(loops, names.values(), strict=True) if loop.loop_var is not new}
+    nest: Stmt = substitute(stmt, renamed) if renamed else stmt
+    sch = Schedule(_function_of(nest, list(sizes or ())), verify=verify)
+    steps(sch, [sch.get_loop(name) for name in names])
+    body = sch.func.body
+    return Arranged(substitute(body, sizes) if sizes else body, sch.trace.simplified())
 
 
-def _function_of(stmt: Stmt) -> PrimFunc:
-    """A nest as the body of a function whose parameters are the buffers and variables that it does not bind."""
+def _function_of(stmt: Stmt, sizes: Sequence[PrimVar] = ()) -> PrimFunc:
+    """A nest as the body of a function whose parameters are the buffers and variables that it does not bind.
+
+    Variables in the shapes of its buffers are symbols, and so are some more: sizes of a buffer that nothing uses.
+    """
     bound: set[PrimVar | Buffer] = set()
     used: dict[PrimVar | Buffer, None] = {}
     for part in walk(stmt):
@@ -54,6 +87,6 @@ def _function_of(stmt: Stmt) -> PrimFunc:
             bound.add(part.buffer)
         elif isinstance(part, (Buffer, PrimVar)):
             used[part] = None
-    free = [item for item in used if item not in bound]
-    symbols = {size for item in free if isinstance(item, Buffer) for size in item.shape if isinstance(size, PrimExpr)}
+    free = [*(item for item in used if item not in bound), *([Buffer("sizes", tuple(sizes), "int8")] if sizes else [])]
+    symbols = {x for item in free if isinstance(item, Buffer) for x in variables_in(*item.shape)}
     return PrimFunc(tuple(item for item in free if item not in symbols), stmt, name="nest")

@@ -8,7 +8,7 @@ from typing import Any
 from weft.ir import Node, replace, rewrite, substitute, walk
 from weft.ir.dim import fresh_name
 from weft.ir.node import fields_of
-from weft.ir.tensor import Block, Buffer, PrimFunc, PrimVar, Stmt
+from weft.ir.tensor import Block, Buffer, BufferStore, PrimFunc, PrimVar, Stmt
 
 __all__ = ["fresh_buffer", "fresh_copy", "fresh_function", "fresh_variable"]
 
@@ -21,6 +21,8 @@ def fresh_variable(variable: PrimVar, name: str | None = None) -> PrimVar:
 def fresh_copy(stmt: Stmt, taken: set[str]) -> Stmt:
     """The statement with new binders; names of blocks get numbers so that they are not among `taken` (which grows)."""
     bound = [item for part in walk(stmt) for item in _binders(part)]
+    if not bound and isinstance(stmt, BufferStore):
+        return stmt  # one that has nothing of its own
     made: dict[Node, Node] = {item: fresh_variable(item) for item in bound if isinstance(item, PrimVar)}
     for item in bound:
         if isinstance(item, Buffer):

@@ -51,8 +51,9 @@ class Schedule(
 ):
     """Changes the loops and blocks of a module's tensor functions step by step; each step keeps what they compute.
 
-    `Schedule(module_or_function, seed=None)`. The module given stays as it is; `mod` is the new one, `trace` what was
-    done. A step that does not apply raises a ScheduleError that underlines the loop or block, and changes nothing.
+    `Schedule(module_or_function, seed=None, verify=True)`. The module given stays as it is; `mod` is the new one,
+    `trace` what was done. A step that does not apply raises a ScheduleError that underlines the loop or block, and
+    changes nothing. `verify=False` leaves out that what each step makes is verified: its conditions are proved anyway.
 
     >>> from weft.ir import te
     >>> A = te.placeholder((64, 64), name="A")

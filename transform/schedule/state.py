@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, ExprRV, Handle, LoopRV
 from weft.transform.schedule.tree import Tree
 
-__all__ = ["INDEPENDENT", "ScheduleState"]
+__all__ = ["INDEPENDENT", "Proven", "ScheduleState"]
 
 INDEPENDENT = {"parallel": "run in parallel", "vectorized": "be vectorized", "thread_binding": "be bound to threads"}
 """The kinds of loops whose iterations must have nothing in common, and what a loop of a kind does."""
@@ -24,7 +25,32 @@ class _Saved:
     module: IRModule
     function: str | None
     keys: dict[Handle, tuple[str, Any]]
-    separate: frozenset[PrimVar]
+    separate: Mapping[PrimVar, Proven | None]
+
+
+@dataclass(frozen=True)
+class Proven:
+    """A loop whose iterations were proved to be separate, and what was known of the places around it then."""
+
+    loop: For
+    around: tuple[object, ...]
+
+    @staticmethod
+    def of(tree: Tree, loop: For) -> Proven:
+        """A loop where it stands now."""
+        around: list[object] = []
+        for stmt in tree.above(loop):
+            if isinstance(stmt, For):
+                around += (stmt.loop_var, stmt.start, stmt.extent)
+            elif isinstance(stmt, Block):
+                around.append(stmt.iter_vars)
+        return Proven(loop, tuple(around))
+
+    def holds_for(self, other: Proven) -> bool:
+        """Whether a proof is one of another loop too: the same node in the same ranges."""
+        if self.loop is not other.loop or len(self.around) != len(other.around):
+            return False
+        return all(a is b or (isinstance(a, int) and a == b) for a, b in zip(self.around, other.around, strict=True))
 
 
 class ScheduleState:
@@ -35,7 +61,7 @@ class ScheduleState:
         self._function = function
         self._keys: dict[Handle, tuple[str, Any]] = {}
         self._trees: dict[str, Tree] = {}
-        self._separate: frozenset[PrimVar] = frozenset()  # loops whose iterations must stay independent
+        self._separate: Mapping[PrimVar, Proven | None] = {}  # loops that must stay independent, and the last proof
 
     def _saved(self) -> _Saved:
         return _Saved(self._module, self._function, dict(self._keys), self._separate)
@@ -144,7 +170,7 @@ class ScheduleState:
     def _keep_separate(self, stmt: Stmt) -> None:
         """Let copies of loops whose iterations must stay independent be such loops too."""
         copies = {part.loop_var for part in walk(stmt) if isinstance(part, For) and part.kind in INDEPENDENT}
-        self._separate = self._separate | copies
+        self._separate = {**self._separate, **dict.fromkeys(copies)}
 
     def _set(self, tree: Tree, function: PrimFunc) -> Tree:
         """Keep a new form of a function; the new tree."""

@@ -117,9 +117,13 @@ class Trace:
 
     def script(self) -> str:
         """The trace as a Python function of a schedule."""
-        names = self.names()
-        lines = [_step_text(step, names) for step in self.instructions] or ["pass"]
+        lines = self.steps() or ("pass",)
         return "def apply(sch):\n" + "".join(f"    {line}\n" for line in lines)
+
+    def steps(self) -> tuple[str, ...]:
+        """The text of each step, as it stands in the script."""
+        names = self.names()
+        return tuple(_step_text(step, names) for step in self.instructions)
 
     def apply_to(self, schedule: Replayed, *, decisions: bool = True) -> dict[Handle, Handle]:
         """Do all of it to a schedule; without `decisions` what was sampled is sampled anew.

@@ -27,8 +27,10 @@ from weft.ir.tensor import (
     PrimVar,
 )
 from weft.transform.analysis.accesses import is_reshape, iterations_are_apart, sharing_pairs
+from weft.transform.analysis.loops.dependence import has_index_of_its_own
 
 ROW, COL, SHIFT = PrimVar("i", "int64"), PrimVar("j", "int64"), PrimVar("s", "int64")
+NARROW = PrimVar("i", "int8")
 KINDS = ("add", "sub", "mul", "min", "max", "floordiv", "floormod")
 SCALARS = (-9, -1, 0, 1, 5)
 
@@ -100,6 +102,14 @@ def indices() -> st.SearchStrategy[PrimExpr]:
     return st.recursive(leaf, more, max_leaves=6)
 
 
+def nested(loop: For) -> list[For]:
+    """The loops directly inside one another."""
+    inner = [loop]
+    while isinstance(inner[-1].body, For):
+        inner.append(inner[-1].body)
+    return inner
+
+
 RANGES = st.tuples(st.tuples(st.integers(-3, 3), st.integers(1, 4)), st.tuples(st.integers(-2, 2), st.integers(1, 4)))
 
 
@@ -110,6 +120,7 @@ def test_iterations_that_count_as_independent_write_different_elements(
 ) -> None:
     loop, buffer = nest(index, ranges)
     assert not iterations_are_apart(loop, {buffer}) or really_apart(index, ranges)
+    assert not has_index_of_its_own(nested(loop)) or really_apart(index, ranges)
 
 
 @pytest.mark.parametrize(
@@ -139,6 +150,39 @@ def test_each_claim_of_independence_has_its_counter_example(
     loop, buffer = nest(index, ranges)
     assert iterations_are_apart(loop, {buffer}) is apart
     assert really_apart(index, ranges) is apart
+
+
+@pytest.mark.parametrize(
+    ("index", "extent", "own"),
+    [
+        (ROW, 8, True),
+        (ROW + SHIFT, 8, True),
+        (5 - 3 * ROW, 8, True),
+        (4 * ROW, 8, True),
+        (4 * ROW - 4 * ROW, 8, False),
+        (4 * ROW + COL, 8, False),
+        (ROW * SHIFT, 8, False),
+        (cast("int64", cast("int8", ROW)), 300, False),
+        (Binary("mul", NARROW, IntImm(64, "int8")), 4, False),  # 4 * 64 is 0 in eight bits
+        (Binary("mul", NARROW, IntImm(64, "int8")), 1, True),
+    ],
+)
+def test_an_index_of_its_own_is_another_one_in_each_iteration(index: PrimExpr, extent: int, own: bool) -> None:
+    variable = NARROW if index.dtype == "int8" else ROW
+    store = BufferStore(Buffer("x", (1 << 20,), "float32"), FloatImm(1.0, "float32"), (index,))
+    assert has_index_of_its_own(nested(For(variable, 0, extent, For(COL, 0, 4, store)))) is own
+
+
+def test_an_index_of_its_own_is_that_of_all_accesses_to_a_buffer_that_is_written() -> None:
+    x, y = Buffer("x", (9, 9), "float32"), Buffer("y", (9, 9), "float32")
+
+    def own(value: PrimExpr) -> bool:
+        return has_index_of_its_own([For(ROW, 0, 8, BufferStore(x, value, (ROW, IntImm(0, "int64"))))])
+
+    assert own(BufferLoad(y, (ROW + 1, COL)))
+    assert own(BufferLoad(x, (ROW, COL)))
+    assert not own(BufferLoad(x, (ROW + 1, COL)))
+    assert not own(BufferLoad(x, (COL, ROW)))
 
 
 def test_a_scalar_of_any_sign_does_not_make_results_depend_on_threads() -> None:

@@ -25,6 +25,8 @@ from weft.transform.autoschedule.registry import (
     rules,
 )
 from weft.transform.infra.decisions import DECISIONS, Decision, decisions_of, without_decisions
+from weft.transform.schedule import Schedule
+from weft.transform.schedule.trace_text import trace_of_steps
 
 TARGET = "llvm -mcpu=x86-64-v3"
 KERNELS = {
@@ -233,3 +235,55 @@ def test_a_rule_from_outside_is_asked_in_its_place(backwards: Rule, order: int, 
 def test_without_the_rule_schedules_are_as_before() -> None:
     assert is_builtin()
     assert "backwards" not in [rule.name for rule in rules()]
+
+
+def elementwise_steps(module: IRModule) -> tuple[str, ...]:
+    return decision(scheduled(module), "elementwise").values["schedule"]
+
+
+@pytest.mark.parametrize("columns", ["300", "7", "16", "'n'"])
+@pytest.mark.parametrize("value", ["R.exp(x)", "R.add(x, x)"])
+def test_the_steps_of_an_elementwise_kernel_repeat_it_in_a_schedule_of_ones_own(columns: str, value: str) -> None:
+    text = f"@R.function\ndef main(x: R.Tensor((9, {columns}), 'float32')):\n    y = {value}\n    return y\n"
+    module = weft.lower(weft.parse(text), TARGET, stop="fuse")
+    name, function = kernel(module)
+    sch = Schedule(function)
+    trace_of_steps(elementwise_steps(module)).apply_to(sch)
+    own = module.with_functions({**module.functions, name: sch.func})
+    x = np.linspace(-2, 2, 9 * 21, dtype="float32").reshape(9, 21) if columns == "'n'" else np.ones((9, int(columns)))
+    results = [weft.compile(each, TARGET, start="schedule")["main"](x.astype("float32")) for each in (module, own)]
+    np.testing.assert_array_equal(*results)
+    assert str(trace_of_steps(sch.trace.steps())) == str(sch.trace)
+
+
+def test_steps_can_be_edited_and_are_obeyed() -> None:
+    module = fused("elementwise")
+    steps = ("l0 = sch.get_loop(name='i0')", "l1 = sch.get_loop(name='i1')", "l2 = sch.fuse(l0, l1)")
+    steps += ("l3, l4 = sch.split(loop=l2, factors=[None, 4])", "sch.vectorize(loop=l4)")
+    edited = scheduled(pinned(module, {"about": "out", "kind": "elementwise", "schedule": steps}))
+    assert decision(edited, "elementwise").values["schedule"] == steps
+    (vectors,) = (
+        part for part in statements(loops(edited).body) if isinstance(part, For) and part.kind == "vectorized"
+    )
+    assert vectors.extent == 4
+    x = np.linspace(-3, 3, 9 * 300, dtype="float32").reshape(9, 300)
+    compiled = weft.compile(edited, TARGET, start="lower")
+    np.testing.assert_allclose(compiled["main"](x), np.exp(x), rtol=1e-5)
+    assert "        sch.vectorize(loop=l4)\n" in compiled.explain() + "\n"
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"schedule": ["l0 = sch.get_loop(name='k')"]}, "W602"),
+        ({"schedule": ["l0 = sch.get_loop(name='i0')", "sch.split(loop=l0, factors=[2, 2])"]}, "W604"),
+        ({"schedule": ["import os"]}, "W619"),
+        ({"schedule": ["sch.vectorize(loop=l9)"]}, "W619"),
+        ({"schedule": "sch.vectorize(loop=l9)"}, "a list of steps"),
+        ({"schedule": [], "lanes": 4}, "what lanes and vectors say"),
+    ],
+)
+def test_steps_that_do_not_apply_are_refused(values: dict[str, Any], why: str) -> None:
+    with pytest.raises(PassError, match=why) as caught:
+        scheduled(pinned(fused("elementwise"), {"about": "out", "kind": "elementwise", **values}))
+    assert caught.value.code == "W528"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from tests.transform.schedule.workloads import blur, chain, check, matmul, row_sums, same_results
 
@@ -12,6 +13,7 @@ from weft.ir.dim import symbol
 from weft.ir.tensor import For
 from weft.script import tir as T
 from weft.transform.schedule import LoopRV, Schedule
+from weft.transform.schedule.primitives import loop_kinds
 
 N = symbol("n")
 
@@ -212,6 +214,47 @@ def test_a_partition_of_a_loop_runs_its_parts_one_after_the_other() -> None:
     parts = sch.loop_partition(sch.get_loops(sch.get_block("C"))[0], [5, 5])
     assert [getattr(sch.get(part), "extent", None) for part in parts] == [5, 5, 2]  # the last part is what is left over
     check(function, sch)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 15, 16, 37])
+def test_a_partition_takes_dimensions_and_vectors_go_as_far_as_they_do(rows: int) -> None:
+    @T.prim_func
+    def doubled(x: T.Buffer(("n",), "float32"), y: T.Buffer(("n",), "float32")):
+        for i in range(n):
+            y[i] = x[i] * T.float32(2)
+
+    sch = Schedule(doubled)
+    whole, rest = sch.loop_partition(sch.get_loop("i"), ["n // 16 * 16", None])
+    sch.vectorize(sch.split(whole, [None, 16])[1])
+    sch.vectorize(sch.split(rest, [None, 16])[1])
+    assert sch.func.script().count("T.vectorized(") == 2
+    again = Schedule(doubled)
+    sch.trace.apply_to(again)
+    weft.assert_structural_equal(again.func, sch.func)
+    x = np.arange(rows, dtype="float32")
+    y = np.full_like(x, np.nan)
+    weft.compile(sch.func, "llvm")["doubled"](x, y)
+    np.testing.assert_array_equal(y, 2 * x)
+    fresh = Schedule(doubled)
+    refused("W604", lambda: fresh.loop_partition(fresh.get_loop("i"), ["k", None]))
+
+
+def test_loops_are_proved_once_and_again_where_something_around_them_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    prove = loop_kinds.require_separate
+
+    def counted(tree: object, loop: For, *rest: object) -> None:
+        asked.append(loop.loop_var.name)
+        prove(tree, loop, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loop_kinds, "require_separate", counted)
+    sch = Schedule(chain())
+    loops = [sch.get_loops(sch.get_block(name)) for name in ("B", "C")]
+    sch.parallel(loops[0][0])
+    sch.split(loops[1][0], [None, 4])
+    assert len(asked) == 1
+    sch.split(loops[0][1], [None, 4])
+    assert len(asked) == 2
 
 
 def test_a_sum_is_not_partitioned_where_its_first_part_may_be_empty() -> None:

@@ -12,10 +12,11 @@ associative and commutative) may be computed in any order as long as its init co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
+from weft.dtypes import bits
 from weft.ir import replace, rewrite, structural_equal, substitute, walk
 from weft.ir.dim import Dim, Facts, as_dim, ceildiv, prove_lt, symbol
 from weft.ir.dim import substitute as substitute_dim
@@ -37,11 +38,14 @@ from weft.ir.tensor import (
     Continue,
     DeclBuffer,
     For,
+    IfThenElse,
     IntImm,
+    Let,
     PrimCall,
     PrimExpr,
     PrimVar,
     Return,
+    SeqStmt,
     Stmt,
 )
 from weft.transform.analysis.loops.affine import Bindings, Reader
@@ -54,6 +58,7 @@ __all__ = [
     "Touch",
     "Update",
     "conflict",
+    "has_index_of_its_own",
     "loop_carried_dependence",
     "outer_accesses",
     "private_buffers",
@@ -418,6 +423,80 @@ def shared(nest: Nest) -> Conflict | None:
                 f"different iterations of {outer.loop_var.name!r} touch the same elements of {buffer.name!r}", buffer
             )
     return None
+
+
+_SIMPLE = (PrimVar, Binary, IntImm, Buffer, SeqStmt, IfThenElse)
+
+
+def has_index_of_its_own(loops: Sequence[For]) -> bool:
+    """Whether the iterations of the outermost of nested loops share nothing, as an index says.
+
+    In each buffer that is written one index is another one in each iteration; all accesses of the buffer have it, and
+    no loop further in moves it: so it is in most elementwise loops, of which this is told quickly.
+    """
+    bound = {loop.loop_var for loop in loops[1:]}
+    places: dict[Buffer, list[tuple[PrimExpr, ...]]] = {}
+    written: set[Buffer] = set()
+    body = loops[-1].body
+    for part in walk(without_bindings(body) if any(blocks_in(body)) else body):
+        if part.__class__ in _SIMPLE:
+            continue
+        if isinstance(part, (BufferStore, BufferLoad)):
+            places.setdefault(part.buffer, []).append(part.indices)
+            if isinstance(part, BufferStore):
+                written.add(part.buffer)
+        elif isinstance(part, For):
+            bound.add(part.loop_var)
+        elif not _is_plain(part):
+            return False
+    return all(_share_an_index(places[buffer], loops[0], bound) for buffer in written)
+
+
+def _is_plain(part: Node) -> bool:
+    """Whether a part of a body touches no memory but by loads and stores, and binds nothing but loops."""
+    if isinstance(part, PrimCall):
+        entry = None if isinstance(part.op, GlobalVar) else INTRINSICS.get(str(part.op))
+        return entry is not None and entry.pure and not any(isinstance(arg, Buffer) for arg in part.args)
+    if isinstance(part, Block):
+        return not (part.iter_vars or part.alloc_buffers or part.match_buffers)
+    return isinstance(part, PrimExpr) and not isinstance(part, Let)
+
+
+def _share_an_index(places: Sequence[tuple[PrimExpr, ...]], loop: For, fixed: Set[PrimVar]) -> bool:
+    """Whether all of some places have the same index along an axis, another one in each iteration of a loop."""
+    for first, *others in zip(*places, strict=True):
+        if all(first is x or structural_equal(first, x) for x in others) and _moves(first, loop, fixed):
+            return True
+    return False
+
+
+def _moves(index: PrimExpr, loop: For, fixed: Set[PrimVar]) -> bool:
+    """Whether an index is another one in each iteration of a loop, and uses none of some other variables."""
+    if any(part in fixed or isinstance(part, BufferLoad) for part in walk(index)):
+        return False
+    factor = _factor_of(index, loop.loop_var)
+    if not factor:
+        return False
+    width = bits(index.dtype)
+    reach = loop.extent if isinstance(loop.extent, int) else 1 << 48 if width == 64 else 1 << width
+    return factor % 2 == 1 or abs(factor) * reach < 1 << (width - 1)  # odd factors are apart even where numbers wrap
+
+
+def _factor_of(index: PrimExpr, variable: PrimVar) -> int | None:
+    """The constant that a variable is multiplied by in a sum; None where it occurs in another way."""
+    if index is variable:
+        return 1
+    if isinstance(index, Binary) and index.kind in ("add", "sub", "mul"):
+        a, b = _factor_of(index.a, variable), _factor_of(index.b, variable)
+        if a is None or b is None:
+            return None
+        if index.kind != "mul":
+            return a + b if index.kind == "add" else a - b
+        for factor, other in ((a, index.b), (b, index.a)):
+            if isinstance(other, IntImm):
+                return factor * other.value
+        return None if a or b else 0
+    return None if any(part is variable for part in walk(index)) else 0
 
 
 def loop_carried_dependence(loop: For, body: Stmt, point: Point) -> Conflict | None:

@@ -7,18 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+from weft.errors import ScheduleError, described
 from weft.ir import Node, rewrite, substitute, walk
-from weft.ir.kernel.prim import binary, const
-from weft.ir.tensor import Binary, IntImm, PrimExpr, PrimVar, Stmt
+from weft.ir.kernel.prim import as_expr, binary, const
+from weft.ir.kernel.prim_dim import prim_to_dim
+from weft.ir.tensor import Binary, Buffer, For, IntImm, PrimVar, Stmt
 from weft.target.machine_model import MachineModel
-from weft.transform.analysis.access_pattern import Cost, Nest, cost
+from weft.transform.analysis.access_pattern import Cost, Nest, cost, statements_of
+from weft.transform.analysis.loops.points import variables_in
 from weft.transform.autoschedule.knobs import Knobs
+from weft.transform.autoschedule.primitives import Arranged, arrange
 from weft.transform.autoschedule.registry import Rule, Site, checked
-from weft.transform.autoschedule.rules.loops import INDEX, nested, over_vectors, sequence
+from weft.transform.autoschedule.rules.loops import INDEX, nested, sequence
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, same_place, step_along
-from weft.transform.infra.decisions import Decision
+from weft.transform.autoschedule.rules.vector_steps import along_vectors
+from weft.transform.infra.decisions import Decision, refused
+from weft.transform.schedule import LoopRV, Schedule
+from weft.transform.schedule.trace_text import trace_of_steps
 
 __all__ = ["ElementwiseRule", "Map", "map_of", "pinned_map", "reason_of", "values_of", "vector_axis"]
 
@@ -36,7 +44,8 @@ def vector_axis(nest: Nest) -> PrimVar | None:
 class Map:
     """A nest that gives every element once, on vectors of `lanes` along v, `vectors` of them at a time.
 
-    `side_by_side` makes these one long vector, so that chains of operations hide each other's latency.
+    `side_by_side` makes these one long vector, so that chains of operations hide each other's latency. Where steps of
+    a schedule are pinned, these are done instead.
     """
 
     nest: Nest
@@ -45,19 +54,55 @@ class Map:
     vectors: int
     masks: bool
     side_by_side: bool
+    pinned_steps: tuple[str, ...] | None = None
+
+    @cached_property
+    def arranged(self) -> Arranged:
+        """The loops, and the steps of a schedule that make them."""
+        nest, v = self.nest, self.v
+        loops, sizes = [], {}
+        for var in nest.spatial:
+            extent, dim = nest.extents[var], prim_to_dim(nest.extents[var], self._names)
+            if dim is None:
+                extent = PrimVar(f"{self.variables[var].name}_size", INDEX)
+                sizes[extent] = as_expr(nest.extents[var], INDEX)
+            loops.append((self.variables[var], extent))
+        plain = nested(loops, substitute(nest.store, self.variables))
+        assert isinstance(plain, For)
+        at = nest.spatial.index(v)
+
+        def steps(sch: Schedule, loops: list[LoopRV]) -> None:
+            if at < len(loops) - 1:
+                sch.reorder(*loops[at + 1 :], loops[at])
+            along_vectors(sch, loops[at], self.lanes, self.vectors, masks=self.masks, wide=self.side_by_side)
+
+        if self.pinned_steps is None:
+            return arrange(plain, steps, sizes=sizes, verify=False)
+        own = trace_of_steps(self.pinned_steps)
+        return arrange(plain, lambda sch, loops: own.apply_to(sch), sizes=sizes)
+
+    @cached_property
+    def variables(self) -> dict[PrimVar, PrimVar]:
+        """The variables of loops."""
+        return {var: PrimVar(var.name.removeprefix("v"), INDEX) for var in self.nest.spatial}
+
+    @cached_property
+    def _names(self) -> dict[PrimVar, str]:
+        """The sizes of buffers: symbols, of which extents are dimensions."""
+        found = variables_in(*(x for part in walk(self.nest.store) if isinstance(part, Buffer) for x in part.shape))
+        return {x: f"x{number}" for number, x in enumerate(found)}
 
     def build(self, before: Before | None = None) -> Stmt:
         """The loops; `before` gives what comes before the last axis."""
-        nest, v, store = self.nest, self.v, self.nest.store
-        variables = {var: PrimVar(var.name.removeprefix("v"), INDEX) for var in nest.spatial if var is not v}
-
-        def body(index: PrimExpr) -> Stmt:
-            return substitute(store, {**variables, v: index})
-
-        loops = [(variables[var], nest.extents[var]) for var in nest.spatial if var is not v]
-        name, extent = v.name.removeprefix("v"), nest.extents[v]
-        parts = over_vectors(name, extent, self.lanes, self.vectors, body, self.masks, wide=self.side_by_side)
-        return nested(loops, sequence((*(before(variables) if before is not None else ()), *parts)))
+        stmt = self.arranged.stmt
+        if before is None:
+            return stmt
+        outer = []
+        while len(outer) < len(self.nest.spatial) - 1:
+            assert isinstance(stmt, For)
+            outer.append((stmt.loop_var, stmt.extent))
+            stmt = stmt.body
+        return nested(outer, sequence((*before(self.variables), *statements_of(stmt))))
 
 
 def _in_groups(nest: Nest, v: PrimVar) -> tuple[Nest, PrimVar]:
@@ -115,18 +160,28 @@ class ElementwiseRule(Rule):
 
     name = "elementwise"
     order = 300
-    pins = frozenset(("lanes", "vectors"))
+    pins = frozenset(("lanes", "vectors", "schedule"))
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """Lanes that fill a register, vectors as the value costs."""
         found = None if site.nest is None else site.once(map_of, site.nest, machine, knobs)
-        return None if found is None else Decision(site.name, self.name, values_of(found), reason_of(found))
+        if found is None:
+            return None
+        values = {**values_of(found), "schedule": found.arranged.trace.steps()}
+        return Decision(site.name, self.name, values, reason_of(found))
+
+    def completed(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Decision:
+        """The decision with the steps of the schedule that it stands for, or that somebody chose."""
+        return decision.with_values(schedule=self._map(site, decision, machine, knobs).arranged.trace.steps())
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """Loops over vectors."""
+        return self._map(site, decision, machine, knobs).build()
+
+    def _map(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Map:
         found = None if site.nest is None else site.once(map_of, site.nest, machine, knobs)
         assert found is not None
-        return pinned_map(found, decision).build()
+        return site.once(_with_steps, found, decision)
 
 
 def values_of(found: Map) -> dict[str, Any]:
@@ -144,4 +199,25 @@ def pinned_map(found: Map, decision: Decision) -> Map:
     """The map with what a decision says."""
     lanes = checked(decision, "lanes", 2, 64, "lanes of a vector", power=True)
     vectors = checked(decision, "vectors", 1, 64, "vectors at a time")
+    if (lanes, vectors) == (found.lanes, found.vectors):
+        return found
     return replace(found, lanes=lanes, vectors=vectors)
+
+
+def _with_steps(found: Map, decision: Decision) -> Map:
+    """The map with what a decision says, its steps among it; PassError W528 for steps that do not apply."""
+    new, steps = pinned_map(found, decision), decision.values["schedule"]
+    if steps == found.arranged.trace.steps():
+        return new
+    if not isinstance(steps, tuple):
+        raise refused(f"{decision.kind} of {decision.about!r}: schedule is a list of steps, got {described(steps)}")
+    if new is not found:
+        raise refused(f"{decision.kind} of {decision.about!r}: schedule says what lanes and vectors say")
+    own = replace(found, pinned_steps=steps)
+    try:
+        own.arranged  # noqa: B018
+    except ScheduleError as error:
+        raise refused(
+            f"{decision.kind} of {decision.about!r}: {error.code}: {error.message}", hint=error.hint
+        ) from None
+    return own

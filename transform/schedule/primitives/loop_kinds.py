@@ -12,13 +12,13 @@ from typing import Any
 from weft.errors import ScheduleError
 from weft.ir import replace
 from weft.ir.tensor import Block, For
-from weft.transform.analysis.loops.dependence import Nest, shared
+from weft.transform.analysis.loops.dependence import Nest, has_index_of_its_own, shared
 from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, ExprRV, LoopRV
 from weft.transform.schedule.reducer import fold_of
-from weft.transform.schedule.state import INDEPENDENT
+from weft.transform.schedule.state import INDEPENDENT, Proven
 from weft.transform.schedule.tree import Tree, blocks_in
 
 __all__ = ["LoopKinds", "require_separate"]
@@ -36,6 +36,8 @@ def require_separate(tree: Tree, loop: For, kind: str, thread: str | None = None
     chain = [loop]
     while isinstance(chain[-1].body, For):
         chain.append(chain[-1].body)
+    if has_index_of_its_own(chain):
+        return
     why = shared(Nest(tuple(chain), chain[-1].body, Point.around(tree, loop)))
     if why is not None:
         hint = None
@@ -98,15 +100,20 @@ class LoopKinds(ScheduleCore):
     def _mark(self, loop: LoopRV, kind: str, thread: str | None = None) -> None:
         tree, found = self._loop(loop)
         require_separate(tree, found, kind, thread)
-        self._separate = self._separate | {found.loop_var}
-        self._set(tree, tree.replaced((found, replace(found, kind=kind, thread=thread))))
+        new = replace(found, kind=kind, thread=thread)
+        tree = self._set(tree, tree.replaced((found, new)))
+        self._separate = {**self._separate, found.loop_var: Proven.of(tree, new)}
 
     def _recheck(self, tree: Tree) -> None:
         """Marked loops after a step: their iterations must still be separate."""
-        for variable in self._separate:
+        for variable, proven in self._separate.items():
             loop = tree.loop(variable)
-            if loop is not None and loop.kind in INDEPENDENT:
+            if loop is None or loop.kind not in INDEPENDENT:
+                continue
+            now = Proven.of(tree, loop)
+            if proven is None or not proven.holds_for(now):
                 require_separate(tree, loop, loop.kind, loop.thread)
+                self._separate = {**self._separate, variable: now}
 
     @primitive
     def annotate(self, block_or_loop: BlockRV | LoopRV | str, ann_key: str, ann_val: Any) -> None:

@@ -13,7 +13,8 @@ from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.schedule.copies import fresh_copy
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
-from weft.transform.schedule.handles import ExprRV, LoopRV
+from weft.transform.schedule.handles import LoopRV
+from weft.transform.schedule.primitives.factors import Factor, factor_of, recorded
 from weft.transform.schedule.primitives.loops import extent_text, refused, require_plain, require_terms, sizes_text
 from weft.transform.schedule.tree import Tree, sequence, statements_of
 
@@ -71,12 +72,11 @@ class LoopMerging(ScheduleCore):
         return self._loop_handle(tree.name, variable)
 
     @primitive
-    def loop_partition(
-        self, loop: LoopRV, factors: Sequence[int | ExprRV | None], preserve_unit_iters: bool = True
-    ) -> list[LoopRV]:
+    def loop_partition(self, loop: LoopRV, factors: Sequence[Factor], preserve_unit_iters: bool = True) -> list[LoopRV]:
         """One loop as several one after the other, of the given numbers of iterations; one may be None: the rest.
 
-        Where none is and iterations are left over, they are one more loop at the end.
+        A number may be a dimension over the function's symbols ("n // 16 * 16"), which may be 0. Where none is None and
+        iterations are left over, they are one more loop at the end.
 
         ScheduleError W604 when the loop has not that many iterations, W606 a loop that is not a plain serial one.
         """
@@ -84,7 +84,8 @@ class LoopMerging(ScheduleCore):
         require_plain(tree, found, "loop_partition")
         point = Point.around(tree, found)
         extent = point.dim(found.extent)
-        counts: list[Dim | None] = [None if item is None else self._number(item) for item in factors]
+        counts = [factor_of(self._number, tree, point, factor, 0) for factor in factors]
+        self._record(factors=[recorded(factor) for factor in factors])
         if extent is None or not counts or counts.count(None) > 1 or any(isinstance(c, int) and c < 1 for c in counts):
             raise failure(
                 "W604", f"the loop {found.loop_var.name!r} is not partitioned by {sizes_text(counts)}", tree, found

@@ -12,25 +12,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.errors import WeftError
 from weft.ir import substitute
-from weft.ir.dim import Dim, DimExpr, ceildiv, free_symbols, parse_dim, product, symbol
-from weft.ir.dim import substitute as substitute_dim
+from weft.ir.dim import Dim, ceildiv, product
 from weft.ir.kernel.prim import as_expr, binary, cast
-from weft.ir.kernel.prim_dim import symbol_names
 from weft.ir.tensor import Block, Extent, For, PrimExpr, PrimVar, Stmt
 from weft.transform.analysis.loops.dependence import Conflict, Nest, conflict
 from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.schedule.buffers import sets_result_when_empty
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
-from weft.transform.schedule.handles import BlockRV, ExprRV, LoopRV
+from weft.transform.schedule.handles import BlockRV, LoopRV
+from weft.transform.schedule.primitives.factors import Factor, factor_of, recorded
 from weft.transform.schedule.rebuild import guarded, nest_of_loops, tidied
 from weft.transform.schedule.tree import Tree, blocks_in
 
-__all__ = ["Factor", "LoopPrimitives", "chain_between", "require_plain", "times"]
-
-Factor = int | ExprRV | str | DimExpr | PrimExpr | None
+__all__ = ["LoopPrimitives", "chain_between", "require_plain", "times"]
 
 
 def require_plain(tree: Tree, loop: For, what: str) -> None:
@@ -99,8 +95,8 @@ class LoopPrimitives(ScheduleCore):
         tree, found = self._loop(loop)
         require_plain(tree, found, "split")
         point = Point.around(tree, found)
-        sizes = [self._factor(tree, point, factor) for factor in factors]
-        self._record(factors=[_recorded(factor) for factor in factors])
+        sizes = [factor_of(self._number, tree, point, factor) for factor in factors]
+        self._record(factors=[recorded(factor) for factor in factors])
         whole = self._whole(tree, found, point, sizes)
         variable = found.loop_var
         names = [PrimVar(f"{variable.name}_{i}", variable.dtype) for i in range(len(whole))]
@@ -136,34 +132,6 @@ class LoopPrimitives(ScheduleCore):
         new = self._tidied(tree, found, nest_of_loops(loops, body))
         tree = self._set(tree, tree.replaced((found, new)))
         return [self._loop_handle(tree.name, name) for name in names]
-
-    def _factor(self, tree: Tree, point: Point, factor: Factor) -> Dim | None:
-        """A factor as a dimension."""
-        if factor is None:
-            return None
-        if isinstance(factor, PrimExpr):
-            found = point.dim(factor)
-        elif isinstance(factor, (str, DimExpr)):
-            found = self._symbolic(tree, point, factor)
-        else:
-            found = self._number(factor)
-        if found is None or point.below(found, 1):
-            raise failure("W604", f"{factor!r} is no extent of a loop", hint="a positive number, or a dimension")
-        return found
-
-    def _symbolic(self, tree: Tree, point: Point, factor: str | DimExpr) -> Dim:
-        """A dimension over names of the function as one over the names of a point."""
-        try:
-            dim = parse_dim(factor) if isinstance(factor, str) else factor
-        except WeftError as error:
-            raise failure("W604", f"{factor!r} is no dimension: {error.message}") from None
-        visible = {v.name: v for v in sorted(_visible(tree), key=lambda v: v.name)}
-        unknown = [name for name in free_symbols(dim) if name not in visible]
-        if unknown:
-            raise failure(
-                "W604", f"the function has no symbol {unknown[0]!r}", hint=f"it has: {', '.join(visible) or 'none'}"
-            )
-        return substitute_dim(dim, {name: symbol(point.name(visible[name])) for name in free_symbols(dim)})
 
     def _whole(self, tree: Tree, loop: For, point: Point, sizes: list[Dim | None]) -> list[Dim]:
         """The factors with the open one filled in; W604 when they are too few or too small."""
@@ -330,17 +298,6 @@ def require_terms(tree: Tree, loop: For, what: str, *, always: bool = False) -> 
 
 def refused(why: Conflict, tree: Tree, loop: For, what: str) -> Exception:
     return failure("W607", f"cannot {what} the loop {loop.loop_var.name!r}: {why.reason}", tree, loop)
-
-
-def _visible(tree: Tree) -> set[PrimVar]:
-    """The symbols and scalar parameters of a function."""
-    return set(symbol_names(tree.function))
-
-
-def _recorded(factor: Any) -> Any:
-    if isinstance(factor, DimExpr):
-        return str(factor)
-    return str(factor.name) if isinstance(factor, PrimVar) else factor
 
 
 def _is_one(extent: Extent) -> bool:
