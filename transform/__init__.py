@@ -17,6 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from weft.transform import pattern
+from weft.transform.autoschedule.block_sums import BlockSums
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.parallelize_outer_loops import ParallelizeOuterLoops
 from weft.transform.autoschedule.tile_contractions import TileContractions
@@ -149,6 +150,7 @@ __all__ = [
     "AssignByCost",
     "BindParams",
     "BindSymbolicVars",
+    "BlockSums",
     "BundleModelParams",
     "CallTIRRewrite",
     "CancelTransposes",

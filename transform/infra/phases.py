@@ -28,6 +28,7 @@ from weft.ir.node import FrozenMap
 from weft.ir.structure.structural import structural_hash
 from weft.target import Target
 from weft.target.kinds import know_phases
+from weft.transform.autoschedule.block_sums import BlockSums
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.parallelize_outer_loops import ParallelizeOuterLoops
 from weft.transform.autoschedule.tile_contractions import TileContractions
@@ -87,14 +88,16 @@ def _schedule(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
     made: list[Pass] = []
     for label, part in parts:
         machine = part.machine
+        items: tuple[Pass, ...] = (BlockSums(),)  # what is left as it was written, at opt=0 everything
         if part.kind.explicit_vectors and machine.vector_bits:
             items = (
                 TileContractions(machine, knobs),
                 PackConstants(),
                 VectorizeNests(machine, knobs),
+                *items,
                 ParallelizeOuterLoops(knobs),
             )
-            made += items if len(parts) == 1 else (OnParts((label,), labels, item) for item in items)
+        made += items if len(parts) == 1 else (OnParts((label,), labels, item) for item in items)
     return tuple(made)
 
 

@@ -28,7 +28,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.analysis.access_pattern import most_of
-from weft.transform.autoschedule.gemm.match import Contraction
+from weft.transform.autoschedule.gemm.match import Contraction, steps_of
 from weft.transform.autoschedule.gemm.tiles import (
     Access,
     Panel,
@@ -196,6 +196,10 @@ class _PartialSumBlocks:
         return cover_rows(found.r.name, rows, most, (ceil_div(most, 2),), tile)
 
 
+_BLOCK = 1024
+"""Products that are added up by themselves where there are many."""
+
+
 @dataclass(frozen=True)
 class KRange:
     """A range of k: `extent` from `start` on, whether it adds to partial sums, and completes them."""
@@ -276,4 +280,13 @@ def _tile(
         is_last=None if k_range is None else k_range.is_last,
         epilogue=epilogue_of(found, panel, row),
         long_epilogue=found.has_long_epilogue,
+        adds_last=found.is_long_sum,
+        block=None if k_range is not None else _block(found),
     ).build(target.buffer.dtype)
+
+
+def _block(found: Contraction) -> int | None:
+    """How many steps of the first loop over k are added up by themselves; None: all of them."""
+    if not found.is_long_sum:
+        return None
+    return max(1, _BLOCK // steps_of(found.extents[var] for var in found.reduction[1:]))

@@ -13,7 +13,7 @@ scale, bias, activation).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from weft.dtypes import bits, is_bool, is_float, is_integer, lanes, with_lanes
@@ -37,6 +37,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.transform.analysis.access_pattern import most_of
 from weft.transform.autoschedule.rules.strides import kinds_in
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "row_variable",
     "rows_length",
     "runs_along",
+    "steps_of",
     "sum_of_products",
     "uses",
     "views_of",
@@ -74,6 +76,14 @@ class Epilogue:
     total: PrimVar
     value: PrimExpr
     is_long: bool = False
+
+
+_FEW_STEPS = 4096
+
+
+def steps_of(extents: Iterable[Extent]) -> int:
+    """The number of steps of loops, as far as it is known."""
+    return math.prod(most_of(extent) or 1 for extent in extents)
 
 
 @dataclass(frozen=True)
@@ -112,6 +122,11 @@ class Contraction:
         """Where a partial sum is kept."""
         store = self.partial_sums or self.store
         return BufferLoad(store.buffer, store.indices)
+
+    @property
+    def is_long_sum(self) -> bool:
+        """Whether it is known to sum so many products that one long sum of float32 would lose digits."""
+        return self.dtype == "float32" and steps_of(self.extents[var] for var in self.reduction) > _FEW_STEPS
 
     def of_a(self, value: PrimExpr) -> PrimExpr:
         """Elements of A in the type of the sums."""

@@ -99,6 +99,8 @@ class Tile:
     (variable, extent) of the reduction; `element(i, j)` is the vector of C; `accumulates` says when C already holds a
     partial sum. `epilogue(i, column, sum)` stores what becomes of one sum, of a column of the panel, once
     `is_last` says that it is complete (None: always); `long_epilogue` that this takes many instructions.
+    It is added last (`adds_last`), for a sum of sums loses fewer digits than one long sum, or gone on with.
+    `block` steps of the first loop are added up by themselves before they go to the sum of all (None: all steps).
     `prefetch_c(i, j)` is a vector of C that the next tile goes on with, `prefetch_b(j)` a vector of B that a later
     step reads.
     """
@@ -116,6 +118,8 @@ class Tile:
     prefetch_c: Callable[[PrimExpr, PrimExpr], BufferLoad] | None = None
     prefetch_b: Callable[[PrimExpr], BufferLoad] | None = None
     dot: Dot | None = None
+    adds_last: bool = False
+    block: int | None = None
 
     def build(self, dtype: str) -> Stmt:
         """Clear or load, accumulate, store."""
@@ -142,20 +146,28 @@ class Tile:
         def each(action: Callable[[PrimExpr, PrimExpr], Stmt]) -> Stmt:
             return _unrolled("i", self.rows, lambda i: _unrolled("j", vectors, lambda j: action(i, j)))
 
-        zero = const(0.0, with_lanes(dtype, lanes))
-        start = _unrolled("i", self.rows * vectors, lambda i: _store(local(accumulators, i), zero))
-        if self.accumulates is not False:
-            resume = each(lambda i, j: _store(local(accumulators, place(i, j)), _masked(self.element(i, j), mask(j))))
-            prefetch_c = self.prefetch_c
-            resume = resume if prefetch_c is None else SeqStmt((resume, each(lambda i, j: _prefetch(prefetch_c(i, j)))))
-            start = resume if self.accumulates is True else IfThenElse(self.accumulates, resume, start)
+        def added(total: BufferLoad, value: PrimExpr) -> Stmt:
+            return _store(total, binary("add", total, value))
+
+        def own(i: PrimExpr, j: PrimExpr) -> BufferLoad:
+            return local(accumulators, place(i, j))
+
+        prefetch_c = self.prefetch_c
+        prefetches_c = [] if prefetch_c is None else [each(lambda i, j: _prefetch(prefetch_c(i, j)))]
+        begin = clear = self._cleared(accumulators)
+        if self.accumulates is not False and not self.adds_last:
+            held = each(lambda i, j: _store(own(i, j), _masked(self.element(i, j), mask(j))))
+            begin = self._if_accumulates(sequence([held, *prefetches_c]), clear)
+        elif self.accumulates is not False and prefetches_c:
+            begin = SeqStmt((clear, self._if_accumulates(prefetches_c[0], None)))
         loads = _unrolled("j", vectors, lambda j: _store(local(b_row, j, group), self.vector(j)))
         prefetch_b = self.prefetch_b
         prefetches = () if prefetch_b is None else (_unrolled("j", vectors, lambda j: _prefetch(prefetch_b(j))),)
         columns = self._column_sums(vectors, lambda j: local(b_row, j, group))
         step: Stmt = SeqStmt((*prefetches, loads, *columns.update, _unrolled("i", self.rows, accumulate)))
-        for var, extent in reversed(self.loops):
+        for var, extent in reversed(self.loops[1:]):
             step = For(var, 0, extent, step)
+        step = self._first_loop(step, accumulators)
         write = each(lambda i, j: _store(_masked(self.element(i, j), mask(j)), local(accumulators, place(i, j))))
         if self.epilogue is not None:
             if self.long_epilogue:
@@ -168,8 +180,54 @@ class Tile:
             else:
                 finished = each(lambda i, j: self._finished(accumulators, i, j, place(i, j)))
             write = finished if self.is_last is None else IfThenElse(self.is_last, finished, write)
-        corrections = (each(lambda i, j: columns.correct(local(accumulators, place(i, j)), j)),) if columns.init else ()
-        return SeqStmt((AllocBuffer(accumulators), AllocBuffer(b_row), *columns.init, start, step, *corrections, write))
+        last = [each(lambda i, j: columns.correct(own(i, j), j))] if columns.init else []
+        if self.accumulates is not False and self.adds_last:
+            held = each(lambda i, j: added(own(i, j), _masked(self.element(i, j), mask(j))))
+            last.append(self._if_accumulates(held, None))
+        return SeqStmt((AllocBuffer(accumulators), AllocBuffer(b_row), *columns.init, begin, step, *last, write))
+
+    def _if_accumulates(self, stmt: Stmt, otherwise: Stmt | None) -> Stmt:
+        """A statement where C already holds a partial sum, another one where it does not."""
+        assert self.accumulates is not False
+        return stmt if self.accumulates is True else IfThenElse(self.accumulates, stmt, otherwise)
+
+    def _each_vector(self, action: Callable[[PrimExpr], Stmt]) -> Stmt:
+        """An action on the place of every vector of accumulators."""
+        lanes = self.panel.lanes
+        count = self.rows * self.panel.vectors
+        return _unrolled("i", count, lambda i: action(vector_index(times(i, lanes), lanes)))
+
+    def _cleared(self, buffer: Buffer) -> Stmt:
+        zero = const(0.0, with_lanes(buffer.dtype, self.panel.lanes))
+        return self._each_vector(lambda at: BufferStore(buffer, zero, (at,)))
+
+    def _first_loop(self, step: Stmt, accumulators: Buffer) -> Stmt:
+        """The outermost loop over k, in blocks that are added up by themselves where it may be long."""
+        (var, extent), block = self.loops[0], self.block
+        if block is None or (isinstance(extent, int) and extent <= block):
+            return For(var, 0, extent, step)
+        sums = Buffer("sums", accumulators.shape, accumulators.dtype, "local")
+        number = PrimVar(f"{var.name}_block", INDEX)
+        start, count = times(number, block), as_expr(ceil_of(as_expr(extent, INDEX), block), INDEX)
+        left = binary("sub", as_expr(extent, INDEX), start)
+        inner = For(var, 0, binary("min", left, const(block, INDEX)), substitute(step, {var: plus(start, var)}))
+
+        def add(to: Buffer, value: Buffer) -> Stmt:
+            return self._each_vector(
+                lambda at: BufferStore(to, binary("add", BufferLoad(to, (at,)), BufferLoad(value, (at,))), (at,))
+            )
+
+        several = binary("gt", count, const(1, INDEX))
+        more = binary("lt", plus(number, const(1, INDEX)), count)
+        flush = IfThenElse(more, SeqStmt((add(sums, accumulators), self._cleared(accumulators))), None)
+        return SeqStmt(
+            (
+                AllocBuffer(sums),
+                IfThenElse(several, self._cleared(sums), None),
+                For(number, 0, count, SeqStmt((inner, flush))),
+                IfThenElse(several, add(accumulators, sums), None),
+            )
+        )
 
     def _column_sums(self, vectors: int, b_row: Callable[[PrimExpr], PrimExpr]) -> _ColumnSums:
         """What sums the columns of B where A is offset."""
