@@ -242,7 +242,7 @@ class _Mixing(FunctionRewriter):
         definition, precision = found
         named = changing(value, definition, var.ty, self.context)
         if named is None:
-            self._decide_never(binding, value, precision)
+            _decide_never(self, binding, value, precision)
             self._remember_cast(var, value, definition)
             return False
         if precision.policy == Policy.ALWAYS:
@@ -254,7 +254,7 @@ class _Mixing(FunctionRewriter):
             self._store(binding, self._call(value, definition, named, self._half), self.options.dtype)
         else:
             self._store(binding, self._call(value, definition, named, self._wide), WIDE)
-        self._decide_follow(binding, half)
+        _decide_follow(self, binding, half)
         return True
 
     def _remember_cast(self, var: Var, value: Call, definition: OpDef) -> None:
@@ -327,20 +327,20 @@ class _Mixing(FunctionRewriter):
     def _decide(self, var: Var, values: dict[str, str], reason: str) -> None:
         self.decisions.append(Decision(var.name, _KIND, dict(values), reason))
 
-    def _decide_follow(self, binding: VarBinding, half: bool) -> None:
-        if half:
-            reason = "what reads it wants half"
-        elif self.readers.stores_half(binding.var):
-            reason = "its operands are float32; what it gives is stored in half"
-        else:
-            reason = "nothing that reads it wants half, or something needs float32"
-        self._decide(binding.var, {"policy": "follow", "dtype": self.options.dtype if half else WIDE}, reason)
 
-    def _decide_never(self, binding: VarBinding, call: Call, precision: Precision) -> None:
-        if precision.policy == Policy.NEVER and any(
-            isinstance(leaf, Var) and is_wide(leaf.ty) for leaf in operands(call)
-        ):
-            self._decide(binding.var, {"policy": "never", "dtype": WIDE}, precision.reason)
+def _decide_follow(mixing: _Mixing, binding: VarBinding, half: bool) -> None:
+    if half:
+        reason = "what reads it wants half"
+    elif mixing.readers.stores_half(binding.var):
+        reason = "its operands are float32; what it gives is stored in half"
+    else:
+        reason = "nothing that reads it wants half, or something needs float32"
+    mixing._decide(binding.var, {"policy": "follow", "dtype": mixing.options.dtype if half else WIDE}, reason)
+
+
+def _decide_never(mixing: _Mixing, binding: VarBinding, call: Call, precision: Precision) -> None:
+    if precision.policy == Policy.NEVER and any(isinstance(leaf, Var) and is_wide(leaf.ty) for leaf in operands(call)):
+        mixing._decide(binding.var, {"policy": "never", "dtype": WIDE}, precision.reason)
 
 
 def _mapped(value: Any, version: Any) -> Any:
