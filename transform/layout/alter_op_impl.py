@@ -31,6 +31,7 @@ from weft.ir import (
     Tuple,
     VarBinding,
     replace,
+    te,
 )
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.infer import TypeContext, infer_type
@@ -38,6 +39,7 @@ from weft.ir.dim import Dim, operation, prove_equal, symbol
 from weft.ir.kernel.index_map import IndexMap, index_map_text, read_index_map
 from weft.ir.op import get_op
 from weft.transform.infra.base import Pass, map_functions
+from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.rewriting import FunctionRewriter
 
 __all__ = ["AlterOpImpl"]
@@ -56,6 +58,41 @@ class AlterOpImpl(Pass):
     keeps_meaning: ClassVar[bool] = True
     op_impl_map: Mapping[str, PrimFunc]
     op_buffer_transforms: Mapping[str, Sequence[Any]]
+
+    @classmethod
+    def sample(cls, choices: Choices) -> tuple[AlterOpImpl, str]:
+        """A sum of matrices, computed on rows in blocks or on transposed matrices."""
+        layout, shape = choices.pick(
+            (
+                ("lambda i, j: (i, j // 4, j % 4)", (4, 2, 4)),
+                ("lambda i, j: (j, i)", (8, 4)),
+                ("lambda i, j: (i // 2, j, i % 2)", (2, 8, 2)),
+            )
+        )
+        x, y = te.placeholder(shape, name="x"), te.placeholder(shape, name="y")
+        z = te.compute(shape, lambda *i: x(*i) + y(*i), name="z")
+        kernel = replace(te.create_prim_func([x, y, z], "add"), private=True)
+        layouts = [layout] * 3
+        return (
+            cls({"relax.add": kernel}, {"relax.add": layouts}),
+            """@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def add(x: T.Buffer((4, 8), "float32"), y: T.Buffer((4, 8), "float32"), z: T.Buffer((4, 8), "float32")):
+        T.func_attr({"operator_name": "relax.add"})
+        for i, j in T.grid(4, 8):
+            with T.block("z"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                z[vi, vj] = x[vi, vj] + y[vi, vj]
+
+    @R.function
+    def main(x: R.Tensor((4, 8), "float32"), y: R.Tensor((4, 8), "float32")):
+        with R.dataflow():
+            out = R.call_tir(Module.add, (x, y), out_ty=R.Tensor((4, 8), "float32"))
+            R.output(out)
+        return out
+""",
+        )
 
     def __post_init__(self) -> None:
         for name, kernel in self.op_impl_map.items():

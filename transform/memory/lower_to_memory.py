@@ -49,6 +49,7 @@ from weft.ir.op import get_op
 from weft.ir.op.common import kernel_call
 from weft.transform.graph.to_non_dataflow import PlainBlocks
 from weft.transform.infra.base import Pass, map_functions
+from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.rewriting import derived, void_binding
 
 __all__ = ["LowerToMemory"]
@@ -64,6 +65,40 @@ class LowerToMemory(Pass):
     """
 
     aliases: ClassVar[tuple[str, ...]] = ("memory", "call-tir-rewrite")
+
+    @classmethod
+    def sample(cls, choices: Choices) -> tuple[LowerToMemory, str]:
+        """A call of a kernel, and one that may write over what it reads."""
+        size = choices.pick((4, 1, 7))
+        second = choices.pick(
+            (
+                f'R.call_tir(Module.scale, (y,), out_ty=R.Tensor(({size},), "float32"))',
+                f'R.call_tir_inplace(Module.double, (y,), [0], out_ty=R.Tensor(({size},), "float32"))',
+            )
+        )
+        return (
+            cls(),
+            f"""@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def scale(x: T.Buffer(({size},), "float32"), y: T.Buffer(({size},), "float32")):
+        for i in range({size}):
+            y[i] = x[i] * T.float32(3)
+
+    @T.prim_func(private=True)
+    def double(x: T.Buffer(({size},), "float32")):
+        for i in range({size}):
+            x[i] = x[i] * T.float32(2)
+
+    @R.function
+    def main(x: R.Tensor(({size},), "float32")):
+        with R.dataflow():
+            y = R.call_tir(Module.scale, (x,), out_ty=R.Tensor(({size},), "float32"))
+            z = {second}
+            R.output(z)
+        return z
+""",
+        )
 
     def run(self, module: IRModule) -> IRModule:
         """Bring every graph function into explicit-memory form; kernels that copy are added where they are needed."""
