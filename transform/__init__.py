@@ -130,6 +130,7 @@ from weft.transform.target.merge_composite_functions import MergeCompositeFuncti
 from weft.transform.target.partition_calls import Declined, PartitionCalls
 from weft.transform.target.place_copies import PlaceCopies
 from weft.transform.target.realize_vdevice import RealizeVDevice
+from weft.transform.target.split_call_tir_by_pattern import SplitCallTIRByPattern
 from weft.transform.target.update_vdevice import UpdateVDevice
 
 if TYPE_CHECKING:
@@ -247,6 +248,7 @@ __all__ = [
     "RuleSet",
     "Schedule",
     "ShareMemory",
+    "SplitCallTIRByPattern",
     "SplitToSlices",
     "StaticPlanBlockMemory",
     "Step",
