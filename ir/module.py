@@ -133,6 +133,10 @@ class IRModule(Node):
         """What became of each node of the foreign model that the module was made of (`weft.frontend.ImportReport`)."""
         return provider("import_report")(self)
 
+    def quantization_report(self) -> Any:
+        """What became of each layer where `weft.quantize` made the module (`QuantizationReport`)."""
+        return provider("quantization_report")(self)
+
     def __call__(self, /, *args: Any, **options: Any) -> Any:
         """Compile on first use (cached) and run on arrays."""
         return provider("call")(self, *args, **options)

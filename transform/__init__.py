@@ -106,6 +106,7 @@ from weft.transform.memory.pack_sub_bytes import PackSubBytes
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.rewrite_dataflow_reshape import RewriteDataflowReshape
 from weft.transform.memory.share_memory import ShareMemory
+from weft.transform.quantize.insert_quantize_dequantize import InsertQuantizeDequantize
 from weft.transform.quantize.quantize_weights import QuantizeWeights
 from weft.transform.quantize.to_mixed_precision import ToMixedPrecision
 from weft.transform.rewrite.adjust_matmul_order import AdjustMatmulOrder
@@ -196,6 +197,7 @@ __all__ = [
     "HoistLoopInvariants",
     "HoistScratch",
     "InlinePrivateFunctions",
+    "InsertQuantizeDequantize",
     "Instrument",
     "KillAfterLastUse",
     "Knobs",

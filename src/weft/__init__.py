@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from weft.support.plugins import load_plugins
     from weft.target import Config, Target, tag, target_kind
     from weft.transform.memory.planners import memory_planner
+    from weft.transform.quantize.quantize_model import quantize
 
 # Public name -> module that defines it.
 _HOMES = {
@@ -70,6 +71,7 @@ _HOMES = {
     "lower": "weft.codegen",
     "memory_planner": "weft.transform.memory.planners",
     "parse": "weft.script",
+    "quantize": "weft.transform.quantize.quantize_model",
     "register_func": "weft.runtime",
     "set_num_threads": "weft.runtime.device.threads",
     "structural_equal": "weft.ir",

@@ -47,7 +47,7 @@ from weft.transform.infra.rewriting import FunctionRewriter, bindings_of
 from weft.transform.quantize.schemes import QuantizedMatrix, weight_scheme
 from weft.transform.rewrite.cancel_transposes import axes_of_permutation
 
-__all__ = ["QuantizeWeights"]
+__all__ = ["QuantizeWeights", "checked_patterns"]
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,7 @@ class QuantizeWeights(Pass):
 
     def __post_init__(self) -> None:
         for name in ("include", "exclude"):
-            given = getattr(self, name)
-            patterns = (given,) if isinstance(given, str) else given
-            if not isinstance(patterns, (list, tuple)) or not all(isinstance(x, str) for x in patterns):
-                raise PassError(f"{name} is a pattern of names, or several, got {described(given)}", code="W571")
-            object.__setattr__(self, name, tuple(patterns))
+            object.__setattr__(self, name, checked_patterns(name, getattr(self, name)))
         weight_scheme(self.scheme)
 
     def run(self, module: IRModule) -> IRModule:
@@ -83,6 +79,18 @@ class QuantizeWeights(Pass):
         known = list(names)
         wanted = any(fnmatch.fnmatchcase(name, pattern) for name in known for pattern in self.include)
         return wanted and not any(fnmatch.fnmatchcase(name, pattern) for name in known for pattern in self.exclude)
+
+
+def checked_patterns(name: str, given: object) -> tuple[str, ...]:
+    """Patterns of names, one or several; PassError W571 for other things.
+
+    >>> checked_patterns("include", "head*")
+    ('head*',)
+    """
+    patterns = (given,) if isinstance(given, str) else given
+    if not isinstance(patterns, (list, tuple)) or not all(isinstance(x, str) for x in patterns):
+        raise PassError(f"{name} is a pattern of names, or several, got {described(given)}", code="W571")
+    return tuple(patterns)
 
 
 @dataclass(frozen=True)

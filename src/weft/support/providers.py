@@ -22,6 +22,7 @@ PROVIDERS: dict[str, str] = {
     "call": "weft.codegen:call",
     "parse": "weft.script:parse",
     "import_report": "weft.frontend.report:import_report",
+    "quantization_report": "weft.transform.quantize.report:quantization_report",
     "rewriter": "weft.transform.pattern.declared:rewriter_of",
     "artifacts": "weft.runtime.artifact:artifacts_of",
     "merge_artifacts": "weft.runtime.merging:merge_artifacts",

@@ -160,7 +160,7 @@ def _of_sum(site: Site, call: Call) -> _Integers | None:
         return None
     if right.is_product and not left.is_product:
         left, right = right, left
-    return _joined(site, left, right) or _rescaled(site, left, right)
+    return _joined(left, right) or _rescaled(left, right)
 
 
 def _with_constant(site: Site, inner: _Integers, value: Expr, known: np.ndarray) -> _Integers | None:
@@ -192,7 +192,7 @@ def _fits(shape: tuple[int, ...], dims: tuple[Any, ...]) -> bool:
     return len(shape) <= len(dims) and all(size in (1, dim) for size, dim in pairs)
 
 
-def _joined(site: Site, left: _Integers, right: _Integers) -> _Integers | None:
+def _joined(left: _Integers, right: _Integers) -> _Integers | None:
     """Sums of products, and what is added to them under their scale."""
     ratio = right.scale / left.scale if not right.scale.ndim else None
     if not left.is_product or ratio is None or float(np.min(ratio)) < _FINE:
@@ -210,25 +210,39 @@ def _under(data: Expr, fixed: tuple[np.ndarray, int], like: _Integers, factors: 
     return get_op("requantize")(data, scalar(fixed[0], "int32"), 0, shift=fixed[1], **along, out_dtype="int32")
 
 
-def _rescaled(site: Site, left: _Integers, right: _Integers) -> _Integers | None:
-    """Both under one scale, so fine that their largest values just have room."""
-    most = max(part.bound * float(np.max(part.scale)) for part in (left, right)) / (_ROOM / 4)
-    if not 0 < most < math.inf:
+def _power_of_two(size: float) -> float:
+    """The least power of two that is not below a positive size."""
+    fraction, exponent = math.frexp(size)
+    return math.ldexp(1.0, exponent - (fraction == 0.5))
+
+
+def _at_scale(part: _Integers, room: float, most: float) -> _Integers | None:
+    """The integers under one scale, so fine that what stands for `most` just has room."""
+    scale = _power_of_two(most / room) if 0 < most < math.inf else 0.0
+    fixed = fixed_point(part.scale / scale) if scale else None
+    if fixed is None:
         return None
-    scale = math.ldexp(1.0, math.frexp(most)[1])
-    terms: list[Expr] = []
-    for part in (left, right):
-        fixed = fixed_point(part.scale / scale)
-        if fixed is None:
-            return None
-        terms.append(_under(part.data, fixed, part, part.scale))
-    return _Integers(get_op("add")(*terms), np.asarray(scale), -1, _ROOM / 2, is_product=True)
+    return _Integers(_under(part.data, fixed, part, part.scale), np.asarray(scale), -1, room, is_product=True)
+
+
+def _largest(part: _Integers) -> float:
+    """The largest value that the integers stand for."""
+    return part.bound * float(np.max(part.scale))
+
+
+def _rescaled(left: _Integers, right: _Integers) -> _Integers | None:
+    """The sum of both under one scale."""
+    most = max(_largest(left), _largest(right))
+    a, b = (_at_scale(part, _ROOM / 4, most) for part in (left, right))
+    if a is None or b is None:
+        return None
+    return replace(a, data=get_op("add")(a.data, b.data), bound=a.bound + b.bound)
 
 
 def _of_mean(site: Site, call: Call) -> _Integers | None:
     args = OPS["mean"].values(call)
     inner, ty = _integers(site, call.args[0]), site.tensor(call.args[0])
-    if inner is None or ty is None or inner.scale.ndim:
+    if inner is None or ty is None:
         return None
     axes = range(ty.ndim) if args["axis"] is None else [axis % ty.ndim for axis in args["axis"]]
     return _mean(site, inner, [tensor_dims(ty)[axis] for axis in axes], args["axis"], args["keepdims"])
@@ -239,21 +253,24 @@ def _of_pool(site: Site, call: Call) -> _Integers | None:
     assert isinstance(call.op, Op)
     args = OPS[call.op.name].values(call)
     inner, ty = _integers(site, call.args[0]), site.tensor(call.args[0])
-    if inner is None or ty is None or inner.scale.ndim or args["out_layout"] not in (None, args["layout"]):
+    if inner is None or ty is None or args["out_layout"] not in (None, args["layout"]):
         return None
     sizes = args["output_size"]
     if sizes is None or any(size != 1 for size in sizes) or not args["layout"].isupper():
         return None
     axes = tuple(axis for axis, letter in enumerate(args["layout"]) if letter not in "NC")
-    return _mean(site, inner, [tensor_dims(ty)[axis] for axis in axes], axes, True)
+    return _mean(site, inner, [tensor_dims(ty)[axis] for axis in axes], axes, keepdims=True)
 
 
 def _mean(site: Site, inner: _Integers, sizes: list[Any], axis: Any, keepdims: bool) -> _Integers | None:
     if not all(isinstance(size, int) and size > 0 for size in sizes):
         return None
     count = math.prod(sizes)
-    if inner.bound * count > _ROOM:
-        return None
+    if inner.scale.ndim or inner.bound * count > _ROOM:
+        known = _at_scale(inner, _ROOM / count, _largest(inner))
+        if known is None or count > _ROOM / 1024:
+            return None
+        inner = known
     data = get_op("sum")(_wide(site, inner.data), axis=axis, keepdims=keepdims)
     return _Integers(data, inner.scale / count, -1, inner.bound * count, is_product=True)
 

@@ -176,6 +176,21 @@ def test_sums_of_two_quantized_values_and_means_are_integers() -> None:
     np.testing.assert_array_equal(weft.compile(module)["main"](x, z), got)
 
 
+def test_the_mean_of_a_sum_of_products_has_one_scale() -> None:
+    module = text(
+        'x: R.Tensor(("n", 2, 3, 3), "int8")',
+        "k = R.const([[[[1]], [[2]]], [[[4]], [[5]]]], 'int8')",
+        "w = R.dequantize(k, R.const([0.01, 0.07], 'float32'), 0, axis=0)",
+        "r = R.nn.relu(R.nn.conv2d(R.dequantize(x, 0.03, 2), w))",
+        "y = R.quantize(R.mean(r, axis=[2, 3]), 0.02, -128)",
+    )
+    folded = run(module)
+    assert " R.quantize(" not in folded.script()
+    x = np.random.default_rng(0).integers(-128, 128, (3, 2, 3, 3)).astype("int8")
+    wanted, got = (weft.interpret(item)["main"](x) for item in (module, folded))
+    assert np.abs(wanted.astype("int32") - got).max() <= 1
+
+
 def test_an_unsigned_chain_becomes_signed_throughout() -> None:
     module = text(
         'x: R.Tensor((1, 1, 4, 4), "float32")',
