@@ -70,6 +70,7 @@ from weft.transform.fusion.annotate_pattern import op_pattern
 from weft.transform.fusion.inline_blocks import inline_producers, reuse_outputs
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter, bindings_of, derived
+from weft.transform.kernel.bounds.elements import with_exact_sizes
 from weft.transform.kernel.scheduled import is_scheduled
 from weft.transform.kernel.widen_indices import with_wide_indices
 
@@ -198,6 +199,8 @@ class _Merging:
             raise _Unsuited
         kernel = replace(kernel, params=(*params, *(self.symbols[text] for text in scalars)))
         kernel = kernel.with_attr(OP_PATTERN, op_pattern(kernel))
+        left = {*_allocated(stmts), *written}
+        kernel = with_exact_sizes(kernel, [buffer for buffer in _allocated(self.stmts) if buffer not in left])
         return _Merged(kernel, function, tuple(self.constants), scalars)
 
     def _sizes(self, ty: ShapeType) -> list[str]:
@@ -332,6 +335,11 @@ def _is_whole(buffer: Buffer) -> bool:
 def _carried(function: Function) -> set[str]:
     """The symbols that the parameters of a function bind."""
     return {name for param in function.params for name in bare_symbols(param.ty)}
+
+
+def _allocated(stmts: Sequence[Stmt]) -> list[Buffer]:
+    """The buffers that statements allocate themselves."""
+    return [stmt.buffer for stmt in stmts if isinstance(stmt, AllocBuffer)]
 
 
 def _in_shapes(params: Sequence[Buffer | PrimVar], body: Stmt) -> set[PrimVar]:

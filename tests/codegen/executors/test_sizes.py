@@ -128,6 +128,21 @@ def test_a_tensor_that_no_memory_holds_is_refused_before_it_runs() -> None:
         assert caught.value.code == "W950"
 
 
+@pytest.mark.parametrize("shape", ["(n * n * n * n,)", "(n * n, n * n)"])
+@pytest.mark.parametrize("opt", [0, 2])
+def test_a_size_is_checked_though_fusion_leaves_its_tensor_out(opt: int, shape: str) -> None:
+    """H9: the sum of as many ones as 64 bits do not hold was 0: the loop over them wrapped."""
+    module = weft.parse(
+        '@R.function\ndef main(s: R.Shape(["n"])) -> R.Tensor((), "int64"):\n'
+        f'    return R.sum(R.astype(R.ones({shape}, "int8"), "int64"))\n'
+    )
+    for executor in ("native", "vm"):
+        exe = weft.compile(module, opt=opt, executor=executor)
+        assert exe["main"]((5,)) == 625
+        with pytest.raises((weft.BoundsError, weft.OutOfMemoryError), match="fit 64 bits"):
+            exe["main"]((2**16,))
+
+
 @pytest.mark.parametrize("repeated", ["R.tile(x, (n * m,))", "R.repeat(x, n * m)", "R.linspace(0, 1, n * m)"])
 def test_repetitions_that_no_memory_holds_are_refused_alike(repeated: str) -> None:
     text = f"""
