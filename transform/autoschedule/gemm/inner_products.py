@@ -11,19 +11,20 @@ Packing would bring B into an order that can be read across, which many rows pay
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 
 from weft.ir import substitute
-from weft.ir.kernel.prim import binary
-from weft.ir.tensor import AllocBuffer, Buffer, BufferLoad, BufferStore, For, PrimExpr, PrimVar, Stmt
+from weft.ir.kernel.prim import as_expr, binary
+from weft.ir.tensor import AllocBuffer, Buffer, BufferLoad, BufferStore, Extent, For, PrimExpr, PrimVar, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.dot import dot_of
 from weft.transform.autoschedule.gemm.match import Contraction
 from weft.transform.autoschedule.gemm.tiling import Capacity, packs_whole
 from weft.transform.autoschedule.knobs import Knobs
-from weft.transform.autoschedule.rules.accumulators import Accumulators, is_zero
+from weft.transform.autoschedule.rules.accumulators import Accumulators, Term, is_zero
 from weft.transform.autoschedule.rules.loops import INDEX, nested, plus, sequence, split, times
 from weft.transform.autoschedule.rules.strides import kinds_in, step_along
 
@@ -70,8 +71,40 @@ def inner_products(found: Contraction, capacity: Capacity) -> Stmt:
     rows, columns = block_of_results(found, capacity)
     assert found.r is not None
     outer = {var: PrimVar(var.name.removeprefix("v"), INDEX) for var in found.outer}
-    blocks = _Blocks(found, capacity).of([{**outer}], [(found.v, columns), (found.r, rows)])
+    blocks = _Blocks(found, capacity).of(_Block(dict(outer), {}), [(found.v, columns), (found.r, rows)])
     return nested([(new, found.extents[var]) for var, new in outer.items()], sequence(blocks))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some results side by side: where they start along each axis, and how many they are along two of them."""
+
+    starts: Mapping[PrimVar, PrimExpr]
+    sizes: Mapping[PrimVar, int]
+
+    def with_axis(self, var: PrimVar, start: PrimExpr, size: int) -> _Block:
+        """The block along one more axis."""
+        return _Block({**self.starts, var: start}, {**self.sizes, var: size})
+
+    @property
+    def count(self) -> int:
+        """The number of results."""
+        return prod(self.sizes.values())
+
+    def each(self, make: Callable[[Extent, Mapping[PrimVar, PrimExpr]], Stmt]) -> list[Stmt]:
+        """What is made of the number and the place of a result, for all of them: loops that are unrolled."""
+        number: Extent = 0
+        place = dict(self.starts)
+        loops: list[tuple[PrimVar, int]] = []
+        for var, size in self.sizes.items():
+            number = times(number, size)
+            if size > 1:
+                loops.append((PrimVar(f"{var.name.removeprefix('v')}_at", INDEX), size))
+                number, place[var] = plus(number, loops[-1][0]), plus(self.starts[var], loops[-1][0])
+        stmt = make(number, place)
+        for at, size in reversed(loops):
+            stmt = For(at, 0, size, stmt, "unrolled")
+        return [stmt]
 
 
 @dataclass(frozen=True)
@@ -79,10 +112,10 @@ class _Blocks:
     found: Contraction
     capacity: Capacity
 
-    def of(self, results: list[dict[PrimVar, PrimExpr]], left: list[tuple[PrimVar, int]]) -> list[Stmt]:
-        """The results times blocks along the axes that are left, and then what does not fill a block."""
+    def of(self, block: _Block, left: list[tuple[PrimVar, int]]) -> list[Stmt]:
+        """Blocks along the axes that are left, and then what does not fill a block."""
         if not left:
-            return self.block(results)
+            return self.results(block)
         (var, width), *more = left
         extent = self.found.extents[var]
         last = max(1, extent % width) if isinstance(extent, int) else 1
@@ -92,24 +125,28 @@ class _Blocks:
             steps, end = split(done, extent, size)
             if not is_zero(steps):
                 i = PrimVar(var.name.removeprefix("v") + (f"_{size}" if size > 1 else ""), INDEX)
-                places = [plus(plus(done, times(i, size)), at) for at in range(size)]
-                each = [{**result, var: place} for result in results for place in places]
-                parts.append(For(i, 0, steps, sequence(self.of(each, more))))
+                wider = block.with_axis(var, plus(done, times(i, size)), size)
+                parts.append(For(i, 0, steps, sequence(self.of(wider, more))))
             done = end
         return parts
 
-    def block(self, results: list[dict[PrimVar, PrimExpr]]) -> list[Stmt]:
-        """Some results side by side."""
+    def results(self, block: _Block) -> list[Stmt]:
+        """The results of a block."""
         found = self.found
         (k,) = found.reduction
-        vectors = max(1, min(4, self.capacity.machine.vector_registers // (2 * len(results))))
+        vectors = max(1, min(4, self.capacity.machine.vector_registers // (2 * block.count)))
         running = Accumulators.of(
-            "add", found.dtype, self.capacity.lanes, vectors, self.capacity.masks, results=len(results)
+            "add", found.dtype, self.capacity.lanes, vectors, self.capacity.masks, results=block.count
         )
-        terms = [partial(self.term, result) for result in results]
-        steps = running.along(k.name.removeprefix("v"), found.extents[k], terms)
-        combined = [step for number in range(len(results)) for step in running.combined(number)]
-        writes = [self.written(running.result(number), result) for number, result in enumerate(results)]
+
+        def each(make: Callable[[Extent, Term], Stmt]) -> list[Stmt]:
+            return block.each(lambda number, place: make(times(number, running.width), partial(self.term, place)))
+
+        steps = running.along(k.name.removeprefix("v"), found.extents[k], each)
+        combined = each(lambda first, _: sequence(running.combined(first)))
+        writes = block.each(
+            lambda number, place: self.written(running.at(as_expr(times(number, running.width), INDEX)), place)
+        )
         return [AllocBuffer(running.buffer), *running.clear(), *steps, *combined, *writes]
 
     def term(self, result: Mapping[PrimVar, PrimExpr], place: PrimExpr) -> PrimExpr:

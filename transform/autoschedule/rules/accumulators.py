@@ -15,12 +15,15 @@ from functools import partial
 from weft import dtypes
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Extent, For, PrimCall, PrimExpr, PrimVar, Stmt
-from weft.transform.autoschedule.rules.loops import INDEX, minus, plus, sequence, split, times, vector_loop
+from weft.transform.autoschedule.rules.loops import INDEX, as_int, minus, plus, sequence, split, times, vector_loop
 
-__all__ = ["IDENTITIES", "Accumulators", "Term", "guarded", "is_zero"]
+__all__ = ["IDENTITIES", "Accumulators", "Each", "Term", "guarded", "is_zero"]
 
 Term = Callable[[PrimExpr], PrimExpr]
 """The place along the row -> the value there."""
+
+Each = Callable[[Callable[[Extent, Term], Stmt]], Sequence[Stmt]]
+"""What is done to a result, given its first accumulator and its terms -> the statements that do it to each result."""
 
 IDENTITIES: dict[str, Callable[[str], int | float]] = {
     "add": lambda dtype: 0,
@@ -69,69 +72,69 @@ class Accumulators:
         """Combine a value with one."""
         return self.put(place, binary(self.kind, self.at(place), value))
 
-    def result(self, number: int) -> BufferLoad:
-        """Where a result is, once its accumulators are combined."""
-        return self.at(const(number * self.width, INDEX))
-
     def clear(self) -> list[Stmt]:
         """All of them at the identity."""
         (size,) = self.buffer.shape
         assert isinstance(size, int)
-        return [vector_loop(at, self.lanes, lambda j: self.put(j, self.identity)) for at in range(0, size, self.lanes)]
+        if size <= 4 * self.lanes:
+            return [
+                vector_loop(at, self.lanes, lambda j: self.put(j, self.identity)) for at in range(0, size, self.lanes)
+            ]
+        u = PrimVar("u", INDEX)
+        one = vector_loop(times(u, self.lanes), self.lanes, lambda j: self.put(j, self.identity))
+        return [For(u, 0, size // self.lanes, one, "unrolled")]
 
-    def along(self, name: str, extent: Extent, terms: Sequence[Term]) -> Iterator[Stmt]:
+    def along(self, name: str, extent: Extent, each: Each) -> Iterator[Stmt]:
         """The terms of each result combined: all vectors at a time, then single ones, then a part of one."""
         lanes, width = self.lanes, self.width
-        firsts = [(number * width, term) for number, term in enumerate(terms)]
         steps, done = split(0, extent, width)
         if not is_zero(steps):
             i, u = PrimVar(name, INDEX), PrimVar("u", INDEX)
-
-            def whole(j: PrimExpr, first: int, term: Term) -> Stmt:
-                place = plus(times(u, lanes), j)
-                return self.add(plus(first, place), term(plus(times(i, width), place)))
-
-            body = sequence(vector_loop(0, lanes, partial(whole, first=first, term=term)) for first, term in firsts)
+            start = plus(times(i, width), times(u, lanes))
+            body = sequence(each(partial(self._vector, start=start, offset=times(u, lanes))))
             yield For(i, 0, steps, For(u, 0, self.vectors, body, "unrolled"))
         if self.vectors > 1:
             start = done
             steps, done = split(start, extent, lanes)
             if not is_zero(steps):
                 t = PrimVar(name, INDEX)
-                yield For(t, 0, steps, sequence(self._vector(plus(start, times(t, lanes)), firsts)))
+                yield For(t, 0, steps, sequence(each(partial(self._vector, start=plus(start, times(t, lanes))))))
         rest = minus(extent, done)
         if not is_zero(rest):
-            yield from self._rest(done, rest, firsts)
+            yield from self._rest(done, rest, each)
 
-    def _vector(self, start: PrimExpr, firsts: Sequence[tuple[int, Term]]) -> Iterator[Stmt]:
-        for first, term in firsts:
-            yield vector_loop(0, self.lanes, partial(self._lane, start=start, first=first, term=term))
+    def _vector(self, first: Extent, term: Term, start: Extent, offset: Extent = 0) -> Stmt:
+        def lane(j: PrimExpr) -> Stmt:
+            return self.add(plus(first, plus(offset, j)), term(plus(start, j)))
 
-    def _lane(self, j: PrimExpr, start: Extent, first: int, term: Term) -> Stmt:
-        return self.add(plus(first, j), term(plus(start, j)))
+        return vector_loop(0, self.lanes, lane)
 
-    def _rest(self, done: Extent, rest: Extent, firsts: Sequence[tuple[int, Term]]) -> Iterator[Stmt]:
+    def _rest(self, done: Extent, rest: Extent, each: Each) -> Iterator[Stmt]:
         if not self.has_masks:
             t = PrimVar("rest", INDEX)
-            yield For(t, 0, rest, sequence(self.add(const(at, INDEX), term(plus(done, t))) for at, term in firsts))
+            one = each(lambda first, term: self.add(as_expr(first, INDEX), term(plus(done, t))))
+            yield For(t, 0, rest, sequence(one))
             return
         width = 1 << (rest - 1).bit_length() if isinstance(rest, int) else self.lanes
         valid = None if width == rest else rest
 
-        def masked(j: PrimExpr, first: int, term: Term) -> Stmt:
-            return self.add(plus(first, j), guarded(j, valid, term(plus(done, j)), self.identity))
+        def masked(first: Extent, term: Term) -> Stmt:
+            def lane(j: PrimExpr) -> Stmt:
+                return self.add(plus(first, j), guarded(j, valid, term(plus(done, j)), self.identity))
 
-        for first, term in firsts:
-            yield vector_loop(0, width, partial(masked, first=first, term=term))
+            return vector_loop(0, width, lane)
 
-    def combined(self, number: int) -> Iterator[Stmt]:
+        yield from each(masked)
+
+    def combined(self, first: Extent) -> Iterator[Stmt]:
         """The accumulators of a result combined by halves, until the first is all of them."""
-        first, half = number * self.width, self.width
+        half = self.width
         while half > 1:
             half //= 2
             lanes = min(half, self.lanes)
-            for start in range(first, first + half, lanes):
-                yield vector_loop(start, lanes, lambda j, half=half: self.add(j, self.at(plus(j, half))))
+            for start in range(0, half, lanes):
+                place = as_int(plus(first, start))
+                yield vector_loop(place, lanes, lambda j, half=half: self.add(j, self.at(plus(j, half))))
 
 
 def guarded(j: PrimExpr, left: Extent | None, value: PrimExpr, other: PrimExpr) -> PrimExpr:

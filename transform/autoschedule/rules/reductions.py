@@ -187,8 +187,10 @@ def _along_rows(found: Reduction, var: PrimVar, count: int) -> Stmt:
     def term(index: PrimExpr) -> PrimExpr:
         return substitute(found.term, {**outer, **inner, var: index})
 
-    steps = found.loops(inner, sequence(running.along(var.name.removeprefix("v"), nest.extents[var], [term])))
-    value = found.combine(found.start, running.result(0))
+    steps = found.loops(
+        inner, sequence(running.along(var.name.removeprefix("v"), nest.extents[var], lambda make: [make(0, term)]))
+    )
+    value = found.combine(found.start, running.at(_ZERO))
     target = BufferStore(nest.store.buffer, value, nest.store.indices, span=nest.store.span)
     body = [AllocBuffer(running.buffer), *running.clear(), steps, *running.combined(0), substitute(target, outer)]
     return found.loops(outer, sequence(body))
