@@ -21,8 +21,12 @@ from weft.support.guards import is_array
 __all__ = ["fingerprint"]
 
 
-def fingerprint(root: Node | tuple[Any, ...], accept: Callable[[Node], bool] = lambda _: True) -> str | None:
+def fingerprint(
+    root: Node | tuple[Any, ...], accept: Callable[[Node], bool] = lambda _: True, *, places: bool = True
+) -> str | None:
     """The hash as text; None where `accept` refuses a node, or an attribute holds something that has no hash.
+
+    Without `places` what says nothing of the structure is left out: where nodes stand in the source.
 
     >>> from weft.ir.types import TensorType
     >>> fingerprint(TensorType((2, 3), "float32")) == fingerprint(TensorType((2, 3), "float32"))
@@ -30,14 +34,16 @@ def fingerprint(root: Node | tuple[Any, ...], accept: Callable[[Node], bool] = l
     >>> fingerprint(TensorType((2, 3), "float32")) == fingerprint(TensorType((3, 2), "float32"))
     False
     """
-    return _Fingerprint(accept).run(root)
+    return _Fingerprint(accept, places).run(root)
 
 
 class _Fingerprint:
     """One hash: nodes, sources and dimensions are numbered in the order of their first visit."""
 
-    def __init__(self, accept: Callable[[Node], bool]) -> None:
+    def __init__(self, accept: Callable[[Node], bool], places: bool) -> None:
         self.accept = accept
+        self.places = places
+        self.names: dict[type, tuple[str, ...]] = {}
         self.numbers: dict[int, int] = {}
         self.parts: list[str] = []
 
@@ -59,7 +65,7 @@ class _Fingerprint:
                     if not self.accept(x):
                         return None
                     parts.append(cls.__qualname__)
-                    stack.extend([getattr(x, info.name) for info in reversed(fields_of(cls))])
+                    stack.extend([getattr(x, name) for name in self.names.get(cls) or self._names_of(cls)])
             elif cls is Span:
                 parts.append(f"at {x.start} {x.end}")
                 stack.extend((x.origin, x.source))
@@ -70,6 +76,12 @@ class _Fingerprint:
             elif not self._plain(x):
                 return None
         return hashlib.blake2b("\x1e".join(parts).encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
+
+    def _names_of(self, cls: type) -> tuple[str, ...]:
+        """The fields of a class of nodes, last first."""
+        fields = [info.name for info in fields_of(cls) if self.places or info.role != "ignored"]
+        found = self.names[cls] = tuple(reversed(fields))
+        return found
 
     def _plain(self, x: Any) -> bool:
         """Add data without parts; False for what has no text of its own."""

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from weft.ir.node import Node, fields_of
-from weft.ir.structure.visit import children, post_order
+from weft.ir.structure.visit import children
 from weft.ir.tensor import PrimFunc
 from weft.support.guards import is_listing, is_mapping
 
@@ -65,11 +65,19 @@ def nesting(root: Any) -> int:
 def _height(function: PrimFunc) -> int:
     """The nesting of a kernel, whose types and attributes nest little: there are many kernels."""
     heights: dict[int, int] = {}
-    height = 0
-    for node in post_order(function):
-        below = [heights.get(id(part), 0) for part in children(node, types=False)]
-        height = heights[id(node)] = 1 + max(below, default=0)
-    return height
+    stack: list[tuple[Node, list[Node] | None]] = [(function, None)]
+    while stack:
+        node, inside = stack.pop()
+        if inside is not None:
+            heights[id(node)] = 1 + max([heights[id(part)] for part in inside])
+        elif id(node) not in heights:
+            inside = list(children(node, types=False))
+            if inside:
+                stack.append((node, inside))
+                stack.extend([(part, None) for part in inside if id(part) not in heights])
+            else:
+                heights[id(node)] = 1
+    return heights[id(function)]
 
 
 def _parts(value: Any) -> list[Any]:

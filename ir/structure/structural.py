@@ -245,6 +245,17 @@ def structural_hash(value: Any) -> int:
     return int.from_bytes(_Hashing().run(value), "little")
 
 
+_PLAIN_FIELDS: dict[type, tuple[tuple[str, bool], ...]] = {}
+
+
+def _plain_fields(cls: type) -> tuple[tuple[str, bool], ...]:
+    """The fields of a class of nodes that are hashed one by one, last first, and which bind; none for other classes."""
+    special = issubclass(cls, _IDENTITY) or issubclass(cls, (IRModule, Block, VarBinding))
+    fields = reversed(fields_of(cls)) if issubclass(cls, Node) and not special else ()
+    found = _PLAIN_FIELDS[cls] = tuple((x.name, x.role == "binder") for x in fields if x.role != "ignored")
+    return found
+
+
 class _Hashing:
     """One hash: bound objects and symbols are numbered in the order of their first visit."""
 
@@ -260,13 +271,25 @@ class _Hashing:
     def _flush(self) -> None:
         if self.parts:
             self.digest.update(("\x1e".join(self.parts) + "\x1e").encode("utf-8", "surrogatepass"))
-            self.parts = []
+            self.parts.clear()
 
     def run(self, value: Any) -> bytes:
         stack: list[tuple[Any, bool]] = [(value, False)]
+        parts = self.parts
         while stack:
             current, defines = stack.pop()
-            self._step(current, defines, stack)
+            cls = current.__class__
+            plain = _PLAIN_FIELDS.get(cls)
+            if plain is None:
+                plain = _plain_fields(cls)
+            if plain:
+                parts.append(cls.__name__)
+                for name, binds in plain:
+                    stack.append((getattr(current, name), defines or binds))
+            elif cls is str or cls is int:
+                parts.append(f"{cls.__name__}\x1f{current}")
+            else:
+                self._step(current, defines, stack)
         self._flush()
         return self.digest.digest()
 
