@@ -9,7 +9,7 @@ from weft.ir import Function, IRModule, assert_structural_equal
 from weft.script import parse
 from weft.transform.infra.comparison import comparable_functions, first_difference
 
-__all__ = ["assert_same_meaning", "check", "left_alone", "module"]
+__all__ = ["assert_same_meaning", "check", "left_alone", "module", "of_rows", "of_vector"]
 
 
 def module(body: str) -> IRModule:
@@ -17,6 +17,22 @@ def module(body: str) -> IRModule:
     found = parse("@I.ir_module\nclass Module:\n" + textwrap.indent(textwrap.dedent(body), "    "))
     assert isinstance(found, IRModule)
     return found
+
+
+def of_vector(body: str) -> str:
+    """The text of a graph function of a vector x of 4 numbers, which gives such a vector."""
+    return _main('(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32")', body)
+
+
+def of_rows(body: str) -> str:
+    """The text of a graph function of n rows x of 4 numbers, which gives as many."""
+    return _main('(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32")', body)
+
+
+def _main(signature: str, body: str) -> str:
+    """The function as it stands in the text of a test: eight columns from the left."""
+    inside = textwrap.indent(textwrap.dedent(body), " " * 12)
+    return f"\n        @R.function\n        def main{signature}:\n{inside}\n"
 
 
 def check(run: Callable[[IRModule], IRModule], before: str, expected: str, *, idempotent: bool = True) -> IRModule:

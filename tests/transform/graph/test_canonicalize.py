@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.transform.helpers import check, left_alone
+from tests.transform.helpers import check, left_alone, of_rows, of_vector
 
 from weft.transform import CanonicalizeBindings
 
@@ -10,46 +10,46 @@ from weft.transform import CanonicalizeBindings
 def test_chains_of_renamings_go() -> None:
     check(
         CanonicalizeBindings(),
-        """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+        of_rows(
+            """
             y = x
             z = y
             w = R.add(z, y)
             v = w
             return v
-        """,
-        """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+            """
+        ),
+        of_rows(
+            """
             w = R.add(x, x)
             return w
-        """,
+            """
+        ),
     )
 
 
 def test_an_output_that_renames_a_dataflow_variable_takes_its_place() -> None:
     check(
         CanonicalizeBindings(),
-        """
-        @R.function
-        def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        of_vector(
+            """
             with R.dataflow():
                 a = R.exp(x)
                 b = R.add(a, a)
                 y = a
                 R.output(y)
             return y
-        """,
-        """
-        @R.function
-        def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+            """
+        ),
+        of_vector(
+            """
             with R.dataflow():
                 y = R.exp(x)
                 b = R.add(y, y)
                 R.output(y)
             return y
-        """,
+            """
+        ),
     )
 
 
@@ -121,19 +121,19 @@ def test_fields_in_another_order_or_not_all_make_a_new_tuple() -> None:
 def test_a_cast_that_cannot_fail_goes() -> None:
     check(
         CanonicalizeBindings(),
-        """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+        of_rows(
+            """
             y = R.match_cast(x, R.Tensor(("n", 4), "float32"))
             w = R.exp(y)
             return w
-        """,
-        """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+            """
+        ),
+        of_rows(
+            """
             w = R.exp(x)
             return w
-        """,
+            """
+        ),
     )
 
 
@@ -168,9 +168,8 @@ def test_a_cast_that_can_fail_stays_and_so_does_a_new_symbol() -> None:
 def test_fields_that_are_dataflow_variables_are_not_used_after_their_block() -> None:
     left_alone(
         CanonicalizeBindings(),
-        """
-        @R.function
-        def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        of_vector(
+            """
             with R.dataflow():
                 a = R.exp(x)
                 t = (a, x)
@@ -180,7 +179,8 @@ def test_fields_that_are_dataflow_variables_are_not_used_after_their_block() -> 
                 c = R.tanh(b)
                 R.output(c)
             return c
-        """,
+            """
+        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.transform.helpers import check, left_alone
+from tests.transform.helpers import check, left_alone, of_rows, of_vector
 
 from weft.transform import EliminateCommonSubexpr
 
@@ -10,9 +10,8 @@ from weft.transform import EliminateCommonSubexpr
 def test_equal_pure_calls_are_one() -> None:
     check(
         EliminateCommonSubexpr(),
-        """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+        of_rows(
+            """
             with R.dataflow():
                 a = R.exp(x)
                 b = R.exp(x)
@@ -21,17 +20,18 @@ def test_equal_pure_calls_are_one() -> None:
                 y = R.multiply(c, d)
                 R.output(y)
             return y
-        """,
-        """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+            """
+        ),
+        of_rows(
+            """
             with R.dataflow():
                 a = R.exp(x)
                 c = R.add(a, x)
                 y = R.multiply(c, c)
                 R.output(y)
             return y
-        """,
+            """
+        ),
     )
 
 
@@ -56,9 +56,8 @@ def test_attributes_and_constants_tell_calls_apart() -> None:
 def test_a_repeated_output_becomes_a_renaming() -> None:
     check(
         EliminateCommonSubexpr(),
-        """
-        @R.function
-        def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        of_vector(
+            """
             with R.dataflow():
                 a = R.exp(x)
                 b = R.tanh(a)
@@ -67,10 +66,10 @@ def test_a_repeated_output_becomes_a_renaming() -> None:
                 R.output(y, z)
             w = R.add(y, z)
             return w
-        """,
-        """
-        @R.function
-        def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+            """
+        ),
+        of_vector(
+            """
             with R.dataflow():
                 a = R.exp(x)
                 b = R.tanh(a)
@@ -79,7 +78,8 @@ def test_a_repeated_output_becomes_a_renaming() -> None:
                 R.output(y, z)
             w = R.add(y, z)
             return w
-        """,
+            """
+        ),
         idempotent=True,
     )
 
@@ -122,9 +122,8 @@ def test_a_value_is_found_again_in_branches_but_not_after_them() -> None:
 def test_a_dataflow_variable_is_not_found_after_its_block() -> None:
     left_alone(
         EliminateCommonSubexpr(),
-        """
-        @R.function
-        def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        of_vector(
+            """
             with R.dataflow():
                 a = R.exp(x)
                 y = R.tanh(a)
@@ -134,7 +133,8 @@ def test_a_dataflow_variable_is_not_found_after_its_block() -> None:
                 z = R.add(b, y)
                 R.output(z)
             return z
-        """,
+            """
+        ),
     )
 
 
@@ -170,9 +170,8 @@ def test_call_only_leaves_tuples_alone() -> None:
 def test_a_local_function_does_not_take_values_from_outside() -> None:
     left_alone(
         EliminateCommonSubexpr(),
-        """
-        @R.function
-        def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        of_vector(
+            """
             a = R.exp(x)
 
             @R.function
@@ -183,5 +182,6 @@ def test_a_local_function_does_not_take_values_from_outside() -> None:
 
             d = inner(a)
             return d
-        """,
+            """
+        ),
     )

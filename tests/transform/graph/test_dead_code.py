@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.transform.helpers import check, left_alone, module
+from tests.transform.helpers import check, left_alone, module, of_rows, of_vector
 
 from weft.errors import PassError
 from weft.ir import (
@@ -26,33 +26,32 @@ from weft.transform import DeadCodeElimination
 def test_an_unused_pure_binding_goes_with_what_only_it_used() -> None:
     check(
         DeadCodeElimination(),
-        """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+        of_rows(
+            """
             with R.dataflow():
                 a = R.exp(x)
                 b = R.add(a, a)
                 c = R.negative(x)
                 R.output(c)
             return c
-        """,
-        """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+            """
+        ),
+        of_rows(
+            """
             with R.dataflow():
                 c = R.negative(x)
                 R.output(c)
             return c
-        """,
+            """
+        ),
     )
 
 
 def test_an_output_of_a_dataflow_block_that_nothing_uses_goes() -> None:
     check(
         DeadCodeElimination(),
-        """
-        @R.function
-        def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        of_vector(
+            """
             with R.dataflow():
                 a = R.exp(x)
                 b = R.negative(x)
@@ -61,15 +60,16 @@ def test_an_output_of_a_dataflow_block_that_nothing_uses_goes() -> None:
                 c = R.tanh(x)
                 R.output(c)
             return b
-        """,
-        """
-        @R.function
-        def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+            """
+        ),
+        of_vector(
+            """
             with R.dataflow():
                 b = R.negative(x)
                 R.output(b)
             return b
-        """,
+            """
+        ),
     )
 
 
@@ -174,12 +174,12 @@ def test_impure_values_stay() -> None:
 def test_an_unused_match_cast_stays_because_it_is_a_check() -> None:
     left_alone(
         DeadCodeElimination(),
-        """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+        of_rows(
+            """
             y = R.match_cast(x, R.Tensor((3, 4), "float32"))
             return x
-        """,
+            """
+        ),
     )
 
 

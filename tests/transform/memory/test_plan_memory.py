@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import textwrap
 from pathlib import Path
 from types import ModuleType
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.transform.helpers import assert_same_meaning, check, left_alone, module
+from tests.transform.helpers import assert_same_meaning, check, left_alone, module, of_rows
 
 import weft
 from weft.errors import BoundsError, ShapeError, VerifyError
@@ -62,73 +63,67 @@ MARKED = KERNELS.replace(
 )
 
 
+def with_kernels(body: str, kernels: str = KERNELS) -> str:
+    """A graph function of n rows and the kernels; ALLOCATED is the memory of as many rows."""
+    allocated = 'R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)'
+    body = textwrap.dedent(body.replace("ALLOCATED", allocated))
+    return of_rows(f"n = T.int64()\n{body}") + kernels
+
+
 def test_tensors_that_are_not_needed_together_share_one_block() -> None:
     """The plan is in the text: a block whose size and offsets are expressions over the symbols."""
     check(
         StaticPlanBlockMemory(),
-        """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
-            n = T.int64()
-            a = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
-            Module.flip(x, a)
-            b = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
-            Module.flip(a, b)
-            c = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
-            Module.flip(b, c)
-            d = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
-            Module.flip(c, d)
-            return d
-        """
-        + KERNELS,
-        """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
-            n = T.int64()
-            storage = R.memory.alloc_storage(R.shape([128 * ((n + 3) // 4)]), 0, "global", "uint8")
-            a = R.memory.alloc_tensor(storage, R.prim_value(0), R.shape([n, 4]), "float32")
-            Module.flip(x, a)
-            b = R.memory.alloc_tensor(storage, R.prim_value(64 * ((n + 3) // 4)), R.shape([n, 4]), "float32")
-            Module.flip(a, b)
-            c = R.memory.alloc_tensor(storage, R.prim_value(0), R.shape([n, 4]), "float32")
-            Module.flip(b, c)
-            d = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
-            Module.flip(c, d)
-            return d
-        """
-        + KERNELS,
+        with_kernels("""
+        a = ALLOCATED
+        Module.flip(x, a)
+        b = ALLOCATED
+        Module.flip(a, b)
+        c = ALLOCATED
+        Module.flip(b, c)
+        d = ALLOCATED
+        Module.flip(c, d)
+        return d
+        """),
+        with_kernels("""
+        storage = R.memory.alloc_storage(R.shape([128 * ((n + 3) // 4)]), 0, "global", "uint8")
+        a = R.memory.alloc_tensor(storage, R.prim_value(0), R.shape([n, 4]), "float32")
+        Module.flip(x, a)
+        b = R.memory.alloc_tensor(storage, R.prim_value(64 * ((n + 3) // 4)), R.shape([n, 4]), "float32")
+        Module.flip(a, b)
+        c = R.memory.alloc_tensor(storage, R.prim_value(0), R.shape([n, 4]), "float32")
+        Module.flip(b, c)
+        d = ALLOCATED
+        Module.flip(c, d)
+        return d
+        """),
     )
 
 
 def test_a_kernel_that_reads_in_place_gets_its_dying_input_as_output() -> None:
     check(
         ShareMemory(),
-        """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
-            n = T.int64()
-            a = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
-            Module.half(x, a)
-            b = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
-            Module.half(a, b)
-            c = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
-            Module.flip(b, c)
-            return c
-        """
-        + KERNELS,
-        """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
-            n = T.int64()
-            a = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
-            Module.half(x, a)
-            b = R.memory.view(a, R.shape([n, 4]))
-            Module.half(a, b)
-            c = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
-            Module.flip(b, c)
-            return c
-        """
-        + MARKED,
+        with_kernels("""
+        a = ALLOCATED
+        Module.half(x, a)
+        b = ALLOCATED
+        Module.half(a, b)
+        c = ALLOCATED
+        Module.flip(b, c)
+        return c
+        """),
+        with_kernels(
+            """
+        a = ALLOCATED
+        Module.half(x, a)
+        b = R.memory.view(a, R.shape([n, 4]))
+        Module.half(a, b)
+        c = ALLOCATED
+        Module.flip(b, c)
+        return c
+        """,
+            MARKED,
+        ),
     )
 
 
@@ -338,18 +333,14 @@ def test_a_block_of_memory_comes_before_a_dataflow_block() -> None:
     """The dataflow block stays one: its variables are seen by nothing else."""
     planned = StaticPlanBlockMemory()(
         module(
-            """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
-            n = T.int64()
-            with R.dataflow():
-                y = R.exp(x)
-                a = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
-                R.output(a)
-            Module.flip(x, a)
-            return x
-        """
-            + KERNELS
+            with_kernels("""
+        with R.dataflow():
+            y = R.exp(x)
+            a = ALLOCATED
+            R.output(a)
+        Module.flip(x, a)
+        return x
+        """)
         )
     )
     assert storages_of(main_of(planned), planned)
@@ -459,9 +450,8 @@ def test_each_of_a_few_parallel_iterations_has_its_own_copy_of_scratch_memory() 
     CheckMemoryPlan()(planned)
 
 
-BAD = """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+BAD = of_rows(
+    """
             n = T.int64()
             storage = R.memory.alloc_storage(R.shape([{size}]), 0, "global", "uint8")
             a = R.memory.alloc_tensor(storage, R.prim_value(0), R.shape([n, 4]), "float32")
@@ -473,7 +463,8 @@ BAD = """
             d = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
             Module.flip(b, d)
             return d
-"""
+            """
+)
 
 
 @pytest.mark.parametrize(
@@ -501,16 +492,16 @@ def test_the_interpreter_finds_a_use_after_the_memory_was_given_to_another_tenso
     assert caught.value.code == "W911"
 
 
-BOUNDED = """
-        @R.function
-        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+BOUNDED = of_rows(
+    """
             R.func_attr({"tir_var_upper_bound": {"n": 6}})
             n = T.int64()
             with R.dataflow():
                 y = R.cumsum(x, axis=0)
                 R.output(y)
             return y
-"""
+            """
+)
 
 
 def test_a_call_above_a_stated_bound_is_an_error_everywhere() -> None:
