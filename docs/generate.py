@@ -23,6 +23,7 @@ from weft.script import ir as script_ir
 from weft.script import parse, relax, tir
 from weft.script.forms import syntax
 from weft.script.reader.expression.arguments import signature_text
+from weft.testing.accuracy import ACCURACY, CHAINS
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.registry import find_pass
@@ -285,7 +286,48 @@ def knobs_page() -> str:
     )
 
 
+def accuracy_page() -> str:
+    """How far results may be from exact arithmetic."""
+    rows = [
+        f"| {row.title} | {', '.join(dict.fromkeys(f'`{case.name}`' for case in row.cases))} "
+        f"| {row.roundings} | {_escape(row.scale) or 'none'} |"
+        for row in ACCURACY
+    ]
+    chains = [f"| {_escape(what)} | {_escape(length)} |" for what, length in CHAINS]
+    return (
+        "\n\n".join(
+            [
+                _NOTE,
+                "# Accuracy",
+                "How far the result of one operator in `float16`, `bfloat16` or `float32` may be from the exact\n"
+                "result of the same operands, at every `opt` level, in the interpreter, and with any number of\n"
+                "threads, where operands and results are finite and normal:",
+                "```\n|result - exact|  <=  ulp(exact) / 2  +  roundings * 2^-24 * scale\n```",
+                "`ulp` is the distance of neighbours in the type that stores the result: 2^-10 of a power of two\n"
+                "in `float16`, 2^-7 in `bfloat16`, 2^-23 in `float32`. Narrower types compute and sum in\n"
+                "`float32` and are rounded once, so most of their results are the exact one, rounded. L is the\n"
+                "longest chain of additions that one of n terms goes through. The bounds are for the worst case:\n"
+                "sums whose roundings are random are off by about the square root. The table is\n"
+                "`weft.testing.accuracy.ACCURACY`; a test draws types, sizes, levels and values, and holds\n"
+                "results against float64.",
+                "\n".join(["| results | operators | roundings | scale |", "|---|---|---|---|", *rows]),
+                "## Long sums",
+                "One accumulator of `float32` stands still at 2^24 ones. Sums of more than 4096 terms run in\n"
+                "blocks, each with an accumulator of its own (`BlockSums`, and the tiles of products), or in many\n"
+                "lanes:",
+                "\n".join(["| sums of n terms | L |", "|---|---|", *chains]),
+                "The interpreter computes whole operators by NumPy, which sums neighbours in pairs and everything\n"
+                "else in order, and products by its BLAS; kernels (`R.call_tir`) run as they are written, in the\n"
+                "types that they name: their L is n. Where n is large and float32 not enough, write\n"
+                '`out_dtype="float64"` beside a product, or cast to `float64` before a sum.',
+            ]
+        )
+        + "\n"
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "accuracy.md": accuracy_page,
     "operators.md": operators_page,
     "forms.md": forms_page,
     "errors.md": errors_page,
