@@ -12,12 +12,20 @@ For each operator: the layouts of data, of the kernel, and of the result where i
 blocks of four, where they are proved to divide. An operator that has a rule (`OpDef.layout`) computes on moved
 operands; before one that has none they are moved back. Nothing is moved twice, permutations of the program join with
 those of the pass, and of operands that lie differently the smaller ones move. A new call must have the type that the
-old one says, else the old one stays. Dataflow blocks only; calls with a label of a target stay as they are. Reductions
-add in another order of elements, so results are equal in real arithmetic. `FoldConstant` moves constants.
+old one says, else the old one stays. Bindings outside of dataflow blocks go into ones first, where there is such an
+operator among them; calls with a label of a target stay as they are. Reductions add in another order of elements, so
+results are equal in real arithmetic. `FoldConstant` moves constants.
+
+    ConvertLayout({"relax.nn.conv2d": [["NHWC", "OHWI"], ["NCHW", "OIHW"]]})
+
+Where an operator has several layouts, the ones are taken with which the whole function moves the fewest bytes, what the
+program moves itself among them; the first of equals. Constants cost nothing. Symbols count as 64 where one is not
+proved to be less than the other.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -27,6 +35,7 @@ from weft.ir import (
     Binding,
     BindingBlock,
     Call,
+    Constant,
     DataflowBlock,
     DataflowVar,
     Expr,
@@ -41,21 +50,32 @@ from weft.ir import (
     Var,
     VarBinding,
     replace,
+    walk,
 )
 from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.deduction.subtyping import dims_of
-from weft.ir.dim import prove_equal
+from weft.ir.dim import Dim, evaluate, free_symbols, prove_equal
 from weft.ir.op import OPS, get_op
 from weft.ir.op.layout_rules.axis_layout import AxisLayout, LayoutAnswer, LayoutQuestion
 from weft.ir.op.nn.layouts import read_layout
 from weft.ir.structure.variables import free_variables
+from weft.transform.analysis.op_cost import memory_traffic
+from weft.transform.graph.convert_to_dataflow import ConvertToDataflow
+from weft.transform.graph.dead_code import without_dead_bindings
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.rewriting import FunctionRewriter, derived, is_marked, operands
+from weft.transform.rewrite.cost import cheaper
 
 __all__ = ["ConvertLayout", "Mover"]
 
 Layouts = AxisLayout | list[AxisLayout]
+
+MOST_CHOICES = 64
+"""Combinations of layouts that are compared, each on the whole function."""
+TYPICAL_SIZE = 64
+"""What a symbol is taken for where costs are not ordered for all sizes."""
+_MOVES = frozenset({"permute_dims", "layout_transform"})
 
 
 @dataclass(frozen=True)
@@ -67,13 +87,28 @@ class ConvertLayout(FunctionPass):
     """
 
     exact: ClassVar[str] = "real"
-    desired_layouts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    desired_layouts: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        wanted = {name.removeprefix("relax."): tuple(texts) for name, texts in self.desired_layouts.items()}
-        for name, texts in wanted.items():
-            _check(name, texts)
+        wanted: dict[str, tuple[Any, ...]] = {}
+        for name, texts in self.desired_layouts.items():
+            several = bool(texts) and not any(isinstance(text, str) for text in texts)
+            own = name.removeprefix("relax.")
+            wanted[own] = tuple(map(tuple, texts)) if several else tuple(texts)
+            for choice in wanted[own] if several else (wanted[own],):
+                _check(own, choice)
         object.__setattr__(self, "desired_layouts", wanted)
+        if len(self._choices()) > MOST_CHOICES:
+            message = f"there are {len(self._choices())} choices of layouts, at most {MOST_CHOICES} are compared"
+            raise PassError(message, code="W506")
+
+    def _choices(self) -> list[dict[str, Sequence[str]]]:
+        """The layouts of each operator, in every combination of those that are given."""
+        options = [
+            list(texts) if texts and not isinstance(texts[0], str) else [texts]
+            for texts in self.desired_layouts.values()
+        ]
+        return [dict(zip(self.desired_layouts, chosen, strict=True)) for chosen in itertools.product(*options)]
 
     @classmethod
     def sample(cls, choices: Choices) -> tuple[ConvertLayout, str]:
@@ -82,8 +117,62 @@ class ConvertLayout(FunctionPass):
         return cls({"relax.nn.conv2d": layouts}), _sample(choices)
 
     def run_function(self, name: str, function: Function, module: IRModule) -> Function:
-        """The function with its dataflow blocks in the wanted layouts."""
-        return Mover(self.desired_layouts, module).run(function)
+        """The function in the wanted layouts, or in those of several that move the fewest bytes."""
+        prepared = function
+        if self.desired_layouts and any(_is_outside(block, self.desired_layouts) for block in _blocks(function)):
+            prepared = ConvertToDataflow(1).run_function(name, function, module)
+        best: Function | None = None
+        for wanted in self._choices():
+            new = Mover(wanted, module).run(prepared)
+            new = new if new is prepared else without_dead_bindings(new, module)
+            if best is None or _moves_less(new, best, module):
+                best = new
+        return function if best is None or best is prepared else best
+
+
+def _blocks(function: Function) -> Iterable[BindingBlock]:
+    return (part for part in walk(function) if isinstance(part, BindingBlock))
+
+
+def _calls(block: BindingBlock) -> Iterable[tuple[Call, str]]:
+    """The calls of operators in a block, with the names of these."""
+    values = (binding.value for binding in block.bindings)
+    return ((value, value.op.name) for value in values if isinstance(value, Call) and isinstance(value.op, Op))
+
+
+def _is_outside(block: BindingBlock, names: Iterable[str]) -> bool:
+    """Whether an operator of a name stands outside of dataflow blocks."""
+    return not isinstance(block, DataflowBlock) and any(name in names for _, name in _calls(block))
+
+
+def _moves_less(new: Function, old: Function, module: IRModule) -> bool:
+    """Whether a function moves fewer bytes than another one: for all sizes, else for such as programs have."""
+    left, right = _moved_bytes(new, module), _moved_bytes(old, module)
+    if left is None or right is None:
+        return False
+    return cheaper(left, right) or (not cheaper(right, left) and _typical(left) < _typical(right))
+
+
+def _typical(bytes_moved: Dim) -> int:
+    return evaluate(bytes_moved, dict.fromkeys(free_symbols(bytes_moved), TYPICAL_SIZE))
+
+
+def _moved_bytes(function: Function, module: IRModule) -> Dim | None:
+    """The bytes that permutations read and write; of values that are known when compiling none."""
+    context, constant = TypeContext(module.functions), set[Expr]()
+    total: Dim = 0
+    for block in _blocks(function):
+        for binding in block.bindings:
+            if all(isinstance(arg, Constant) or arg in constant for arg in operands(binding.value)):
+                constant.add(binding.var)
+                continue
+            value = binding.value
+            if isinstance(value, Call) and isinstance(value.op, Op) and value.op.name in _MOVES:
+                traffic = memory_traffic(value, context)
+                if traffic is None:
+                    return None
+                total = total + traffic
+    return total
 
 
 def _check(name: str, texts: Sequence[str]) -> None:
@@ -137,8 +226,22 @@ class Mover(FunctionRewriter):
             self._plain(leaf)
         before, self.made = self.made, []
         mapped = super().mapped_binding(binding)
+        self._note_permutation(mapped)
         self.made, self.done = [*before, mapped], bool(before)
         return mapped
+
+    def _note_permutation(self, binding: Binding) -> None:
+        """Of what the program permutes itself, the operand is the result in another layout."""
+        value, ty = binding.value, binding.var.ty
+        if not isinstance(value, Call) or not isinstance(value.op, Op) or value.op.name != "permute_dims":
+            return
+        if isinstance(ty, TensorType) and ty.dims is not None and not is_marked(value):
+            plain = AxisLayout.plain(len(ty.dims))
+            axes = value.attrs.get("axes")
+            order = [axis % len(ty.dims) for axis in axes] if axes is not None else range(len(ty.dims))[::-1]
+            layout = plain.renumbered({axis: place for place, axis in enumerate(order)})
+            if not layout.is_plain:
+                self.held[binding.var] = {plain: binding.var, layout: value.args[0]}
 
     def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
         """What stands for the binding."""

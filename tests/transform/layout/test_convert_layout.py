@@ -200,7 +200,7 @@ def test_what_is_compiled_gives_the_same() -> None:
     assert_same_meaning(before, weft.compile(NHWC(before)), name="main", trials=2)
 
 
-def test_calls_with_a_label_and_plain_blocks_stay_as_they_are() -> None:
+def test_plain_blocks_with_such_operators_become_dataflow_blocks() -> None:
     before = program("out = R.nn.relu(y)")
     text = before.script().replace("with R.dataflow():", "if True:").replace("            R.output(out)\n", "")
     plain = weft.parse(
@@ -209,7 +209,88 @@ def test_calls_with_a_label_and_plain_blocks_stay_as_they_are() -> None:
         )
     )
     assert isinstance(plain, IRModule)
-    assert NHWC(plain) is plain
+    assert ConvertLayout({})(plain) is plain
+    assert ConvertLayout({"nn.max_pool2d": ["NHWC"]})(plain) is plain
+    after = NHWC(plain)
+    assert weft.structural_equal(after, NHWC(before))
+    assert_same_meaning(plain, after, trials=2)
+
+
+def test_operators_in_branches_are_converted_too() -> None:
+    before = weft.parse(
+        """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((1, 8, 5, 4), "float32"), w: R.Tensor((8, 8, 3, 3), "float32"), c: R.Tensor((), "bool")):
+        if c:
+            y = R.nn.relu(R.nn.conv2d(x, w, padding=1))
+        else:
+            y = R.nn.relu(x)
+        return y
+"""
+    )
+    assert isinstance(before, IRModule)
+    after = NHWC(before)
+    assert 'data_layout="NHWC"' in after.script()
+    assert_same_meaning(before, after, trials=2)
+
+
+def permuted(count: int) -> IRModule:
+    """Convolutions with a permutation before and after each, as exporters write them."""
+    lines = ["v0 = x"]
+    for place in range(count):
+        lines += [
+            f"a{place} = R.permute_dims(v{place}, axes=[0, 3, 1, 2])",
+            f"b{place} = R.nn.conv2d(a{place}, w, padding=1)",
+            f"v{place + 1} = R.nn.relu(R.permute_dims(b{place}, axes=[0, 2, 3, 1]))",
+        ]
+    body = "\n            ".join(lines)
+    module = weft.parse(
+        f"""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 5, 4, 8), "float32"), w: R.Tensor((8, 8, 3, 3), "float32")):
+        with R.dataflow():
+            {body}
+            out = R.exp(v{count})
+            R.output(out)
+        return out
+"""
+    )
+    assert isinstance(module, IRModule)
+    return module
+
+
+def moves(module: IRModule) -> int:
+    main = module["main"]
+    assert isinstance(main, Function)
+    calls = [node.op.name for node in walk(main) if isinstance(node, Call) and isinstance(node.op, Op)]
+    return calls.count("permute_dims")
+
+
+def test_of_several_layouts_those_are_taken_that_move_the_least() -> None:
+    choice = ConvertLayout({"nn.conv2d": [["NCHW", "OIHW"], ["NHWC", "OHWI"], ["HWNC", "OIHW"]]})
+    channels_last = permuted(2)
+    after = choice(channels_last)
+    assert 'data_layout="NHWC"' in after.script()
+    assert moves(after) == 1  # the kernel's
+    assert_same_meaning(channels_last, after, trials=2)
+    channels_first = program("out = R.nn.relu(y)")
+    assert moves(choice(channels_first)) == 0
+    five = [["NCHW"], ["NHWC"], ["HWNC"], ["CHWN"], ["NHCW"]]
+    with pytest.raises(weft.PassError, match="125 choices of layouts, at most 64 are compared"):
+        ConvertLayout({f"nn.{name}_pool2d": five for name in ("max", "avg", "adaptive_avg")})
+
+
+def test_calls_with_a_label_stay_as_they_are() -> None:
+    before = program("out = R.nn.relu(y)")
+    labelled = weft.ir.rewrite(
+        before,
+        lambda node: weft.ir.replace(node, attrs=node.attrs.set("target", "npu")) if isinstance(node, Call) else None,
+    )
+    assert NHWC(labelled) is labelled
     assert ConvertLayout({})(before) is before
 
 
