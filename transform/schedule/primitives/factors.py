@@ -35,9 +35,16 @@ def factor_of(number: Callable[[Any], int], tree: Tree, point: Point, factor: Fa
         found = _symbolic(tree, point, factor)
     else:
         found = number(factor)
-    if found is None or (found < minimum if isinstance(found, int) else point.below(found, minimum)):
+    if found is None or _is_less(point, found, minimum):
         raise failure("W604", f"{factor!r} is no extent of a loop", hint="a positive number, or a dimension")
     return found
+
+
+def _is_less(point: Point, found: Dim, minimum: int) -> bool:
+    """Whether a factor is known to be less than the minimum; nothing is where no iteration gets, and all is proved."""
+    if isinstance(found, int):
+        return found < minimum
+    return point.below(found, minimum) and not point.below(minimum - 1, found)
 
 
 def _symbolic(tree: Tree, point: Point, factor: str | DimExpr) -> Dim:
