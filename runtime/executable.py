@@ -389,7 +389,9 @@ class Executable(Mapping[str, CompiledFunction]):
 
     def linkable(self) -> ArtifactSet:
         """The program for C to link, as `export` writes it; errors as there."""
-        linkable = ArtifactSet(item for item in self._program.artifacts.values() if item.loader == "cc")
+        together = (*self._program.beside, self._program)
+        files = (item for one in together for item in one.artifacts.values() if item.loader == "cc")
+        linkable = ArtifactSet(files)
         if not any(item.kind == "object" for item in linkable.values()) and self._linkable is not None:
             linkable = self._linkable()
         if not any(item.kind == "object" for item in linkable.values()):

@@ -254,7 +254,11 @@ def _of_kind(kind: str) -> BackEnd:
 
 
 def forms_of(program: Program) -> tuple[str, ...]:
-    """The forms of source text that a program has: of its back end, its executor and the artifacts of other parts."""
+    """The forms of source text that a program and those beside it have: of back ends, executors, and other parts."""
+    return tuple(dict.fromkeys(form for item in (*program.beside, program) for form in _forms_alone(item)))
+
+
+def _forms_alone(program: Program) -> tuple[str, ...]:
     own = _of_kind(program.kind).forms
     driver = () if program.driver is None else (str(program.driver["executor"]),)
     written = {form for kind in _BACK_ENDS for form in _of_kind(kind).forms}
@@ -263,11 +267,26 @@ def forms_of(program: Program) -> tuple[str, ...]:
 
 
 def source_of(program: Program, form: str | None = None) -> str:
-    """The source text of a program in a form, by default the first it has; ArtifactError W806 names those it has."""
+    """The source text of a program, and of those beside it before it, in a form, by default the first that it has.
+
+    ArtifactError W806 names the forms that there are.
+    """
     forms = forms_of(program)
     form = forms[0] if form is None and forms else form
     if form is None or form not in forms:
         raise no_source(str(form), forms)
+    together = (*program.beside, program)
+    texts = [_source_alone(item, form) for item in together if form in _forms_alone(item)]
+    if not any(texts):
+        raise ArtifactError(
+            f"no {form!r} source: a compiled module holds code, not the text that it was made from",
+            code="W806",
+            hint="ask the executable that was compiled, or one that was saved and loaded",
+        )
+    return "\n".join(filter(None, texts))
+
+
+def _source_alone(program: Program, form: str) -> str:
     back_end = _of_kind(program.kind)
     if form in back_end.forms:
         return back_end.source(program, form)

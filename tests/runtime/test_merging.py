@@ -103,6 +103,24 @@ def test_programs_of_two_modules_are_merged_and_taken_apart(left: str, phase: st
         assert_values(again, main=ONE, f=TWO)
 
 
+def test_a_merged_executable_shows_and_exports_every_program(tmp_path: Path) -> None:
+    """H8: not the last one alone; machine code keeps no text that it was made from."""
+    first, second = (weft.lower(module, executor="vm", stop="link") for module in (First, Second))
+    listing = weft.load_module(merge(first, second).module, trust=True).source("vm")
+    assert all(f"{name}(r0 x)" in listing for name in ("main", "f"))
+    native = weft.load_module(weft.lower(First, stop="link"), trust=True)
+    with pytest.raises(weft.ArtifactError, match="W806: no 'llvm' source: a compiled module holds code"):
+        native.source()
+    caller = weft.compile(merge(Caller, weft.lower(Second, stop="link")).module, trust=True)
+    assert "define" in caller.source()
+    made = [
+        weft.lower(module, weft.Config("llvm", executor="aot", package={"name": name}).to_target(), stop="codegen")
+        for module, name in ((First, "one"), (Second, "two"))
+    ]
+    folder = weft.load_module(merge(*made).module, trust=True).export(tmp_path / "both")
+    assert {"one.h", "two.h"} <= {path.name for path in folder.rglob("*")}
+
+
 def test_what_is_taken_apart_is_what_was_put_together() -> None:
     first, second = (weft.lower(module, stop="link") for module in (First, Second))
     merged = merge(first, second).module
