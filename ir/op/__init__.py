@@ -42,7 +42,7 @@ FAMILIES = (
     "elementwise.datatype",
     "program.shape_ops",
     "program.memory",
-    "linear_algebra",
+    "linalg.products",
     "quantized",
     "reductions.statistical",
     "indexing.search",

@@ -38,7 +38,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.elementwise.quantize import grouped_dims
-from weft.ir.op.linear_algebra import contraction
+from weft.ir.op.linalg.products import contraction
 from weft.ir.op.reductions.reduction import sizes_of
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc

@@ -127,6 +127,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     ),
     ("weft.ir.op", "weft.ir.op.vision", "detection image suppression>nms"),
     ("weft.ir.op", "weft.ir.op", "gradient>grad loops>kernel_builder"),
+    ("weft.ir.op", "weft.ir.op.linalg", "linear_algebra>products"),
     ("weft.ir.op", "weft.ir.op.elementwise", "binary unary datatype quantize"),
     ("weft.ir.op", "weft.ir.op.indexing", "index selection scatter search sorting row_sort>merge_sort merge_sort"),
     ("weft.ir.op", "weft.ir.op.reductions", "reduction statistical"),

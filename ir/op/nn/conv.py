@@ -30,7 +30,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.layout_rules.families import windowed
-from weft.ir.op.linear_algebra import contraction
+from weft.ir.op.linalg.products import contraction
 from weft.ir.op.nn.conv_phases import TransposedShape, by_phases
 from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
 from weft.ir.op.nn.window import (

@@ -17,7 +17,7 @@ from itertools import product as combinations
 from weft.ir import te
 from weft.ir.dim import Dim
 from weft.ir.op.common import Kernel
-from weft.ir.op.linear_algebra import contraction
+from weft.ir.op.linalg.products import contraction
 from weft.ir.op.nn.layouts import Layout
 from weft.ir.op.nn.window import Window, padded_stage
 from weft.ir.tensor import PrimExpr

@@ -31,7 +31,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.linear_algebra import contraction
+from weft.ir.op.linalg.products import contraction
 from weft.ir.op.nn.window import Window, check_window, window_of
 from weft.ir.op.precision import never
 from weft.ir.op.reductions.reduction import accumulator, sizes_of

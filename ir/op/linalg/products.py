@@ -137,6 +137,7 @@ def _matmul_reference(x1: Any, x2: Any, *, out_dtype: str | None) -> Any:
     lowering=_lower_matmul,
     numpy=_matmul_reference,
     pure=True,
+    family="linear_algebra",
     examples=(
         example(f32(3, 4), f32(4, 5)),
         example(f32("n", 4), f32(4, "m")),
@@ -212,6 +213,7 @@ def _linear_reference(data: Any, weight: Any, bias: Any, *, out_dtype: str | Non
     lowering=_lower_linear,
     numpy=_linear_reference,
     pure=True,
+    family="linear_algebra",
     examples=(
         example(f32("n", 4), f32(3, 4)),
         example(f32("n", 4), f32(3, 4), f32(3)),
@@ -259,6 +261,7 @@ def _lower_outer(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_outer,
     numpy=np.multiply.outer,
     pure=True,
+    family="linear_algebra",
     examples=(example(f32(3), f32(4)), example(f32("n"), f32("m"))),
     precision=follow("x1", "x2"),
 )
@@ -396,6 +399,7 @@ def _einsum_reference(operands: Any, *, subscripts: str) -> Any:
     lowering=_lower_einsum,
     numpy=_einsum_reference,
     pure=True,
+    family="linear_algebra",
     examples=(
         example((f32(2, 3), f32(3, 4)), "ij,jk->ik"),
         example((f32("b", 2, 3), f32("b", 3, "n")), "bij,bjk->bik"),
