@@ -9,7 +9,7 @@ here, and NumPy sees unsigned integers of the same width. Memory lives as long a
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -91,12 +91,12 @@ def offered_array(value: Any) -> np.ndarray | None:
     """
     try:
         if isinstance(value, (np.ndarray, np.generic)):
-            return np.asarray(value)
+            return np.asarray(cast("Any", value))
         if not hasattr(value, "__dlpack__"):
             return np.asarray(value) if hasattr(value, "__array__") else None
         return _offered_tensor(value)
     except Exception as error:  # whatever the other project raises
-        message = f"the {type(value).__name__} gives no array: {error}"
+        message = f"the {type(cast('Any', value)).__name__} gives no array: {error}"
         hint = "pass a dense array in the memory of the processor (of torch: `x.detach().cpu().numpy()`)"
         raise ArgumentError(message, code="W851", hint=hint) from error
 

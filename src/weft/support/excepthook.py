@@ -37,7 +37,7 @@ def _is_short(error: BaseException | None) -> bool:
 
 def _without_inner_frames(tb: TracebackType | None) -> TracebackType | None:
     """The traceback of the user's own frames."""
-    frames = []
+    frames: list[TracebackType] = []
     while tb is not None:
         if not is_internal(tb.tb_frame.f_code.co_filename):
             frames.append(tb)

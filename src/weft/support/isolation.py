@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, Typed):
         return value.array
-    return tuple(map(plain, value)) if isinstance(value, tuple) else value
+    return tuple(map(plain, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else value
 
 
 def shown(value: Any) -> Any:
@@ -57,7 +57,7 @@ def shown(value: Any) -> Any:
     """
     if isinstance(value, Typed):
         return value.presented
-    return tuple(map(shown, value)) if isinstance(value, tuple) else value
+    return tuple(map(shown, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else value
 
 
 class Isolated:
@@ -100,18 +100,18 @@ def hand_over(function: Callable[..., Any], *values: Any) -> Any:
 def _collect(value: Any, found: list[Typed]) -> None:
     """The arrays of a value in order."""
     if isinstance(value, tuple):
-        for item in value:
+        for item in cast("tuple[Any, ...]", value):
             _collect(item, found)
     elif isinstance(value, Typed):
         found.append(value)
     elif isinstance(value, np.ndarray):
-        found.append(Typed(value, None))
+        found.append(Typed(cast("np.ndarray", value), None))
 
 
 def _replaced(value: tuple[Any, ...], given: Iterator[np.ndarray]) -> tuple[Any, ...]:
     """A tuple with other arrays in the places of its own, in the order of `_collect`."""
     return tuple(
-        _replaced(item, given)
+        _replaced(cast("tuple[Any, ...]", item), given)
         if isinstance(item, tuple)
         else next(given)
         if isinstance(item, (Typed, np.ndarray))
@@ -123,7 +123,7 @@ def _replaced(value: tuple[Any, ...], given: Iterator[np.ndarray]) -> tuple[Any,
 def _copies(found: Sequence[Typed]) -> list[tuple[Typed, np.ndarray]]:
     """The arrays with what the function gets for each: the same for the same, overlapping where they overlap."""
     made: dict[Any, np.ndarray] = {}
-    pairs = []
+    pairs: list[tuple[Typed, np.ndarray]] = []
     groups = _overlapping([typed.array for typed in found]) if len(found) > 1 else {}
     for index, typed in enumerate(found):
         array = typed.array
@@ -169,7 +169,7 @@ def _group(
     """Copies of arrays in one piece of memory, at the distances that they have."""
     start, end = min(places[index][0] for index in group), max(places[index][1] for index in group)
     memory = np.zeros(end - start, np.uint8)
-    made = {}
+    made: dict[int, np.ndarray] = {}
     for index in group:
         array = arrays[index]
         offset = array.__array_interface__["data"][0] - start
@@ -192,7 +192,7 @@ def _written(copy: np.ndarray, typed: Typed) -> np.ndarray:
 def _copied(value: Any) -> Any:
     """What a function returned, apart from what it keeps: arrays in tuples and lists are copied."""
     if isinstance(value, np.ndarray):
-        return np.array(value)
+        return np.array(cast("np.ndarray", value))
     items = offered_items(value)
     if items is None:
         return value

@@ -26,7 +26,7 @@ def load_plugins() -> list[str]:
     Raises: WeftError W070 for one that fails, with what it raised as the cause.
 
     """
-    names = []
+    names: list[str] = []
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda item: (item.name, item.value)):
         if (entry.name, entry.value) in _loaded:
             continue
