@@ -63,6 +63,7 @@ from weft.transform.analysis.op_cost import memory_traffic
 from weft.transform.graph.convert_to_dataflow import ConvertToDataflow
 from weft.transform.graph.dead_code import without_dead_bindings
 from weft.transform.infra.base import FunctionPass
+from weft.transform.infra.generators.chains import chain_text
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.rewriting import FunctionRewriter, derived, is_marked, operands
 from weft.transform.rewrite.cost import cheaper
@@ -473,23 +474,11 @@ _STEPS = (
 
 
 def _sample(choices: Choices) -> str:
-    lines = ["v0 = R.nn.conv2d(x, w, padding=1)"]
-    for place in range(1, choices.integer(2, 6)):
-        step = choices.pick(_STEPS)
-        lines.append(f"v{place} = {step.format(f'v{place - 1}', f'v{choices.integer(0, place - 1)}')}")
-    size = choices.pick(('"n"', "2", "1"))
-    body = "\n            ".join(lines)
-    return f"""@I.ir_module
-class Module:
-    @R.function
-    def main(x: R.Tensor(({size}, 8, 5, 4), "float32"), w: R.Tensor((8, 8, 3, 3), "float32"),
-             b: R.Tensor((8, 1, 1), "float32"), v: R.Tensor((8,), "float32")):
-        with R.dataflow():
-            {body}
-            out = R.add(v{len(lines) - 1}, v0)
-            R.output(out)
-        return out
-"""
+    parameters = (
+        'x: R.Tensor(({size}, 8, 5, 4), "float32"), w: R.Tensor((8, 8, 3, 3), "float32"), '
+        'b: R.Tensor((8, 1, 1), "float32"), v: R.Tensor((8,), "float32")'
+    )
+    return chain_text(choices, "R.nn.conv2d(x, w, padding=1)", _STEPS, parameters)
 
 
 class _Unfit(Exception):

@@ -52,6 +52,7 @@ from weft.ir.op import OpDef, get_op
 from weft.ir.op.precision import Policy, Precision, Reads
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.decisions import Decision, with_decisions
+from weft.transform.infra.generators.chains import chain_text
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.rewriting import FunctionRewriter, derived, operands
 from weft.transform.infra.writing_out import as_declared, written_out
@@ -373,19 +374,5 @@ _STEPS = (
 
 
 def _sample(choices: Choices) -> str:
-    lines = ["v0 = R.matmul(x, w)"]
-    for place in range(1, choices.integer(2, 6)):
-        step = choices.pick(_STEPS)
-        lines.append(f"v{place} = {step.format(f'v{place - 1}', f'v{choices.integer(0, place - 1)}')}")
-    size = choices.pick(('"n"', "2", "1"))
-    body = "\n            ".join(lines)
-    return f"""@I.ir_module
-class Module:
-    @R.function
-    def main(x: R.Tensor(({size}, 4), "float32"), w: R.Tensor((4, 4), "float32"), b: R.Tensor((4,), "float32")):
-        with R.dataflow():
-            {body}
-            out = R.add(v{len(lines) - 1}, v0)
-            R.output(out)
-        return out
-"""
+    parameters = 'x: R.Tensor(({size}, 4), "float32"), w: R.Tensor((4, 4), "float32"), b: R.Tensor((4,), "float32")'
+    return chain_text(choices, "R.matmul(x, w)", _STEPS, parameters)

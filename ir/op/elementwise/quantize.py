@@ -9,7 +9,7 @@ Errors: ShapeError W201, W202 shapes that do not fit, W203 the axis; DTypeError 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,12 +41,25 @@ from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 
-__all__ = ["along_axis", "grouped_dims", "spread"]
+__all__ = ["along_axis", "grouped_dims", "require_along_axis", "spread"]
 
 
 def _wide(*dtypes: str) -> str:
     """The floating dtype of the arithmetic: float32, or float64 where a dtype needs more."""
     return "float64" if any(bits(dtype) > (16 if is_integer(dtype) else 32) for dtype in dtypes) else "float32"
+
+
+def require_along_axis(
+    args: Arguments, context: TypeContext, dims: Dims | None, operands: Mapping[str, TensorType]
+) -> None:
+    """Scalars, or vectors with an element for each place along `args.axis`; ShapeError W201, W202."""
+    for name, operand in operands.items():
+        require_rank(args, name, operand, 0, 1)
+        own = dims_of(operand)
+        if own and dims is not None:
+            size = dims[axis_of(args, args.axis, len(dims))]
+            if own[0] != 1:
+                context.require_equal(own[0], size, f"{args.name}: size of {name} and of axis {args.axis}", args.span)
 
 
 def _rule(args: Arguments, context: TypeContext, source: str, target: Callable[[str], bool], what: str) -> TensorType:
@@ -60,13 +73,7 @@ def _rule(args: Arguments, context: TypeContext, source: str, target: Callable[[
     if args.group_size:
         _check_groups(args, context, data, {"scale": scale, "zero_point": zero})
         return replace(data, dtype=args.out_dtype)
-    for name, operand in (("scale", scale), ("zero_point", zero)):
-        require_rank(args, name, operand, 0, 1)
-        own = dims_of(operand)
-        if own and dims is not None:
-            size = dims[axis_of(args, args.axis, len(dims))]
-            if own[0] != 1:
-                context.require_equal(own[0], size, f"{args.name}: size of {name} and of axis {args.axis}", args.span)
+    require_along_axis(args, context, dims, {"scale": scale, "zero_point": zero})
     return replace(data, dtype=args.out_dtype)
 
 

@@ -30,12 +30,11 @@ from weft.ir.op.common import (
     example,
     kernel_lowering,
     require_dtype,
-    require_rank,
     tensor,
     typed,
 )
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.elementwise.quantize import along_axis, spread
+from weft.ir.op.elementwise.quantize import along_axis, require_along_axis, spread
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
@@ -118,12 +117,5 @@ def requantize(args: Arguments, context: TypeContext) -> TensorType:
     if not 0 <= args.shift <= LARGEST_SHIFT:
         message = f"{args.name}: shift is from 0 to {LARGEST_SHIFT}, got {args.shift}"
         raise ScriptError(message, code="W134", span=args.span)
-    dims = dims_of(data)
-    for name, operand in (("multiplier", multiplier), ("zero_point", zero)):
-        require_rank(args, name, operand, 0, 1)
-        own = dims_of(operand)
-        if own and dims is not None:
-            size = dims[axis_of(args, args.axis, len(dims))]
-            if own[0] != 1:
-                context.require_equal(own[0], size, f"{args.name}: size of {name} and of axis {args.axis}", args.span)
+    require_along_axis(args, context, dims_of(data), {"multiplier": multiplier, "zero_point": zero})
     return replace(data, dtype=args.out_dtype)

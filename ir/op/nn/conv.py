@@ -202,7 +202,7 @@ class _Convolution(_Windowed):
 
     def reference(self, data: Any, weight: Any, **attrs: Any) -> Any:
         """The convolution by slices."""
-        return _convolved(self.spatial, data, weight, **attrs)
+        return _convolved(self.spatial, data, weight, _Given(**attrs))
 
 
 def _scaled(index: PrimExpr, factor: int) -> PrimExpr:
@@ -215,34 +215,36 @@ def _canonical(array: Any, layout: str, order: str, target: np.dtype[Any]) -> An
     return converted(unpacked(array, layout, order), exact)
 
 
-def _convolved(
-    spatial: str,
-    data: Any,
-    weight: Any,
-    *,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-    data_layout: str,
-    kernel_layout: str,
-    out_layout: str | None,
-    out_dtype: str | None,
-) -> Any:
+@dataclass(frozen=True)
+class _Given:
+    """The attributes of a call, for references."""
+
+    strides: Any
+    padding: Any
+    dilation: Any
+    groups: int
+    data_layout: str
+    kernel_layout: str
+    out_layout: str | None
+    out_dtype: str | None
+    output_padding: Any = (0,)
+
+
+def _convolved(spatial: str, data: Any, weight: Any, given: _Given) -> Any:
     """The convolution as a sum over the kernel's positions of products of strided slices."""
-    target, count = np.dtype(out_dtype or data.dtype), len(spatial)
-    x = _canonical(data, data_layout, f"NC{spatial}", target)
-    w = _canonical(weight, kernel_layout, f"OI{spatial}", target)
-    begins, ends = begins_and_ends(padding, count)
+    target, count = np.dtype(given.out_dtype or data.dtype), len(spatial)
+    x = _canonical(data, given.data_layout, f"NC{spatial}", target)
+    w = _canonical(weight, given.kernel_layout, f"OI{spatial}", target)
+    begins, ends = begins_and_ends(given.padding, count)
     x = np.pad(x, [(0, 0), (0, 0), *zip(begins, ends, strict=True)])
-    steps, gaps = spread(strides, count), spread(dilation, count)
+    steps, gaps = spread(given.strides, count), spread(given.dilation, count)
     rooms = [x.shape[2 + a] - gaps[a] * (w.shape[2 + a] - 1) - 1 for a in range(count)]
     if min(rooms) < 0:
         raise ValueError("the window does not fit")
     outputs = [room // step + 1 for room, step in zip(rooms, steps, strict=True)]
     result = np.zeros((x.shape[0], w.shape[0], *outputs), x.dtype)
-    width = w.shape[0] // groups
-    for group in range(groups):
+    width = w.shape[0] // given.groups
+    for group in range(given.groups):
         own = slice(group * width, (group + 1) * width)
         channels = slice(group * w.shape[1], (group + 1) * w.shape[1])
         for offset in combinations(*map(range, w.shape[2:])):
@@ -252,7 +254,7 @@ def _convolved(
             )
             part = x[(slice(None), channels, *cut)]
             result[:, own] += np.einsum("nc...,oc->no...", part, w[(own, slice(None), *offset)])
-    return packed(result, out_layout or data_layout, f"NC{spatial}").astype(target)
+    return packed(result, given.out_layout or given.data_layout, f"NC{spatial}").astype(target)
 
 
 _Convolution(1).declare(
@@ -403,36 +405,26 @@ class _TransposedConvolution(_Windowed):
 
     def reference(self, data: Any, weight: Any, **attrs: Any) -> Any:
         """The transposed convolution by slices."""
-        return _scattered(self.spatial, data, weight, **attrs)
+        return _scattered(self.spatial, data, weight, _Given(**attrs))
 
 
-def _scattered(
-    spatial: str,
-    data: Any,
-    weight: Any,
-    *,
-    strides: Any,
-    padding: Any,
-    output_padding: Any,
-    dilation: Any,
-    groups: int,
-    data_layout: str,
-    kernel_layout: str,
-    out_layout: str | None,
-    out_dtype: str | None,
-) -> Any:
+def _scattered(spatial: str, data: Any, weight: Any, given: _Given) -> Any:
     """The transposed convolution: every input element adds its multiple of the kernel to the output."""
-    target, count = np.dtype(out_dtype or data.dtype), len(spatial)
-    x = _canonical(data, data_layout, f"NC{spatial}", target)
-    w = _canonical(weight, kernel_layout, f"IO{spatial}", target)
-    begins, ends = begins_and_ends(padding, count)
-    steps, gaps, extra = spread(strides, count), spread(dilation, count), spread(output_padding, count)
+    target, count = np.dtype(given.out_dtype or data.dtype), len(spatial)
+    x = _canonical(data, given.data_layout, f"NC{spatial}", target)
+    w = _canonical(weight, given.kernel_layout, f"IO{spatial}", target)
+    begins, ends = begins_and_ends(given.padding, count)
+    steps, gaps, extra = (
+        spread(given.strides, count),
+        spread(given.dilation, count),
+        spread(given.output_padding, count),
+    )
     full = [
         (x.shape[2 + a] - 1) * steps[a] + gaps[a] * (w.shape[2 + a] - 1) + 1 + extra[a] + ends[a] for a in range(count)
     ]
-    result = np.zeros((x.shape[0], w.shape[1] * groups, *full), x.dtype)
-    width, own = w.shape[1], x.shape[1] // groups
-    for group in range(groups):
+    result = np.zeros((x.shape[0], w.shape[1] * given.groups, *full), x.dtype)
+    width, own = w.shape[1], x.shape[1] // given.groups
+    for group in range(given.groups):
         filters = slice(group * width, (group + 1) * width)
         channels = slice(group * own, (group + 1) * own)
         for offset in combinations(*map(range, w.shape[2:])):
@@ -444,7 +436,9 @@ def _scattered(
             result[(slice(None), filters, *cut)] += part
     sizes = [full[a] - ends[a] - begins[a] - ends[a] for a in range(count)]
     crop = tuple(slice(begins[a], begins[a] + sizes[a]) for a in range(count))
-    return packed(result[(slice(None), slice(None), *crop)], out_layout or data_layout, f"NC{spatial}").astype(target)
+    return packed(
+        result[(slice(None), slice(None), *crop)], given.out_layout or given.data_layout, f"NC{spatial}"
+    ).astype(target)
 
 
 _TransposedConvolution(1).declare(
