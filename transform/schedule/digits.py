@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from weft.ir.dim import Dim, as_dim
+from weft.ir.dim import Dim, as_dim, floordiv, floormod
 from weft.ir.tensor import Block, PrimExpr, PrimVar
 from weft.transform.analysis.loops.affine import Reader
 from weft.transform.analysis.loops.points import Point, variables_in
@@ -75,6 +75,41 @@ class Digits:
     def _is_same(self, a: _Digit, b: _Digit) -> bool:
         ends = zip(a.span, b.span, strict=True)
         return (a.lower, a.extent) == (b.lower, b.extent) and all(self.point.same(x, y) for x, y in ends)
+
+    def window(self, index: PrimExpr, span: Span) -> tuple[PrimVar, Span] | None:
+        """The range of a variable v for which all of v * s + r is in a range, r running over steps of a reduction.
+
+        None unless windows lie side by side (r below s) and the range holds whole ones, so that each v is in one.
+        """
+        inner = self.point.copy()
+        inner.enter_block(self.block)
+        kinds = {item.var: item for item in self.block.iter_vars if item.start == 0}
+        used = variables_in(index) & {item.var for item in self.block.iter_vars}
+        sizes = {var: inner.dim(item.extent) for var, item in kinds.items() if var in used}
+        dim = inner.dim(index)
+        spatial = [var for var in used if var in kinds and kinds[var].kind == "spatial"]
+        if dim is None or None in sizes.values() or len(sizes) != len(used) or len(spatial) != 1:
+            return None
+        extents = {inner.name(var): size for var, size in sizes.items() if size is not None}
+        value = Reader(inner, extents, {}, [dim]).read(dim)
+        if value is None or value.base != 0:
+            return None
+        own = [term for term in value.terms if term.source.dim == inner.dim(spatial[0])]
+        others = [term for term in value.terms if term not in own]
+        whole = all(term.lower == 1 and inner.same(term.extent, term.source.extent) for term in value.terms)
+        if (
+            len(own) != 1
+            or not whole
+            or not all(isinstance(term.scale, int) and term.scale > 0 for term in value.terms)
+        ):
+            return None
+        step = own[0].scale
+        reach = sum((term.scale * (as_dim(term.extent) - 1) for term in others), as_dim(0))
+        low, end = as_dim(span[0]), as_dim(span[1]) + 1
+        aligned = all(self.point.same(floormod(side, step), 0) for side in (low, end))
+        if not aligned or not inner.below(reach, step):
+            return None
+        return spatial[0], (floordiv(low, step), floordiv(end, step) - 1)
 
     def strides(self) -> dict[PrimVar, list[Stride] | None]:
         """The values of each variable whose digits are known, None where these overlap; digits not known are any."""

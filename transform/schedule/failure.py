@@ -23,6 +23,26 @@ from weft.transform.schedule.tree import Tree
 
 __all__ = ["failure"]
 
+_REMEDIES: dict[str, str] = {
+    "W603": "sch.get_block and sch.get_loops give handles for what is there now",
+    "W605": "compute_at, reorder and merge bring blocks and loops next to one another; blockize puts them in one scope",
+    "W606": "a serial loop from 0 in steps of 1, without annotations, whose range depends on no loop of the step",
+    "W607": "the step with loops that share no elements, or before a sum is decomposed; rfactor takes it apart",
+    "W608": "a loop that shares nothing: of a result rather than of a sum, or a sum that rfactor takes apart",
+    "W609": "a block of one store to elements of its own; decompose_reduction takes a sum's init apart",
+    "W610": "an init with a value that changes nothing, and one update of the element (x + y, x * y, min, max)",
+    "W611": "the step before loops are split, fused or bound so that they leave values of the block out",
+    "W612": "cache_read or cache_write first: a buffer of the function's own may change",
+    "W613": "the step before other blocks are moved there; compute_at or cache_read them first",
+    "W614": "a loop in one iteration of which all is computed that it reads: compute_at the producer there",
+    "W615": "the step before loops are split into parts that are not full, or loop_partition, which needs no condition",
+    "W616": "indices that are variables, or all digits of one (i // 4 and i % 4)",
+    "W617": "the loops and buffers of the intrinsic's description, in its order: reorder, cache_read, cache_write",
+    "W619": "trace.to_json() of a schedule of the same blocks, unchanged",
+    "W620": "a larger box, or all of the buffer",
+}
+"""What would make a step legal, where the refusal itself knows nothing closer."""
+
 
 def failure(
     code: str,
@@ -33,9 +53,12 @@ def failure(
     notes: Iterable[str] = (),
     hint: str | None = None,
 ) -> ScheduleError:
-    """The error to raise; its span is the statement in the text of the module as it is at this step."""
+    """The error to raise; its span is the statement in the text of the module as it is at this step.
+
+    It says what would make the step legal: the hint, or else what does so for its kind of refusal.
+    """
     span = None
     if tree is not None and stmt is not None:
         root = tree.function if tree.module is None else tree.module
         span = provider("locate")(root, stmt, f"<schedule of {tree.name}>")
-    return ScheduleError(message, code=code, span=span, notes=notes, hint=hint)
+    return ScheduleError(message, code=code, span=span, notes=notes, hint=hint or _REMEDIES.get(code))

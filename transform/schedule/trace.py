@@ -2,7 +2,7 @@
 
     trace       ::= instruction*
     instruction ::= (name, arguments by name, outputs, decision)
-    argument    ::= handle | number | text | None | list of arguments
+    argument    ::= handle | number | text | None | list of arguments | text -> argument
 
 `trace.apply_to(schedule)` does the same to another schedule; `Trace.from_json(trace.to_json())` is the same trace.
 Registered primitives, also those of users, are told apart by their names alone.
@@ -159,6 +159,8 @@ class Trace:
         def plain(value: Any) -> Any:
             if isinstance(value, Handle):
                 return {"handle": names[value]}
+            if isinstance(value, Mapping):  # apart from handles, which are dictionaries here
+                return {"entries": {key: plain(item) for key, item in value.items()}}
             return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
         return [
@@ -179,6 +181,8 @@ class Trace:
         handles: dict[str, Handle] = {}
 
         def value_of(value: Any) -> Any:
+            if isinstance(value, dict) and "entries" in value:
+                return {key: value_of(item) for key, item in value["entries"].items()}
             if isinstance(value, dict):
                 return handles[value["handle"]]
             return [value_of(item) for item in value] if isinstance(value, list) else value
@@ -201,7 +205,9 @@ class Trace:
                     )
                 )
         except (KeyError, TypeError, AttributeError, IndexError) as error:
-            raise ScheduleError("this is not a trace", code="W619", notes=[repr(error)]) from None
+            raise ScheduleError(
+                "this is not a trace", code="W619", notes=[repr(error)], hint="what trace.to_json() gives"
+            ) from None
         return cls(steps)
 
 

@@ -9,7 +9,8 @@ from tests.transform.schedule.test_blocks import refused, underlined
 from tests.transform.schedule.workloads import check
 
 from weft import parse
-from weft.ir import PrimFunc
+from weft.ir import PrimFunc, te
+from weft.ir.dim import symbol
 from weft.transform.schedule import Schedule
 
 TILES = """
@@ -63,6 +64,37 @@ def test_tiles_of_tiles_are_loops_over_their_digits() -> None:
     sch.reverse_compute_at("y", jo)
     assert [getattr(sch.get(loop), "extent", None) for loop in sch.get_loops("y")] == [2, 4, 4, 4]
     check(function, sch)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.integers(0, 2), st.booleans())
+def test_windows_side_by_side_move_under_the_rows_that_they_read(
+    count: int, step: int, width: int, rows: int, more: int, fixed: bool
+) -> None:
+    width = min(width, step)
+    size = count if fixed else symbol("n")
+    length = size * step + more
+    x = te.placeholder((length,), dtype="int32", name="X")
+    b = te.compute((length,), lambda i: x[i] * 2, name="B")
+    k = te.reduce_axis((0, width), name="k")
+    y = te.compute((size,), lambda i: te.sum(b[i * step + k], axis=k), name="Y")
+    function = te.create_prim_func([x, y], "kernel")
+    sch = Schedule(function)
+    (loop,) = sch.get_loops("B")
+    outer, _ = sch.split(loop, [None, rows * step])
+    sch.reverse_compute_at("Y", outer)
+    check(function, sch, {"n": count}, compiled=False)
+
+
+def test_windows_that_overlap_or_lie_across_tiles_are_refused() -> None:
+    x = te.placeholder((18,), dtype="int32", name="X")
+    b = te.compute((18,), lambda i: x[i] * 2, name="B")
+    k = te.reduce_axis((0, 3), name="k")
+    for step, tile in ((2, 6), (3, 2)):
+        y = te.compute((5,), lambda i, step=step: te.sum(b[i * step + k], axis=k), name="Y")
+        sch = Schedule(te.create_prim_func([x, y], "kernel"))
+        outer, _ = sch.split(sch.get_loops("B")[0], [None, tile])
+        refused("W616", lambda: sch.reverse_compute_at("Y", outer))  # noqa: B023
 
 
 @pytest.mark.parametrize("read", ["b[v // SIZE, v % SIZE] + b[ROWS - 1 - v // SIZE, v % SIZE]", "b[v // SIZE, v % 2]"])

@@ -32,6 +32,7 @@ def refused(code: str, run: object) -> ScheduleError:
     with pytest.raises(ScheduleError) as caught:
         run()  # type: ignore[operator]
     assert caught.value.code == code, str(caught.value)
+    assert caught.value.hint or code in ("W601", "W604"), caught.value  # what would make the step legal
     return caught.value
 
 

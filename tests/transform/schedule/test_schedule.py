@@ -29,6 +29,7 @@ def refused(code: str, step: Callable[[], object]) -> ScheduleError:
     with pytest.raises(ScheduleError) as caught:
         step()
     assert caught.value.code == code, str(caught.value)
+    assert caught.value.hint or code in ("W601", "W604"), caught.value  # what would make the step legal
     return caught.value
 
 

@@ -359,6 +359,10 @@ def _reached(tree: Tree, block: Block, target: For, buffer: Buffer, digits: Digi
             continue
         if span is not None and digits.add(index, span):
             continue
+        window = None if span is None else digits.window(index, span)
+        if window is not None:
+            _narrow(tree, block, found, dict([window]), point)
+            continue
         raise failure(
             "W616",
             f"the index {index.script()} of {buffer.name!r} in block {block.name!r} is not told by"

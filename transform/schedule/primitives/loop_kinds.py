@@ -7,6 +7,7 @@ is proved when it is marked, and again after every later step that touches its f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from weft.errors import ScheduleError
@@ -117,12 +118,16 @@ class LoopKinds(ScheduleCore):
 
     @primitive
     def annotate(self, block_or_loop: BlockRV | LoopRV | str, ann_key: str, ann_val: Any) -> None:
-        """Write a value (text, number, truth value, list of them) under a key on a block or a loop."""
+        """Write a value (text, number, truth value, list or dictionary of them) under a key on a block or a loop."""
         tree, found = self._annotated(block_or_loop)
         value = self._number(ann_val) if isinstance(ann_val, ExprRV) else ann_val
         if not _is_plain(value):
             raise failure(
-                "W604", f"{value!r} cannot be an annotation", tree, found, hint="text, numbers, lists of them"
+                "W604",
+                f"{value!r} cannot be an annotation",
+                tree,
+                found,
+                hint="text, numbers, lists and dictionaries of them",
             )
         self._set(tree, tree.replaced((found, replace(found, annotations=found.annotations.set(ann_key, value)))))
 
@@ -146,4 +151,6 @@ class LoopKinds(ScheduleCore):
 def _is_plain(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
     return isinstance(value, (str, int, float, bool))

@@ -152,10 +152,10 @@ class Queries(ScheduleCore):
         return [self._block_handle(tree.name, item.name) for item in consumers(tree, found)]
 
     @primitive
-    def get_output_blocks(self, scope_block: BlockRV) -> list[BlockRV]:
+    def get_output_blocks(self, scope_block: BlockRV | str) -> list[BlockRV]:
         """The blocks in a scope that write something which outlives it."""
         tree, roots = self._inside(scope_block)
-        block = tree.block(self._keys[scope_block][1])
+        block = tree.block(scope_block if isinstance(scope_block, str) else self._keys[scope_block][1])
         local = {buffer for root in roots for buffer in private_buffers(root)}
         local |= set() if block is None else {*block.alloc_buffers}
         found = [item for root in roots for item in blocks_in(root)]
