@@ -7,6 +7,7 @@
     target   list, show and explain targets              artifact show, verify and compare archives
     cache    show or empty what is kept on disk          explain  say what is decided, and why
     import   a model of another framework as text        qemu     run C sources on an emulated board
+    quantize a float model as integers, with a report
 
 A FILE is Python with decorated units, or script text, or `-` for standard input; nothing of it is run.
 Exit status: 0 fine, 1 the user's input is wrong, 2 wrong usage; 130 after Ctrl-C, 141 when the reader of a pipe left,
@@ -48,6 +49,7 @@ _COMMANDS = {
     "artifact": ("target_cmd", "show, verify and compare archives of artifacts"),
     "ops": ("listing", "list the operators, or describe one"),
     "import": ("import_cmd", "write a foreign model as text, report on it, check it"),
+    "quantize": ("quantize_cmd", "write a float model as integers, and report on it"),
     "qemu": ("qemu", "run exported C sources on an emulated board, or list the boards"),
     "cache": ("cache", "show or empty the compiled code that is kept on disk"),
 }
@@ -261,6 +263,29 @@ def _import_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs of --check")
 
 
+def _quantize_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "weft quantize [OPTION...] FILE --data PATH"
+    parser.add_argument("file", metavar="FILE", help="Python or script text, with the function main")
+    _add_unit(parser)
+    parser.add_argument(
+        "--data",
+        metavar="PATH",
+        action="append",
+        required=True,
+        help="an .npz of arrays by parameter: one item, or several along an axis in front",
+    )
+    parser.add_argument("--scheme", default="int8", help="int8 with -symmetric, -tensor, -entropy ... (default: int8)")
+    parser.add_argument("--max-drop", type=float, metavar="X", help="layers stay float32 until results differ by less")
+    parser.add_argument("--params", metavar="PATH", help="an .npz file of arrays for parameters of main")
+    for name, what in (("include", "quantize only"), ("exclude", "leave out")):
+        parser.add_argument(f"--{name}", metavar="PATTERN", action="append", default=[], help=f"{what} layers by name")
+    parser.add_argument("--qdq", action="store_true", help="keep floats between quantize and dequantize")
+    parser.add_argument("-o", "--output", metavar="PATH", help="the text; large arrays go to a folder beside it")
+    parser.add_argument("--report", action="store_true", help="what became of each layer (default without -o)")
+    parser.add_argument("--plot", metavar="PATH", help="the noise of layers as a picture (needs matplotlib)")
+    parser.add_argument("--setup", metavar="FILE", help="Python to run first, for functions that are called by name")
+
+
 _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "show": _show_options,
     "check": _check_options,
@@ -274,6 +299,7 @@ _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "phases": _phases_options,
     "ops": _ops_options,
     "import": _import_options,
+    "quantize": _quantize_options,
     "qemu": _qemu_options,
     "cache": _cache_options,
 }

@@ -44,6 +44,14 @@ def test_the_demo_prints_the_module_its_round_trip_and_its_times(demo: subproces
         assert re.search(rf"^ +{batch} +0\.\d+ +[\d.]+ us +yes$", demo.stdout, re.MULTILINE)
 
 
+def test_the_quantized_model_reads_as_well(tmp_path: Path) -> None:
+    run = run_example(EXAMPLES / "quantize_digits.py", tmp_path)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    found = dict(re.findall(r"^(\S+): accuracy ([\d.]+)", run.stdout, re.MULTILINE))
+    assert len(found) == 6
+    assert float(found["int8"]) > float(found["float32"]) - 0.005
+
+
 def test_the_demo_prints_no_escape_sequences_into_a_pipe(demo: subprocess.CompletedProcess[str]) -> None:
     assert "\x1b" not in demo.stdout
 

@@ -72,13 +72,14 @@ def _call(item: Any, names: Sequence[str], place: int) -> Call:
                 raise PassError(f"item {place} of data has {name!r}, which is no parameter", code="W582", hint=hint)
         missing = [name for name in names if name not in item]
         if missing:
-            raise PassError(f"item {place} of data lacks {', '.join(missing)}", code="W582", hint=takes)
+            hint = f"{takes}; params= binds weights"
+            raise PassError(f"item {place} of data lacks {', '.join(missing)}", code="W582", hint=hint)
         values = [item[name] for name in names]
     else:
         values = list(item) if isinstance(item, (tuple, list)) else [item]
     if len(values) != len(names):
         message = f"item {place} of data has {len(values)} arguments for {len(names)} parameters"
-        hint = f"{takes}; bind weights with params="
+        hint = f"{takes}; params= binds weights"
         raise PassError(message, code="W582", hint=hint)
     for name, value in zip(names, values, strict=True):
         if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():

@@ -3,9 +3,9 @@
     layer ::= a product (`matmul`, `linear`) or a convolution of floats: its activations, and its weights where they
               are constant, or a second value of activations
 
-A sum is quantized as well where its result goes into a layer, through operators whose results can be integers: the
-term that no layer has just computed becomes integers first. Every value has a name of its own here: its name in the
-text, with a number where that is not unique.
+A sum or a mean is quantized as well where its result goes into a layer, through operators whose results can be
+integers: the terms that no layer has just computed become integers first. Every value has a name of its own here: its
+name in the text, with a number where that is not unique.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ from weft.transform.rewrite.quantized.products import CONVOLUTIONS, LARGEST_SUM
 
 __all__ = ["Layer", "Plan", "Refused", "Weights", "observed", "plan_of", "sums_between"]
 
-_PASSED = ("nn.relu", "nn.relu6", "clip", "mean", *(f"nn.adaptive_avg_pool{count}d" for count in (1, 2, 3)))
+_PASSED = ("nn.relu", "nn.relu6", "clip")
 """Operators that give integers for integers, beside those that select elements."""
+_MEANS = ("mean", *(f"nn.adaptive_avg_pool{count}d" for count in (1, 2, 3)))
+"""Sums of one value."""
 
 _UNNAMED = re.compile(r"[lg]v\d*(_\d+)?")
 """Names that are made where a program has none."""
@@ -111,7 +113,7 @@ def observed(function: Function, layers: list[Layer]) -> list[Var]:
 
 
 def sums_between(function: Function, layers: list[Layer]) -> dict[Var, list[Var]]:
-    """The sums that go into layers, and the terms of each that are to become integers before."""
+    """The sums and means that go into layers, and the terms of each that are to become integers before."""
     return _Sums(function, layers).run()
 
 
@@ -229,6 +231,9 @@ class _Sums:
                 terms = self._terms(value)
                 found |= {} if terms is None else {var: terms}
                 self.pending += terms or []
+            elif called(value, *_MEANS) is not None and isinstance(value.args[0], Var):
+                found[var] = [value.args[0]]
+                self.pending.append(value.args[0])
             elif (selecting(value) or called(value, *_PASSED) is not None) and isinstance(value.args[0], Var):
                 self.pending.append(value.args[0])
         return found
