@@ -18,12 +18,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from weft.ir import IRModule, walk
+from weft.dtypes import is_integer
+from weft.ir import IRModule, Node, replace, substitute, walk
 from weft.ir.attrs import OP_PATTERN
-from weft.ir.tensor import BufferLoad, IntImm, PrimExpr, PrimFunc, PrimVar
+from weft.ir.kernel.prim_dim import buffer_symbols
+from weft.ir.tensor import Buffer, BufferLoad, IntImm, PrimExpr, PrimFunc, PrimVar
 from weft.transform.analysis.access_pattern import Nest, Reading, nests_of, reading
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.scheduled import is_scheduled
+from weft.transform.kernel.widen_indices import with_wide_indices
 
 __all__ = ["PATTERNS", "AnnotateTIROpPattern", "op_pattern"]
 
@@ -53,10 +56,26 @@ class AnnotateTIROpPattern(FunctionPass):
 
 def op_pattern(function: PrimFunc) -> str:
     """The kind of a kernel, as the module says."""
-    nests = None if is_scheduled(function) else nests_of(function)
+    nests = None if is_scheduled(function) else nests_of(_with_wide_sizes(function))
     if not nests:
         return "opaque"
     return max((_pattern(nest) for nest in nests), key=PATTERNS.index)
+
+
+def _with_wide_sizes(function: PrimFunc) -> PrimFunc:
+    """The kernel over sizes of the dtype of dimensions, and without its scalars: these are values like constants."""
+    narrow = [symbol for symbol in buffer_symbols(function) if symbol.dtype != "int64" and is_integer(symbol.dtype)]
+    scalars = [param for param in function.params if isinstance(param, PrimVar) and not is_integer(param.dtype)]
+    if not narrow and not scalars:
+        return function
+    function = replace(function, params=tuple(param for param in function.params if param not in scalars))
+    if not narrow:
+        return function
+    wide: dict[Node, Node] = {symbol: PrimVar(symbol.name, "int64") for symbol in narrow}
+    for buffer in {part for part in walk(function) if isinstance(part, Buffer)}:
+        wide[buffer] = replace(substitute(buffer, wide))
+    body = with_wide_indices(substitute(function.body, wide))
+    return PrimFunc(tuple(wide.get(param, param) for param in function.params), body)  # type: ignore[arg-type]
 
 
 def _pattern(nest: Nest) -> str:

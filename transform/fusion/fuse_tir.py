@@ -5,8 +5,8 @@
 The bodies of the kernels follow each other, with what they hand on as buffers of the merged kernel and every variable
 copied; then values are computed where they are read and buffers are reused as `inline_blocks` says. Symbols that no
 buffer binds become scalar parameters. What a primitive function may hold: `call_tir` of kernels whose shapes are
-proved to fit, projections of their results, and constants, which become arguments. Others are left as they are.
-Kernels that nothing calls any more are removed.
+proved to fit, tuples, projections, and constants, which become arguments; fields of tuples become parameters of
+their own, and scalars stay some. Others are left as they are. Kernels that nothing calls any more are removed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from weft.dtypes import is_integer
 from weft.ir import (
     Binding,
     Call,
@@ -26,6 +27,7 @@ from weft.ir import (
     IRModule,
     Op,
     PrimFunc,
+    PrimType,
     PrimValue,
     ShapeExpr,
     ShapeType,
@@ -70,6 +72,7 @@ from weft.transform.fusion.annotate_pattern import op_pattern
 from weft.transform.fusion.inline_blocks import inline_producers, reuse_outputs
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter, bindings_of, derived
+from weft.transform.interface.expand_tuple_arguments import with_expanded_tuples
 from weft.transform.kernel.bounds.elements import with_exact_sizes
 from weft.transform.kernel.scheduled import is_scheduled
 from weft.transform.kernel.widen_indices import with_wide_indices
@@ -88,26 +91,30 @@ class FuseTIR(Pass):
 
     def run(self, module: IRModule) -> IRModule:
         """Merge the primitive functions, then call the kernels that they became."""
-        primitive = {
-            name: function
-            for name, function in module.items()
-            if isinstance(function, Function) and function.private and attribute(function.attrs, PRIMITIVE)
-        }
-        if not primitive:
+        given, names = module, _primitive(module)
+        if not names:
             return module
+        module = with_expanded_tuples(module, names)
+        primitive = {name: f for name, f in module.items() if name in names and isinstance(f, Function)}
         merged: dict[str, _Merged] = {}
         for name in sorted(set(primitive) - _used_as_values(module)):
             found = _merge(name, primitive[name], module)
             if found is not None:
                 merged[name] = found
         if not merged:
-            return module
+            return given
         context = TypeContext(module.functions)
         kept = {name: function for name, function in module.items() if name not in merged}
         rest = module.with_functions(kept)
         called = map_functions(rest, lambda _, function: _Caller(merged, context, self.text_name).run(function))
         functions = {name: merged[name].kernel if name in merged else called[name] for name in module}
         return _without_unused(module, module.with_functions(functions))
+
+
+def _primitive(module: IRModule) -> set[str]:
+    """The private graph functions that are to be kernels."""
+    functions = ((name, function) for name, function in module.items() if isinstance(function, Function))
+    return {name for name, function in functions if function.private and attribute(function.attrs, PRIMITIVE)}
 
 
 def _used_as_values(module: IRModule) -> set[str]:
@@ -165,6 +172,7 @@ class _Merging:
         self.context = TypeContext(module.functions)
         self.symbols = {text: PrimVar(text, INDEX) for text in sorted(symbols_of(function))}
         self.buffers: dict[Var, tuple[Buffer, ...]] = {}  # a result of several tensors has several
+        self.given: dict[Var, PrimVar] = {}  # scalar parameters
         self.constants: dict[Constant, Buffer] = {}
         self.names: set[str] = set()
         self.stmts: list[Stmt] = []
@@ -177,6 +185,8 @@ class _Merging:
         for param in function.params:
             if isinstance(param.ty, ShapeType):
                 sizes.extend(self._sizes(param.ty))
+            elif isinstance(param.ty, PrimType):
+                params.append(self._scalar(param, param.ty))
             else:
                 buffer = self._buffer(param.name, param.ty)
                 self.buffers[param] = (buffer,)
@@ -202,6 +212,13 @@ class _Merging:
         left = {*_allocated(stmts), *written}
         kernel = with_exact_sizes(kernel, [buffer for buffer in _allocated(self.stmts) if buffer not in left])
         return _Merged(kernel, function, tuple(self.constants), scalars)
+
+    def _scalar(self, param: Var, ty: PrimType) -> PrimVar:
+        """A scalar parameter; one that is also a size is not merged."""
+        if param.name in self.symbols:
+            raise _Unsuited
+        self.given[param] = PrimVar(self._unique(param.name), ty.dtype)
+        return self.given[param]
 
     def _sizes(self, ty: ShapeType) -> list[str]:
         if ty.dims is None or any(not isinstance(dim, DimExpr) or str(dim) not in self.symbols for dim in ty.dims):
@@ -234,6 +251,12 @@ class _Merging:
             self.buffers[var] = (self.buffers[value.value][value.index],)
             if var in outputs:
                 raise _Unsuited
+            return
+        if isinstance(value, Tuple) and var not in outputs:
+            parts = [self.buffers.get(field) if isinstance(field, Var) else None for field in value.fields]
+            if any(part is None or len(part) != 1 for part in parts):
+                raise _Unsuited
+            self.buffers[var] = tuple(buffer for part in parts for buffer in part or ())
             return
         if not isinstance(value, Call) or not isinstance(value.op, Op) or value.op.name != "call_tir":
             raise _Unsuited
@@ -278,6 +301,8 @@ class _Merging:
     def _argument(self, arg: Expr) -> Buffer | PrimExpr:
         if isinstance(arg, Var) and len(self.buffers.get(arg, ())) == 1:
             return self.buffers[arg][0]
+        if isinstance(arg, Var) and arg in self.given:
+            return self.given[arg]
         if isinstance(arg, Constant):
             if arg not in self.constants:
                 self.constants[arg] = self._buffer("constant", arg.ty)
@@ -301,9 +326,9 @@ class _Merging:
         names = symbol_names(callee)
         values: dict[PrimVar, PrimExpr] = {}
         for variable in buffer_symbols(callee):
-            if variable.dtype != INDEX or names[variable] not in match.symbols:
+            if not is_integer(variable.dtype) or names[variable] not in match.symbols:
                 raise _Unsuited
-            values[variable] = self._size(match.symbols[names[variable]])
+            values[variable] = cast(variable.dtype, self._size(match.symbols[names[variable]]))
         return values
 
 

@@ -7,7 +7,7 @@ Tuples in tuples become their leaves. A function that is used as a value stays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from weft.ir import (
@@ -30,7 +30,7 @@ from weft.ir import (
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter, merge_blocks
 
-__all__ = ["ExpandTupleArguments"]
+__all__ = ["ExpandTupleArguments", "with_expanded_tuples"]
 
 
 @dataclass(frozen=True)
@@ -39,21 +39,26 @@ class ExpandTupleArguments(Pass):
 
     def run(self, module: IRModule) -> IRModule:
         """Expand the parameters, then the arguments of all calls."""
-        values = _used_as_values(module)
-        expanded = {
-            name: function
-            for name, function in module.items()
-            if isinstance(function, Function)
-            and function.private
-            and name not in values
-            and any(isinstance(param.ty, TupleType) for param in function.params)
-        }
-        if not expanded:
-            return module
-        types = {name: tuple(param.ty for param in function.params) for name, function in expanded.items()}
-        for name, function in expanded.items():
-            module = module.with_function(name, _with_leaves(function))
-        return map_functions(module, lambda _, function: _Calls(types).run(function))
+        return with_expanded_tuples(module, set(module))
+
+
+def with_expanded_tuples(module: IRModule, names: Set[str]) -> IRModule:
+    """The module whose private functions of some names have leaves as parameters, in place of tuples."""
+    values = _used_as_values(module)
+    expanded = {
+        name: function
+        for name, function in module.items()
+        if isinstance(function, Function)
+        and function.private
+        and name in names - values
+        and any(isinstance(param.ty, TupleType) for param in function.params)
+    }
+    if not expanded:
+        return module
+    types = {name: tuple(param.ty for param in function.params) for name, function in expanded.items()}
+    for name, function in expanded.items():
+        module = module.with_function(name, _with_leaves(function))
+    return map_functions(module, lambda _, function: _Calls(types).run(function))
 
 
 def _used_as_values(module: IRModule) -> set[str]:

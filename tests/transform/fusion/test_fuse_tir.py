@@ -16,6 +16,7 @@ from weft.ir.builder import BlockBuilder
 from weft.ir.dim import symbol
 from weft.ir.op import get_op
 from weft.ir.tensor import AllocBuffer, AssertStmt, BufferStore, For
+from weft.testing import assert_same_meaning as same_meaning
 from weft.transform import ConvertToDataflow, LegalizeOps, Pipeline, TileContractions
 from weft.transform.fusion.annotate_pattern import AnnotateTIROpPattern
 from weft.transform.fusion.fuse_ops import FuseOps
@@ -383,3 +384,90 @@ def test_compiled_results_agree(old: IRModule, count: int, seed: int) -> None:
     expected = weft.interpret(old)["main"](*arguments)
     for a, b in zip(_flat(expected), _flat(weft.compile(new)["main"](*arguments)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
+NARROW = """
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def exp(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n, 4))
+        B = T.match_buffer(b, (n, 4))
+        for i, j in T.grid(n, 4):
+            with T.block("exp"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = T.exp(A[vi, vj])
+
+    @T.prim_func(private=True)
+    def scale(a: T.handle, s: T.float32, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n, 4))
+        B = T.match_buffer(b, (n, 4))
+        for i, j in T.grid(n, 4):
+            with T.block("scale"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * s + T.Cast("float32", n)
+
+    @R.function(private=True)
+    def fused(x: R.Tensor(("n", 4), "float32"), s: R.Prim("float32")):
+        R.func_attr({"primitive": True})
+        with R.dataflow():
+            y = R.call_tir(Module.exp, (x,), out_ty=R.Tensor((n, 4), "float32"))
+            z = R.call_tir(Module.scale, (y, s), out_ty=R.Tensor((n, 4), "float32"))
+            R.output(z)
+        return z
+
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32"), s: R.Prim("float32")):
+        return Module.fused(x, s)
+"""
+
+
+def test_kernels_over_narrow_sizes_and_scalars_are_fused() -> None:
+    before = weft.parse(NARROW)
+    assert isinstance(before, IRModule)
+    annotated = AnnotateTIROpPattern()(before)
+    assert [annotated[name].attrs["op_pattern"] for name in ("exp", "scale")] == ["elementwise"] * 2
+    after = FuseTIR()(annotated)
+    assert len([f for f in after.functions.values() if isinstance(f, PrimFunc)]) == 1
+    same_meaning(before, after, trials=2)
+    same_meaning(before, weft.compile(after), name="main", trials=2)
+
+
+def test_fields_of_tuples_are_parameters_of_the_fused_kernel() -> None:
+    before = weft.parse(
+        """
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def add(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("add"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = A[vi] + B[vi]
+
+    @R.function(private=True)
+    def fused(t: R.Tuple(R.Tensor((8,), "float32"), R.Tensor((8,), "float32")), z: R.Tensor((8,), "float32")):
+        R.func_attr({"Primitive": True})
+        with R.dataflow():
+            u = (t[1], z)
+            c = R.call_tir(Module.add, (t[0], u[0]), out_ty=R.Tensor((8,), "float32"))
+            d = R.call_tir(Module.add, (c, u[1]), out_ty=R.Tensor((8,), "float32"))
+            R.output(d)
+        return d
+
+    @R.function
+    def main(t: R.Tuple(R.Tensor((8,), "float32"), R.Tensor((8,), "float32")), z: R.Tensor((8,), "float32")):
+        with R.dataflow():
+            r = Module.fused(t, z)
+            R.output(r)
+        return r
+"""
+    )
+    assert isinstance(before, IRModule)
+    after = FuseTIR()(before)
+    fused = after["fused"]
+    assert isinstance(fused, PrimFunc)
+    assert [param.name for param in fused.params] == ["t_0", "t_1", "z", "d"]
+    same_meaning(before, after, trials=2)
