@@ -1,6 +1,6 @@
 """Calls out of compiled code into registered Python functions.
 
-Compiled code calls `callback(frame, site, arguments, results)` (`callback_address`); ctypes takes the GIL. The site
+Compiled code calls `callback(frame, site, arguments, results)` (`callback_address`), which takes the GIL. The site
 says which function, what the words of its arguments are, and what comes back:
 
     site ::= {kind: "call", name, args: type*, result: type | None, action?}      types: `weft.runtime.abi.types`
@@ -25,7 +25,7 @@ from weft.dtypes import offered_items, stored
 from weft.errors import RecursionDepthError, ShapeError, WeftError, note_call, printable
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.failures import span_of
-from weft.runtime.abi.frame import CALL_STATUS, DYNAMIC_RANK, FRAME_WORDS, HANDLE
+from weft.runtime.abi.frame import DYNAMIC_RANK, FRAME_WORDS, HANDLE
 from weft.runtime.abi.scalars import DTYPE_CODES, check_scalar, scalar_word, shape_sizes, storage, word_scalar
 from weft.runtime.abi.values import address, as_array, dense, tensor_parts, value_text, view_memory
 from weft.runtime.device.interrupts import caller
@@ -74,30 +74,18 @@ def end(handle: int) -> CallState | None:
 
 def _dispatch(frame: int, site: int, arguments: int, results: int) -> int:
     try:
-        words = _enter(frame, site, arguments, results)
+        state = _state(frame)
+        if arguments < lowest_place():  # they lie on the stack of the code that calls
+            raise RecursionDepthError("calls of registered functions are nested too deep", code="W951")
+        _call(state, state.sites[site], arguments, results)
     except BaseException as error:
-        _state(_words(frame)).error = error
+        _state(frame).error = error
         return 2
-    words[CALL_STATUS] = 0  # no handler of a signal can run between here and the end
     return 0
 
 
-def _words(frame: int) -> Any:
-    return (ctypes.c_int64 * FRAME_WORDS).from_address(frame)
-
-
-def _state(words: Any) -> CallState:
-    return _calls[words[HANDLE]]
-
-
-def _enter(frame: int, site: int, arguments: int, results: int) -> Any:
-    """Call the function of a site; gives the words of the frame."""
-    words = _words(frame)
-    state = _state(words)
-    if arguments < lowest_place():  # they lie on the stack of the code that calls
-        raise RecursionDepthError("calls of registered functions are nested too deep", code="W951")
-    _call(state, state.sites[site], arguments, results)
-    return words
+def _state(frame: int) -> CallState:
+    return _calls[(ctypes.c_int64 * FRAME_WORDS).from_address(frame)[HANDLE]]
 
 
 def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) -> None:
@@ -304,4 +292,4 @@ _entry = _TYPE(_dispatch)
 
 def callback_address() -> int:
     """The address of what compiled code calls."""
-    return caller(ctypes.cast(_entry, ctypes.c_void_p).value or 0)
+    return caller(_dispatch) or ctypes.cast(_entry, ctypes.c_void_p).value or 0

@@ -277,8 +277,6 @@ class _Caller:
         if status == 2 and state.error is not None:
             error, state.error = state.error, None  # its traceback refers to the state: no cycle is left
             return error
-        if status == 2:  # a handler of a signal raised before the callback could keep what it raised
-            return KeyboardInterrupt()
         place = state.sites[frame[PLACE] - 1] if frame[PLACE] else None
         return failure(state.sites[frame[SITE]], list(frame[VALUES:]), place)
 

@@ -13,7 +13,6 @@ HEADER bytes before the data that was allocated, with a reference count in its f
 numbers the place in the program, whose text the executable holds, and `values` are the numbers that belong in its
 message; `place`, when not 0, numbers (from 1) the call in a graph function inside which it failed. `stack` is the
 lowest address of the thread's stack that nested calls may reach, 0 until one asks for it.
-The word CALL_STATUS, one of `values`, is 2 while a callback runs, and 0 when it succeeded.
 When `outputs` is not 0, the words of `results` say before the call where the caller wants results (data 0: anywhere)
 and their sizes; a result that was made elsewhere comes back with another address. `parallel` is the function that
 runs the iterations of a loop on several threads (`weft.runtime.device.threads`), 0 for none; `poll` is what long
@@ -30,7 +29,6 @@ import hashlib
 __all__ = [
     "BINDING",
     "CALLBACK",
-    "CALL_STATUS",
     "CONSTANTS",
     "DYNAMIC_RANK",
     "FRAME_WORDS",
@@ -59,7 +57,6 @@ LOOP_LOCK, LOOP_EARLIEST, LOOP_STATUS = 1, 2, 3
 LOOP_OUTPUTS = 2
 """OUTPUTS while the body of a loop runs: results words hold the owner of each place too, which gets a reference."""
 VALUES, VALUE_COUNT = 10, 16
-CALL_STATUS = VALUES + 4
 FRAME_WORDS = VALUES + VALUE_COUNT
 DYNAMIC_RANK = 16
 HEADER = 64

@@ -1,7 +1,7 @@
 """Ctrl-C in compiled code: a function of machine code that long loops call, and the exception that it brings back.
 
     poll(frame) -> int32      0: go on; INTERRUPTED: leave, a handler of Python raised
-    call(frame, site, arguments, results) -> int32      what `weft.runtime.callbacks` is called through
+    call(frame, site, arguments, results) -> int32      a Python function of these, whose result is the status
 
 Every POLL_MILLISECONDS the function takes the GIL and asks Python for signals, whose handlers run in the main thread
 alone; a call that holds the GIL lets other threads in. What a handler raises (KeyboardInterrupt, unless the program has
@@ -9,8 +9,9 @@ a handler of its own) is kept in the first values of the frame until `raised` ta
 of the pool never take the GIL: they stop when the thread of the call was interrupted. Code without a runtime has no
 such function, and polls nothing.
 
-A handler that runs as a callback into Python begins raises where nothing can catch it, and ctypes then returns 0. So
-`call` asks for signals before, and believes in success only where the callback said so in the frame (`CALL_STATUS`).
+A handler may run, and raise, as a callback into Python begins, before any `try` of the callback. So `call` asks for
+signals before, and calls the function itself: whatever comes out of it is kept like what `poll` finds. (ctypes would
+report it as ignored, and go on.)
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from weft.errors import ArtifactError
-from weft.runtime.abi.frame import CALL_STATUS, INTERRUPTED, LOOP, LOOP_STATUS, STOPPED, VALUES
+from weft.runtime.abi.frame import INTERRUPTED, LOOP, LOOP_STATUS, STOPPED, VALUES
 from weft.runtime.device.linker import Library, machine_code
 
 __all__ = ["caller", "poller", "raised"]
@@ -105,6 +106,14 @@ free:
 
 _CALL = f"""
 declare i32 @weft.poll(ptr)
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare ptr @PyObject_CallFunction(ptr, ptr, ...)
+declare i64 @PyLong_AsLongLong(ptr)
+declare void @Py_DecRef(ptr)
+declare void @PyErr_Fetch(ptr, ptr, ptr)
+
+@format = private constant [5 x i8] c"LLLL\\00"
 
 define i32 @weft.call(ptr %frame, i64 %site, ptr %arguments, ptr %results) nounwind {{
 entry:
@@ -116,13 +125,26 @@ entry:
 out:
   ret i32 %raised
 enter:
-  %status.at = getelementptr i64, ptr %frame, i64 {CALL_STATUS}
-  store i64 2, ptr %status.at
-  %python = inttoptr i64 ADDRESS to ptr
-  %ignored = call i32 %python(ptr %frame, i64 %site, ptr %arguments, ptr %results)
-  %status = load i64, ptr %status.at
-  %short = trunc i64 %status to i32
-  ret i32 %short
+  %state = call i32 @PyGILState_Ensure()
+  %function = inttoptr i64 ADDRESS to ptr
+  %result = call ptr (ptr, ptr, ...) @PyObject_CallFunction(ptr %function, ptr @format, ptr %frame, i64 %site, ptr %arguments, ptr %results)
+  %lost = icmp eq ptr %result, null
+  br i1 %lost, label %keep, label %take
+keep:
+  %kind = getelementptr i64, ptr %frame, i64 {VALUES}
+  %value = getelementptr i64, ptr %frame, i64 {VALUES + 1}
+  %trace = getelementptr i64, ptr %frame, i64 {VALUES + 2}
+  call void @PyErr_Fetch(ptr %kind, ptr %value, ptr %trace)
+  br label %free
+take:
+  %long = call i64 @PyLong_AsLongLong(ptr %result)
+  %returned = trunc i64 %long to i32
+  call void @Py_DecRef(ptr %result)
+  br label %free
+free:
+  %status = phi i32 [ {INTERRUPTED}, %keep ], [ %returned, %take ]
+  call void @PyGILState_Release(i32 %state)
+  ret i32 %status
 }}
 """
 
@@ -143,14 +165,11 @@ def poller() -> int:
 
 
 @functools.cache
-def caller(callback: int) -> int:
-    """The address of `call` for a callback at an address, which writes 0 to `CALL_STATUS` when it succeeds.
-
-    The callback itself where this interpreter has no such functions: its result is its status too.
-    """
+def caller(function: Callable[[int, int, int, int], int]) -> int:
+    """The address of `call` for a function; 0 where this interpreter has no such functions."""
     if not poller():
-        return callback
-    text = _CALL.replace("ADDRESS", str(callback))
+        return 0
+    text = _CALL.replace("ADDRESS", str(id(function)))  # which the cache of this function keeps
     library = Library([machine_code(text)], ["weft.call"], {"weft.poll": poller()})
     _callers.append(library)
     return library.addresses["weft.call"]
