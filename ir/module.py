@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
-from weft.errors import PassError, Span
+from weft.errors import PassError, Span, VerifyError, described
 from weft.ir.dim.inspection import first_free
 from weft.ir.graph import ExternFunc, Function
 from weft.ir.node import EMPTY, FrozenMap, Node, ignored, node, replace
@@ -46,7 +46,7 @@ class DummyGlobalInfo(Node):
 class IRModule(Node):
     """Functions by name. Every change returns a new module that shares what did not change.
 
-    Errors: W510 for a function name the module does not have.
+    Errors: W510 for a function name the module does not have, VerifyError W413 for a member that is no function.
 
     >>> IRModule({}).with_attr("kind", "test").attrs["kind"]
     'test'
@@ -63,6 +63,9 @@ class IRModule(Node):
             value = getattr(self, field)
             if not isinstance(value, FrozenMap):
                 object.__setattr__(self, field, FrozenMap(value))
+        for name, function in self.functions.items():
+            if not isinstance(function, BaseFunc):
+                raise VerifyError(f"{name} is {described(function)}, not a function", code="W413")
 
     def __str__(self) -> str:
         return self.script()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from weft import dtypes
-from weft.errors import Span, VerifyError
+from weft.errors import ShapeError, Span, VerifyError
 from weft.ir.dim import DimExpr
 from weft.ir.kernel import prim
 from weft.ir.node import ignored, node
@@ -37,13 +37,15 @@ class ReduceAxis(PrimExpr):
 
 
 def reduce_axis(bounds: tuple[Size, Size], name: str = "k") -> ReduceAxis:
-    """An index over [low, high) for a reduction.
+    """An index over [low, high) for a reduction; ShapeError W221 where high is below low.
 
     >>> k = reduce_axis((0, 16), name="k")
     >>> k.extent, k.dtype
     (16, 'int64')
     """
     low, high = bounds
+    if isinstance(low, int) and isinstance(high, int) and high < low:
+        raise ShapeError(f"the axis {name} goes from {low} to {high}: a negative size", code="W221")
     if isinstance(low, int) and low == 0:
         return ReduceAxis(name, INDEX, start=0, extent=as_extent(high))
     if isinstance(low, (int, DimExpr)) and isinstance(high, (int, DimExpr)):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from weft.ir.dim import Dim, DimExpr, symbol
+from weft.errors import ShapeError
+from weft.ir.dim import Dim, DimExpr, parse_dim, symbol
 from weft.ir.kernel import prim
 from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.tensor import Extent, PrimExpr, PrimVar
@@ -65,8 +66,16 @@ def index(value: Index) -> PrimExpr:
 
 
 def as_shape(shape: Iterable[Size] | Size) -> tuple[Size, ...]:
-    """The sizes of a shape; one size is a shape of one dimension."""
-    return tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    """The sizes of a shape; one size is a shape of one dimension.
+
+    A name is a symbol, text an expression of symbols. Errors: ShapeError W221 for a negative size.
+    """
+    given: tuple[Any, ...] = (shape,) if isinstance(shape, str) or not isinstance(shape, Iterable) else tuple(shape)
+    sizes = tuple(parse_dim(extent) if isinstance(extent, str) else extent for extent in given)
+    for extent in sizes:
+        if isinstance(extent, int) and extent < 0:
+            raise ShapeError(f"a shape has the negative size {extent}", code="W221", hint="sizes are 0 or more")
+    return sizes
 
 
 def var(name: str, dtype: str = INDEX) -> Any:

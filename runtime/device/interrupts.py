@@ -127,7 +127,8 @@ out:
 enter:
   %state = call i32 @PyGILState_Ensure()
   %function = inttoptr i64 ADDRESS to ptr
-  %result = call ptr (ptr, ptr, ...) @PyObject_CallFunction(ptr %function, ptr @format, ptr %frame, i64 %site, ptr %arguments, ptr %results)
+  %result = call ptr (ptr, ptr, ...) @PyObject_CallFunction(ptr %function, ptr @format,
+    ptr %frame, i64 %site, ptr %arguments, ptr %results)
   %lost = icmp eq ptr %result, null
   br i1 %lost, label %keep, label %take
 keep:

@@ -25,6 +25,13 @@ def test_changes_make_new_modules() -> None:
     assert module.with_functions({"f": f}) is module
 
 
+def test_a_member_that_is_no_function_is_refused_at_once() -> None:
+    for make in (lambda: IRModule({"a": 3}), lambda: IRModule({}).with_function("a", 3)):  # type: ignore[dict-item, arg-type]
+        with pytest.raises(weft.VerifyError, match="a is an int, not a function") as error:
+            make()
+        assert error.value.code == "W413"
+
+
 def test_attributes_and_global_infos() -> None:
     module = IRModule({}).with_attr("a", [1, 2]).with_global_infos({"vdevice": []})
     assert module.attrs["a"] == (1, 2)

@@ -371,3 +371,24 @@ def test_an_extern_stage_calls_what_the_formula_names() -> None:
         te.extern((n,), [], call)
     with pytest.raises(VerifyError, match="no statement"):
         te.extern((n,), [a], lambda ins, outs: "f")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: te.placeholder((4, -3)),
+        lambda: te.placeholder(-1),
+        lambda: te.compute((-3,), lambda i: i),
+        lambda: te.reduce_axis((2, 1)),
+    ],
+)
+def test_negative_sizes_are_refused_at_once(make: Callable[[], Any]) -> None:
+    with pytest.raises(ShapeError, match="negative size") as error:
+        make()
+    assert error.value.code == "W221"
+
+
+def test_sizes_may_be_text() -> None:
+    assert te.placeholder(("n + 1", 3)).shape == (n + 1, 3)
+    with pytest.raises(ShapeError, match="W287"):
+        te.placeholder(("n +", 3))
