@@ -59,7 +59,10 @@ class Knobs:
     stream_k: int = _knob(16, 1, 1 << 16, "rows of a large B that few rows of A read from end to end")
     stream_max_k: int = _knob(128, 1, 1 << 16, "the maximum of such rows of B")
     stream_from: int = _knob(1 << 17, 1, 1 << 40, "elements that such rows of B have together")
-    stream_vectors: int = _knob(4, 1, 64, "vectors in a row of a tile there")
+    stream_vectors: int = _knob(
+        16, 1, 64, "vectors in a row of a tile there, where the second cache holds such rows of B"
+    )
+    stream_min_vectors: int = _knob(4, 1, 64, "vectors where it does not, and at least where threads share the tiles")
     stream_max_rows: int = _knob(16, 1, 1 << 16, "rows of A that stream with partial sums on the stack")
     stream_max_columns: int = _knob(512, 1, 1 << 16, "columns of such a block")
     unsplit_k: int = _knob(2, 1, 64, "times kc that are one block where blocks would need memory for partial sums")

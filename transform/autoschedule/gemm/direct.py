@@ -96,14 +96,26 @@ def _is_far(found: Contraction, capacity: Capacity) -> bool:
     return columns is None or k_extent is None or columns * k_extent >= capacity.pack_from
 
 
+def _stream_vectors(found: Contraction, rows: int, depth: int, capacity: Capacity) -> int:
+    """Vectors in a row of a tile: many, so that memory is read in long runs, where `depth` rows of B stay in the second
+    cache, as far as threads have some tiles each.
+    """
+    knobs, columns = capacity.knobs, found.extents[found.v]
+    vectors = tile_vectors(rows, columns, capacity)
+    most = knobs.stream_min_vectors
+    if isinstance(columns, int) and depth * columns * bits(found.vector.dtype) <= 8 * capacity.machine.l2_bytes:
+        most = max(most, min(knobs.stream_vectors, columns // (capacity.lanes * knobs.few_chunks)))
+    return min(vectors, most)
+
+
 def _streams(found: Contraction, capacity: Capacity, rows: int, tile: Callable[[Panel, KRange | None], Stmt]) -> Stmt:
     """Some rows of B at a time from end to end, as memory likes to be read; C holds the partial sums."""
     (k,) = found.reduction
     columns, k_extent = found.extents[found.v], found.extents[k]
-    vectors = min(tile_vectors(rows, columns, capacity), capacity.knobs.stream_vectors)
     depth = capacity.knobs.stream_k
     if isinstance(columns, int):  # enough for threads to share
         depth = max(depth, min(capacity.knobs.stream_max_k, capacity.knobs.stream_from // (columns * rows)))
+    vectors = _stream_vectors(found, rows, depth, capacity)
 
     def rows_of_b(start: PrimExpr, count: Extent) -> Stmt:
         def panel(at: Panel) -> Stmt:
@@ -139,7 +151,7 @@ class _PartialSumBlocks:
         found, capacity = self.found, self.capacity
         columns = found.extents[found.v]
         most = rows if isinstance(rows, int) else 2 * capacity.max_mr
-        vectors = min(tile_vectors(tile_rows(most, capacity), columns, capacity), capacity.knobs.stream_vectors)
+        vectors = _stream_vectors(found, tile_rows(most, capacity), capacity.knobs.stream_k, capacity)
         width = vectors * capacity.lanes
         size = min(capacity.knobs.stream_max_columns, capacity.machine.stack_bytes * 8 // (most * bits(found.dtype)))
         if isinstance(columns, int):  # enough for threads to share
