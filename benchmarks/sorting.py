@@ -60,6 +60,13 @@ TORCH = {
     "nonzero(x)": lambda t, x, i, y: t.nonzero(x),
 }
 """What torch has of the same meaning; its median is the lower of two."""
+CALLS: dict[str, Callable[[Any], Callable[..., Any]]] = {
+    "x": lambda run: lambda x, i, y: run(x),
+    "xs": lambda run: lambda x, i, y: run(x, SORTED),
+    "xi": lambda run: lambda x, i, y: run(x, i),
+    "xiy": lambda run: lambda x, i, y: run(x, i, y),
+}
+"""How a program is called, by the names that it takes: as directly as NumPy is."""
 SORTED = np.sort(np.random.default_rng(1).standard_normal(1000, "float32"))
 
 
@@ -91,15 +98,10 @@ def compiled(text: str, shape: tuple[int, ...]) -> Callable[..., Any]:
     dims = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
     types = {"x": f'R.Tensor(({dims}), "float32")', "i": f'R.Tensor(({dims}), "int64")'}
     types |= {"y": types["x"], "s": 'R.Tensor((1000,), "float32")'}
-    used = [name for name in types if any(f"{start}{name}{end}" in text for start in "( " for end in ",)")]
+    used = "".join(name for name in types if any(f"{start}{name}{end}" in text for start in "( " for end in ",)"))
     head = ", ".join(f"{name}: {types[name]}" for name in used)
     run = weft.compile(weft.parse(f"@R.function\ndef main({head}):\n    y1 = R.{text}\n    return y1"))["main"]
-
-    def call(x: Any, i: Any, y: Any) -> Any:
-        given = {"x": x, "i": i, "y": y, "s": SORTED}
-        return run(*(given[name] for name in used))
-
-    return call
+    return CALLS[used](run)
 
 
 def main() -> None:

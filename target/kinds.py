@@ -134,6 +134,8 @@ class TargetKind:
     """The memory of its own that its code works in; empty where it shares that of the host."""
     explicit_vectors: bool = False
     """Whether its code generator takes kernels that are written with vectors."""
+    intrinsics: frozenset[str] = frozenset()
+    """What its code generator has of the intrinsics that few machines have (T.has_intrinsic)."""
     alike: Callable[[Any, Any], bool] | None = None
     """Whether two parts of the kind can do the same work in one program, so that calls go where they take less."""
     cost_of_call: Callable[[Any, Any], float | None] | None = None

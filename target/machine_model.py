@@ -109,9 +109,9 @@ class MachineModel:
 
     `vector_bits` and `vector_registers` are 0 where there are no vectors. `masks` says whether part of a vector is
     loaded and stored by one instruction (None: as wide vectors have it), `gather` whether lanes are loaded from
-    anywhere. `cores` is 0 where only the process that runs the code knows. Results of `nontemporal_bytes` or more
-    are stored past the caches (0: none is). `dot_features` name the rows of `DOT_PRODUCTS` that there are. Buffers
-    of at most `stack_bytes` stay on the stack.
+    anywhere, `compress` whether the lanes that a mask picks are put together. `cores` is 0 where only the process that
+    runs the code knows. Results of `nontemporal_bytes` or more are stored past the caches (0: none is). `dot_features`
+    name the rows of `DOT_PRODUCTS` that there are. Buffers of at most `stack_bytes` stay on the stack.
 
     >>> model = MachineModel(vector_bits=512, vector_registers=32)
     >>> model.has_masks, model.lanes(["float32", "float16"]), model.dot_products
@@ -124,6 +124,7 @@ class MachineModel:
     vector_registers: int = 16
     masks: bool | None = None
     gather: bool = False
+    compress: bool = False
     l1_bytes: int = 32 << 10
     l2_bytes: int = 1 << 20
     l3_bytes: int = 32 << 20
@@ -137,6 +138,15 @@ class MachineModel:
     def dot_products(self) -> tuple[DotProduct, ...]:
         """The dot-product instructions that there are and that pay."""
         return tuple(dot for dot in DOT_PRODUCTS if dot.feature in self.dot_features)
+
+    @property
+    def sort_bits(self) -> int:
+        """The width of the vectors that sort unsigned keys of 32 or 64 bits (T.sort_keys); 0 where none do.
+
+        >>> MachineModel(vector_bits=512, compress=True).sort_bits, MachineModel().sort_bits
+        (512, 0)
+        """
+        return min(self.vector_bits, 512) if self.compress and self.vector_bits >= 256 else 0
 
     @property
     def has_masks(self) -> bool:
@@ -199,6 +209,7 @@ def machine_model(facts: CPUFacts | None, options: Mapping[str, Any], features: 
         vector_bits=known.vector_bits,
         vector_registers=known.vector_registers,
         gather=bool(has & {"avx2", "avx512f", "sve"}),
+        compress="avx512f" in has,
         l1_bytes=l1,
         l2_bytes=l2,
         l3_bytes=l3,

@@ -75,6 +75,7 @@ from weft.transform.kernel.buffers.storage_rewrite import StorageRewrite
 from weft.transform.kernel.check_bounds import CheckBounds
 from weft.transform.kernel.check_handles import CheckHandles
 from weft.transform.kernel.check_writes import CheckWrites
+from weft.transform.kernel.choose_intrinsics import ChooseIntrinsics
 from weft.transform.kernel.expand_intrinsics import ExpandIntrinsics
 from weft.transform.kernel.loops.canonicalize_loop import CanonicalizeLoop
 from weft.transform.kernel.loops.hoist_expression import HoistExpression
@@ -162,6 +163,7 @@ __all__ = [
     "CheckHandles",
     "CheckMemoryPlan",
     "CheckWrites",
+    "ChooseIntrinsics",
     "CombineParallelMatmul",
     "CommonSubexprElim",
     "CompactBufferAllocation",

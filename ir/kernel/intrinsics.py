@@ -304,6 +304,20 @@ _names("get_active_lane_mask", -1, operands="s?ii")
 _names("vscale masked_load", -1)
 _names("masked_store", -1, pure=False)
 _names("assume", 1, pure=False, operands="b")
+_names(
+    "has_intrinsic",
+    2,
+    operands="ss",
+    doc="whether code for the target has an intrinsic that few machines have, over a dtype; known when it is compiled",
+)
+_names("sort_keys", 3, pure=False, operands="ppi", doc="sort so many unsigned keys, with as much memory to spare")
+_names(
+    "select_key",
+    4,
+    pure=False,
+    operands="ppii",
+    doc="as sort_keys, but only the key of one rank is put in its place: lesser ones before, greater ones after it",
+)
 _names("isnullptr", 1, doc="whether a pointer points to nothing", operands="p")
 _names("call_cpacked_lowered call_packed_lowered call_kernel", -1, pure=False)
 _names("TVMBackendAllocWorkspace TVMBackendFreeWorkspace", -1, pure=False)

@@ -12,7 +12,7 @@ from weft.transform.autoschedule.knobs import Knobs, as_knobs, in_context
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.registry import nearest
 
-__all__ = ["SchedulingPass"]
+__all__ = ["SchedulingPass", "machine_of"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class SchedulingPass(FunctionPass, abstract=True):
         if not isinstance(self.knobs, Knobs):
             object.__setattr__(self, "knobs", as_knobs(self.knobs))
         if not isinstance(self.machine, MachineModel):
-            object.__setattr__(self, "machine", _machine_of(self.machine))
+            object.__setattr__(self, "machine", machine_of(self.machine))
 
     def in_context(self) -> Self:
         """The pass with what the context says of its knobs."""
@@ -37,7 +37,10 @@ class SchedulingPass(FunctionPass, abstract=True):
         return self if knobs is self.knobs else replace(self, knobs=knobs)
 
 
-def _machine_of(given: Mapping[str, object]) -> MachineModel:
+def machine_of(given: MachineModel | Mapping[str, object]) -> MachineModel:
+    """A machine from some of its fields; PassError W502 for one that it has not."""
+    if isinstance(given, MachineModel):
+        return given
     known = [item.name for item in fields(MachineModel)]
     for name in given:
         if name not in known:

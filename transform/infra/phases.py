@@ -7,6 +7,7 @@ What depends on the target:
 
     partition           functions handed to external code generators, by the hooks of their kinds
     assign              for targets of several parts: every function and call gets the label of a part
+    legalize            kernels that have a form for intrinsics that few machines have
     schedule            for targets with vector registers: sums of products in register tiles, other loops on vectors
     plan                memory of the explicit-memory form shared between tensors, for targets that do not plan it
     codegen, link       done by `weft.codegen` (artifacts), which runs after the passes listed here
@@ -54,6 +55,7 @@ from weft.transform.infra.registry import NAMED_PHASES, nearest
 from weft.transform.kernel.check_bounds import CheckBounds
 from weft.transform.kernel.check_handles import CheckHandles
 from weft.transform.kernel.check_writes import CheckWrites
+from weft.transform.kernel.choose_intrinsics import ChooseIntrinsics
 from weft.transform.kernel.expand_intrinsics import ExpandIntrinsics
 from weft.transform.kernel.order_vector_loops import OrderVectorLoops
 from weft.transform.kernel.pack_constants import PackConstants
@@ -79,6 +81,14 @@ def _assign(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
         return ()
     passes = (VerifyTargets, AssignByCost, OutlineLabelled, SpecialiseByLabel, PlaceCopies)
     return tuple(item(target.to_str()) for item in passes)
+
+
+def _legalize(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
+    """The forms of kernels that the machine of each part has instructions for."""
+    parts = leaf_parts(target)
+    labels = tuple(label for label, _ in parts)
+    made = [(label, ChooseIntrinsics(part.machine, tuple(sorted(part.kind.intrinsics)))) for label, part in parts]
+    return tuple(item if len(parts) == 1 else OnParts((label,), labels, item) for label, item in made)
 
 
 def _schedule(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
@@ -155,6 +165,7 @@ PHASES: tuple[Phase, ...] = (
             ExpandIntrinsics(),
             CheckBounds(),
         ),
+        _legalize,
     ),
     Phase(
         "optimize",

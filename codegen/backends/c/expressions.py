@@ -417,6 +417,7 @@ def _call(writer: Scope, expr: PrimCall, lane: str | None) -> str:
         "call_extern": lambda: writer.call_extern(expr),
         "call_pure_extern": lambda: writer.call_extern(expr),
         "address_of": lambda: writer.address(expr),
+        "has_intrinsic": lambda: "0",
     }
     if expr.op in special:
         return special[expr.op]()

@@ -32,6 +32,7 @@ from weft.codegen.backends.llvm.kernel.emitter import kernel_params
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel
 from weft.codegen.backends.llvm.machine.cross import cross_machine, emit_object
 from weft.codegen.backends.llvm.machine.machine import Machine, compile_module, llvm_version
+from weft.codegen.backends.llvm.sorting.calls import define_sorts
 from weft.codegen.host.entry import Entry, Place, only_entry
 from weft.codegen.host.entry_kernel import entry_module
 from weft.codegen.host.kernels import is_noalias
@@ -85,6 +86,8 @@ def object_source(
     writer = ModuleWriter()
     for name, function in functions.items():
         emit_kernel(writer, emission, name, lower_vector_loops(lower_blocks(function)), noalias=is_noalias(function))
+    for bits, lanes in sorted(emission.sorted_keys):
+        define_sorts(writer, bits, lanes)
     calls = [site["name"] for site in emission.sites if site["kind"] == "call"]
     if calls:
         raise TargetError(
@@ -255,7 +258,8 @@ def linkable(module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:
     model = plan.model
     options: dict[str, Any] = {"opt": plan.opt, "c_functions": plan.c_functions, "features": machine.names}
     options |= {"fast_math": machine.fast_math, "strict_math": machine.strict_math}
-    options |= {"gathers": machine.described().machine.gather}
+    model_of_machine = machine.described().machine
+    options |= {"gathers": model_of_machine.gather, "sorts": model_of_machine.sort_bits}
     source = object_source(module, entry, model, hosted=True, **options)
     told = Machine(machine.cpu, machine.features, plan.opt)
     code, _ = compile_module(told, source.text)
@@ -282,6 +286,7 @@ def object_code(job: Job) -> ArtifactSet:
         c_functions=job.plan.c_functions,
         features=machine.names,
         gathers=part.machine.gather,
+        sorts=part.machine.sort_bits,
         fast_math=bool(part.get("fast_math")),
         strict_math=bool(part.get("strict_math")),
     )

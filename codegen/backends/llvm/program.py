@@ -24,6 +24,7 @@ from weft.codegen.backends.llvm.kernel.kernel_entry import emit_wrapper
 from weft.codegen.backends.llvm.kernel.parallel import emit_chunk_runtime
 from weft.codegen.backends.llvm.machine.host_target import HostTarget
 from weft.codegen.backends.llvm.machine.machine import Compiler, Machine, compile_module
+from weft.codegen.backends.llvm.sorting.calls import define_sorts
 from weft.codegen.host.kernels import is_noalias
 from weft.codegen.host.program import HostProgram
 from weft.codegen.host.read import read_program
@@ -103,6 +104,14 @@ def _runtime(cpu: str, features: str, guards: bool) -> tuple[bytes, str]:
     return compile_module(Machine(cpu, features), str(module), quick=True)
 
 
+@functools.lru_cache(maxsize=16)
+def _sorts(cpu: str, features: str, opt: int, bits: int, lanes: int) -> tuple[bytes, str]:
+    """Code that sorts keys of so many bits, which follows from the processor alone."""
+    module = ModuleWriter()
+    define_sorts(module, bits, lanes)
+    return compile_module(Machine(cpu, features, opt), str(module), explicit=True)
+
+
 def _kernels(
     functions: Mapping[str, BaseFunc],
     aliases: Mapping[str, str],
@@ -116,14 +125,15 @@ def _kernels(
 ) -> dict[str, list[Future[Any]]]:
     """Code of the kernels of each part, under way; what only hands their loops to threads is added to `graphs`."""
     jobs: dict[str, list[Future[Any]]] = {label: [] for label in machines}
-    gathers = {label: target.described().machine.gather for label, target in machines.items()}
+    models = {label: target.described().machine for label, target in machines.items()}
     for name, function in functions.items():
         if not isinstance(function, PrimFunc) or name in aliases:
             continue
         label = owner[name] if owner[name] in machines else driver
         emission.fast_math, emission.strict_math = machines[label].fast_math, machines[label].strict_math
         emission.threads = machines[label].threads
-        emission.features, emission.gathers = machines[label].names, gathers[label]
+        emission.features, emission.gathers = machines[label].names, models[label].gather
+        emission.sorts = models[label].sort_bits
         lowered = lower_vector_loops(lower_blocks(function))
 
         def compile_apart(part: ModuleWriter, explicit: bool, label: str = label) -> None:
@@ -134,6 +144,9 @@ def _kernels(
         emit_kernel(writer, emission, name, lowered, noalias=is_noalias(function))
         if writer.has_functions:
             compile_apart(writer, is_explicit(lowered))
+    for bits, lanes in sorted(emission.sorted_keys):
+        machine = processors[driver]
+        jobs[driver].append(compiler.call(_sorts, machine.cpu, machine.features, machine.opt, bits, lanes))
     return jobs
 
 

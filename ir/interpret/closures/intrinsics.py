@@ -333,6 +333,26 @@ def _returned(node: PrimCall, name: str) -> Callable[[Any], Any]:
     return returned
 
 
+# Sorting ------------------------------------------------------------------------------------------------------------
+
+
+def _has_intrinsic(compiler: Compiler, node: PrimCall) -> Compiled:
+    """Nobody compiles for a machine here: the form that runs everywhere is meant."""
+    return lambda frame: False
+
+
+def _sorted_keys(compiler: Compiler, node: PrimCall) -> Compiled:
+    """Sort the first keys behind a pointer; all of them is as good as one in its place."""
+    keys, _, count, *_ = (compiler.expression(arg) for arg in node.args)
+
+    def sort(frame: Frame) -> int:
+        start, size = keys(frame), count(frame)
+        start.array().reshape(-1)[:size].sort()
+        return 0
+
+    return sort
+
+
 _SPECIAL: dict[str, Callable[[Compiler, PrimCall], Compiled]] = {
     "if_then_else": _if_then_else,
     "likely": _likely,
@@ -349,4 +369,7 @@ _SPECIAL: dict[str, Callable[[Compiler, PrimCall], Compiled]] = {
     "tvm_access_ptr": _access_ptr,
     "handle_add_byte_offset": _byte_offset,
     "print_buffer": _print_buffer,
+    "has_intrinsic": _has_intrinsic,
+    "select_key": _sorted_keys,
+    "sort_keys": _sorted_keys,
 }

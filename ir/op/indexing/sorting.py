@@ -1,12 +1,13 @@
 """Sorting along an axis, and the middle by rank.
 
-One kernel serves all operators: it sorts the positions of a row (`row_sort`), then writes the elements, the positions,
-or both: of every rank, of the first ones, or of the middle one. nan counts as greater than every number.
+One kernel serves all operators: it sorts the positions of a row (`radix_sort`, `vector_sort`), then writes the
+elements, the positions, or both: of every rank, of the first ones, or of the middle one. nan counts as greater than
+every number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.indexing.merge_sort import lazy
 from weft.ir.op.indexing.radix_sort import Sort, sort_of
 from weft.ir.op.indexing.selecting import MOST, FewFirst
+from weft.ir.op.indexing.vector_sort import VectorSelect, VectorSort
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.op.layout_rules.families import along
 from weft.ir.op.reductions.reduction import empty_axis, reduced_axes, reduced_type, require_elements, require_values
@@ -35,6 +37,7 @@ from weft.ir.tensor import (
     BufferStore,
     Extent,
     For,
+    IfThenElse,
     PrimExpr,
     PrimFunc,
     PrimVar,
@@ -43,10 +46,15 @@ from weft.ir.tensor import (
 )
 from weft.ir.types import TensorType, TupleType, Type
 
+Order = Sort | FewFirst | VectorSort
+
 
 @dataclass
 class _RowKernel:
-    """The kernel that sorts axes of a tensor as one; `outputs` are (dtype, whether of positions)."""
+    """The kernel that sorts axes of a tensor as one; `outputs` are (dtype, whether of positions).
+
+    It has a second form where vector code sorts the rows, which targets take that have the intrinsic.
+    """
 
     name: str
     dims: tuple[Dim, ...]
@@ -66,19 +74,35 @@ class _RowKernel:
         self.source = Buffer("data", self.sizes, self.dtype)
         kept = tuple(dim_to_prim(dim, self.symbols) for dim in shape)
         results = [Buffer("indices" if positions else "out", kept, dtype) for dtype, positions in self.outputs]
-        self.row = {d: PrimVar(f"i{d}", INDEX) for d in range(len(self.sizes)) if d not in self.axes}
-        self.order = self._sort(count)
-        body: Stmt = SeqStmt((*self.order.statements(), self._write(results)))
-        for d, variable in reversed(self.row.items()):
-            body = For(variable, 0, self.sizes[d], body)
-        statements = SeqStmt((*self._checks(), *(AllocBuffer(buffer) for buffer in self.order.buffers), body))
+        nest = self._nest(self._sort, count, results)
+        nests = self._nest(self._vector_sort, count, results)
+        if nest is not None and nests is not None and isinstance(self.order, VectorSort):
+            nest = IfThenElse(self.order.condition, nests, nest)
+        assert nest is not None
+        statements = SeqStmt((*self._checks(), nest))
         bound = {extent for buffer in (self.source, *results) for extent in buffer.shape if isinstance(extent, PrimVar)}
         scalars = [variable for variable in self.symbols.values() if variable not in bound]
         return PrimFunc((self.source, *results, *scalars), statements, name=self.name)
 
-    def _sort(self, count: Extent) -> Sort | FewFirst:
+    def _nest(self, sort: Callable[[Extent], Order | None], count: Extent, results: Sequence[Buffer]) -> Stmt | None:
+        """The loops over rows with one way to sort, and its memory; None where that is none."""
+        self.row = {d: PrimVar(f"i{d}", INDEX) for d in range(len(self.sizes)) if d not in self.axes}
+        order = sort(count)
+        if order is None:
+            return None
+        self.order = order
+        body: Stmt = SeqStmt((*order.statements(), self._write(results)))
+        for d, variable in reversed(self.row.items()):
+            body = For(variable, 0, self.sizes[d], body)
+        return SeqStmt((*(AllocBuffer(buffer) for buffer in order.buffers), body))
+
+    def _sort(self, count: Extent) -> Order:
         """What puts the positions of a row in order."""
         return sort_of(count, self.size, self._element, self.dtype, self.descending)
+
+    def _vector_sort(self, count: Extent) -> VectorSort | None:
+        """What does so in vector code, where the target has it; None where there is no such form."""
+        return VectorSort.of(count, self.size, self._element, self.dtype, self.descending)
 
     def _shape(self) -> Sequence[Dim]:
         """The shape of a result."""
@@ -115,12 +139,25 @@ class _Leading(_RowKernel):
 
     count: Dim
 
-    def _sort(self, count: Extent) -> Sort | FewFirst:
-        few = isinstance(self.count, int) and 0 < self.count <= MOST
-        if few and not (isinstance(count, int) and count < 2 * self.count):
+    def _sort(self, count: Extent) -> Order:
+        if self._takes_few(count):
             return FewFirst(int(self.count), self.size, self._element, self.dtype, self.descending)  # type: ignore[arg-type]
-        of_values = not any(positions for _, positions in self.outputs)
-        return sort_of(count, self.size, self._element, self.dtype, self.descending, of_values)
+        return sort_of(count, self.size, self._element, self.dtype, self.descending, self._of_values)
+
+    def _vector_sort(self, count: Extent) -> VectorSort | None:
+        if self._takes_few(count):
+            return None
+        return VectorSort.of(count, self.size, self._element, self.dtype, self.descending, self._of_values)
+
+    def _takes_few(self, count: Extent) -> bool:
+        """Whether one walk keeps the few elements that are asked for."""
+        few = isinstance(self.count, int) and 0 < self.count <= MOST
+        return few and not (isinstance(count, int) and count < 2 * int(self.count))  # type: ignore[arg-type]
+
+    @property
+    def _of_values(self) -> bool:
+        """Whether nobody asks for positions."""
+        return not any(positions for _, positions in self.outputs)
 
     def _shape(self) -> Sequence[Dim]:
         (axis,) = self.axes
@@ -163,9 +200,16 @@ class _Middle(_RowKernel):
             if prove_le(1, self.dims[axis]) is not True
         ]
 
+    @property
+    def _rank(self) -> PrimExpr:
+        return binary("floordiv", self.size - 1, index(2))
+
+    def _vector_sort(self, count: Extent) -> VectorSort | None:
+        return VectorSelect.of_rank(count, self.size, self._element, self.dtype, self.descending, self._rank)
+
     def _write(self, results: Sequence[Buffer]) -> Stmt:
-        last = self.order.at(self.size - 1)
-        middle = self.order.at(binary("floordiv", self.size - 1, index(2)))
+        last = self.order.last() if isinstance(self.order, VectorSelect) else self.order.at(self.size - 1)
+        middle = self.order.at(self._rank)
         chosen = PrimVar("chosen", INDEX)
         places: dict[int, PrimExpr] = dict(self.row)
         if self.keepdims:

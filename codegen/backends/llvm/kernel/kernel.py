@@ -18,12 +18,13 @@ from weft.codegen.backends.llvm.kernel.calls import KERNEL_CALLS
 from weft.codegen.backends.llvm.kernel.emitter import Forms, KernelEmitter
 from weft.codegen.backends.llvm.kernel.loops import LOOPS
 from weft.codegen.backends.llvm.kernel.statements import PLAIN_STATEMENTS
+from weft.codegen.backends.llvm.sorting.calls import SORT_CALLS
 from weft.codegen.backends.llvm.values.intrinsics import INTRINSIC_CALLS
 from weft.ir.tensor import PrimFunc
 
 __all__ = ["emit_kernel"]
 
-_FORMS = Forms({**PLAIN_STATEMENTS, **LOOPS}, {**INTRINSIC_CALLS, **KERNEL_CALLS})
+_FORMS = Forms({**PLAIN_STATEMENTS, **LOOPS}, {**INTRINSIC_CALLS, **KERNEL_CALLS, **SORT_CALLS})
 
 
 def emit_kernel(

@@ -20,7 +20,7 @@ import hashlib
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from types import TracebackType
@@ -168,11 +168,15 @@ class Compiler:
 
     def add(self, machine: Machine, text: str, *, quick: bool = False, explicit: bool = False) -> Future[Any]:
         """What becomes the object code and the assembly of a module (`compile_module`), or its error."""
+        return self.call(compile_module, machine, text, quick=quick, explicit=explicit)
+
+    def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Future[Any]:
+        """What becomes the result of a function that compiles, or its error."""
         pool = self._threads()
         if pool is not None:
-            return pool.submit(compile_module, machine, text, quick=quick, explicit=explicit)
+            return pool.submit(function, *args, **options)
         done: Future[Any] = Future()
-        done.set_result(compile_module(machine, text, quick=quick, explicit=explicit))
+        done.set_result(function(*args, **options))
         return done
 
     def _threads(self) -> ThreadPoolExecutor | None:

@@ -1,0 +1,218 @@
+"""The functions that sort unsigned keys with vectors: what T.sort_keys and T.select_key call.
+
+    weft.sort.<keys>(keys, spare, count)             the keys in ascending order
+    weft.select.<keys>(keys, spare, count, rank)     the key of that rank in its place, lesser ones before, others after
+
+A quicksort: keys of at most `REGISTERS` vectors are sorted by a network; more are parted by a pivot, the median of a
+vector of them, until they are that few. Parting keeps the lesser keys in front and moves the others through the spare
+memory, of as many keys; lanes that a mask picks are put together by one instruction (`vpcompressd`). Where no key is
+less than the pivot those that equal it are parted, and done. Pivots that are bad too often (2 log2 n times) lead to a
+heap sort, so that no order of keys takes more than n log n. Where those at even distances are all equal, a look tells
+whether all keys are.
+
+The code follows from the width of the keys and the number of lanes alone, and is compiled once for a machine.
+
+Source: Hoare, Quicksort, 1962; Musser, Introspective sorting and selection algorithms, 1997.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from string import Template
+
+from weft.codegen.backends.llvm.asm.function import FunctionWriter
+from weft.codegen.backends.llvm.asm.instructions import (
+    Operand,
+    binary,
+    call,
+    cast,
+    extractelement,
+    getelementptr,
+    icmp,
+    insertelement,
+    load,
+    phi,
+    store,
+)
+from weft.codegen.backends.llvm.asm.module import ModuleWriter
+from weft.codegen.backends.llvm.sorting.network import KeyVector, sorted_vectors
+from weft.codegen.backends.llvm.values.lanes import broadcast, counted
+
+__all__ = ["emit_sorts"]
+
+REGISTERS = (8, 16)
+"""The networks that there are, by their vectors: 16 leave registers for what else a merge needs."""
+UNROLLED = 8
+"""The vectors that are parted at a time."""
+Body = Callable[[list[str]], tuple[str, str]]
+"""What a loop does, of the position and of how many keys were less and not less: how many are after it."""
+_DRIVER = Path(__file__).with_name("quicksort.ll")
+
+
+def emit_sorts(module: ModuleWriter, keys: KeyVector) -> None:
+    """Define the functions for keys of a width in a module."""
+    module.declare("llvm.ctlz.i64", "i64", ("i64", "i1"))
+    for registers in REGISTERS:
+        _Writer(module, keys, f"block{registers}", [("ptr", "keys"), ("i64", "count")]).network(registers)
+    _Writer(module, keys, "pivot", [("ptr", "keys"), ("i64", "count")]).pivot()
+    parting = [("ptr noalias", "keys"), ("ptr noalias", "spare"), ("i64", "count"), (keys.element, "pivot")]
+    _Writer(module, keys, "part", parting).partition()
+    facts: dict[str, object] = {"key": keys.element, "name": keys.name, "bytes": keys.bits // 8}
+    facts |= {"vector": keys.type, "lanes": keys.lanes}
+    facts |= {"few": min(REGISTERS), "many": max(REGISTERS)}
+    facts |= {"few_keys": min(REGISTERS) * keys.lanes, "many_keys": max(REGISTERS) * keys.lanes}
+    module.define(f"weft.sort.{keys.name}", Template(_DRIVER.read_text("utf-8")).substitute(facts))
+
+
+class _Writer:
+    """One of the functions under construction."""
+
+    def __init__(self, module: ModuleWriter, keys: KeyVector, name: str, params: list[tuple[str, str]]) -> None:
+        result = {"pivot": f"<2 x {keys.element}>", "part": "i64"}.get(name, "void")
+        self.module, self.keys = module, keys
+        self.w = FunctionWriter(module, f"weft.sort.{name}.{keys.name}", result, params, "noinline nounwind")
+
+    def network(self, registers: int) -> None:
+        """Sort at most so many vectors of keys; what is beyond them counts as greatest, and is left."""
+        greatest = f"splat ({self.keys.element} -1)"
+        masks = [self._below("%count", position * self.keys.lanes) for position in range(registers)]
+        places = [self.w.emit(getelementptr(self.keys.type, "%keys", position)) for position in range(registers)]
+        loaded = [self._load(place, mask, greatest) for place, mask in zip(places, masks, strict=True)]
+        for place, mask, value in zip(places, masks, sorted_vectors(self.w, self.keys, loaded), strict=True):
+            self._store(place, mask, value)
+        self.w.ret("void")
+        self.w.finish()
+
+    def pivot(self) -> None:
+        """The median of a vector of keys, which stand at even distances, and 0 where all of these are equal."""
+        keys, w = self.keys, self.w
+        distance = w.emit(binary("lshr", "i64", "%count", keys.lanes.bit_length() - 1))
+        found = "poison"
+        for lane in range(keys.lanes):
+            place = w.emit(getelementptr(keys.element, "%keys", w.emit(binary("mul", "i64", distance, lane))))
+            key = w.emit(load(keys.element, place, keys.bits // 8))
+            found = w.emit(insertelement(keys.type, found, keys.element, key, lane))
+        (vector,) = sorted_vectors(w, keys, [found])
+        least, median, greatest = (
+            w.emit(extractelement(keys.type, vector, lane)) for lane in (0, keys.lanes // 2, keys.lanes - 1)
+        )
+        spread = w.emit(binary("sub", keys.element, greatest, least))
+        pair = f"<2 x {keys.element}>"
+        found = w.emit(insertelement(pair, "poison", keys.element, median, 0))
+        w.ret(pair, w.emit(insertelement(pair, found, keys.element, spread, 1)))
+        w.finish()
+
+    def partition(self) -> None:
+        """Put the keys below a pivot first; gives how many there are."""
+        w, step = self.w, UNROLLED * self.keys.lanes
+        pivots = broadcast(w, "%pivot", f"uint{self.keys.bits}", self.keys.lanes)
+        whole = w.emit(binary("and", "i64", "%count", -step))
+        first = w.emit(icmp("ne", "i64", whole, 0))
+        w.branch(first, "vectors", "rest")
+        after = self._loop("vectors", ("0", "0", "0"), "body", whole, step, lambda state: self._vectors(pivots, state))
+        w.open("rest")
+        states = [w.emit(phi("i64", ("0", "body"), (value, "vectors"))) for value in after]
+        more = w.emit(icmp("ult", "i64", states[0], "%count"))
+        w.branch(more, "tail", "back")
+        rest = self._loop(
+            "tail", (states[0], states[1], states[2]), "rest", "%count", self.keys.lanes,
+            lambda state: self._tail(pivots, state),
+        )  # fmt: skip
+        w.open("back")
+        less, others = (
+            w.emit(phi("i64", (before, "rest"), (found, "tail")))
+            for before, found in zip(states[1:], rest[1:], strict=True)
+        )
+        place = w.emit(getelementptr(self.keys.element, "%keys", less))
+        size = w.emit(binary("mul", "i64", others, self.keys.bits // 8))
+        self._do("llvm.memcpy.p0.p0.i64", [("ptr", place), ("ptr", "%spare"), ("i64", size), ("i1", "false")])
+        w.ret("i64", less)
+        w.finish()
+
+    def _loop(self, label: str, start: tuple[str, str, str], before: str, end: str, step: int, body: Body) -> list[str]:
+        """A loop over positions that carries how many keys were less and how many were not; what it leaves behind."""
+        w = self.w
+        w.open(label)
+        names = [f"%{label}.{name}" for name in ("at", "less", "others")]
+        following = [f"{name}.next" for name in names]
+        for name, first, then in zip(names, start, following, strict=True):
+            w.define(name, phi("i64", (first, before), (then, label)))
+        less, others = body(names)
+        w.define(following[0], binary("add", "i64", names[0], step))
+        w.define(following[1], binary("add", "i64", less, 0))
+        w.define(following[2], binary("add", "i64", others, 0))
+        w.branch(w.emit(icmp("ult", "i64", following[0], end)), label, "rest" if label == "vectors" else "back")
+        return following
+
+    def _vectors(self, pivots: str, state: list[str]) -> tuple[str, str]:
+        """Part whole vectors, which are all read before the first is written."""
+        keys, w, (at, less, others) = self.keys, self.w, state
+        places = [
+            w.emit(getelementptr(keys.element, "%keys", w.emit(binary("add", "i64", at, position * keys.lanes))))
+            for position in range(UNROLLED)
+        ]
+        for vector in [w.emit(load(keys.type, place, keys.bits // 8)) for place in places]:
+            below = w.emit(icmp("ult", keys.type, vector, pivots))
+            rest = w.emit(binary("xor", keys.mask_type, below, "splat (i1 true)"))
+            for base, offset, mask in (("%keys", less, below), ("%spare", others, rest)):
+                place = w.emit(getelementptr(keys.element, base, offset))
+                w.do(store(keys.type, self._compressed(vector, mask), place, keys.bits // 8))
+            count = self._count(below)
+            less = w.emit(binary("add", "i64", less, count))
+            others = w.emit(binary("sub", "i64", w.emit(binary("add", "i64", others, keys.lanes)), count))
+        return less, others
+
+    def _tail(self, pivots: str, state: list[str]) -> tuple[str, str]:
+        """Part a vector of which only the first keys may be there."""
+        keys, w, (at, less, others) = self.keys, self.w, state
+        left = w.emit(binary("sub", "i64", "%count", at))
+        there = self._below(left, 0)
+        vector = self._load(w.emit(getelementptr(keys.element, "%keys", at)), there, "poison")
+        below = w.emit(binary("and", keys.mask_type, w.emit(icmp("ult", keys.type, vector, pivots)), there))
+        rest = w.emit(binary("xor", keys.mask_type, below, there))
+        counts = [self._count(mask) for mask in (below, rest)]
+        parts = (("%keys", less, below), ("%spare", others, rest))
+        for (base, offset, mask), count in zip(parts, counts, strict=True):
+            place = w.emit(getelementptr(keys.element, base, offset))
+            self._store(place, self._below(count, 0), self._compressed(vector, mask))
+        return w.emit(binary("add", "i64", less, counts[0])), w.emit(binary("add", "i64", others, counts[1]))
+
+    def _below(self, count: str, base: int) -> str:
+        """A mask of the lanes that are below a count, from a position on."""
+        w, lanes = self.w, self.keys.lanes
+        left = w.emit(binary("sub", "i64", count, base)) if base else count
+        short = w.emit(cast("trunc", "i64", self._least(left, lanes), "i32"))
+        return w.emit(icmp("slt", f"<{lanes} x i32>", counted("i32", lanes), broadcast(w, short, "int32", lanes)))
+
+    def _least(self, value: str, bound: int) -> str:
+        return self._call("llvm.smin.i64", "i64", [("i64", value), ("i64", bound)])
+
+    def _count(self, mask: str) -> str:
+        """How many lanes a mask picks."""
+        ty = f"i{self.keys.lanes}"
+        bits = self.w.emit(cast("bitcast", self.keys.mask_type, mask, ty))
+        return self.w.emit(cast("zext", ty, self._call(f"llvm.ctpop.{ty}", ty, [(ty, bits)]), "i64"))
+
+    def _compressed(self, vector: str, mask: str) -> str:
+        ty, mask_type = self.keys.type, self.keys.mask_type
+        name = f"llvm.experimental.vector.compress.{self.keys.suffix}"
+        return self._call(name, ty, [(ty, vector), (mask_type, mask), (ty, "poison")])
+
+    def _load(self, place: str, mask: str, rest: str) -> str:
+        ty = self.keys.type
+        name = f"llvm.masked.load.{self.keys.suffix}.p0"
+        return self._call(name, ty, [("ptr", place), (self.keys.mask_type, mask), (ty, rest)])
+
+    def _store(self, place: str, mask: str, value: str) -> None:
+        name = f"llvm.masked.store.{self.keys.suffix}.p0"
+        self._do(name, [(self.keys.type, value), ("ptr", place), (self.keys.mask_type, mask)])
+
+    def _call(self, name: str, result: str, arguments: list[tuple[str, Operand]]) -> str:
+        return self.w.emit(call(result, self._declared(name, result, arguments), arguments))
+
+    def _do(self, name: str, arguments: list[tuple[str, Operand]]) -> None:
+        self.w.do(call("void", self._declared(name, "void", arguments), arguments))
+
+    def _declared(self, name: str, result: str, arguments: list[tuple[str, Operand]]) -> str:
+        return self.module.declare(name, result, tuple(ty for ty, _ in arguments))

@@ -1,0 +1,187 @@
+"""Rows sorted or searched by vector code: keys, one intrinsic, elements.
+
+    keys[i] = key of element i            an unsigned number; with its position below it where positions are asked for
+    T.sort_keys(keys, spare, size)        networks in registers and partitions of vectors
+    order                                 positions are the low bits of a key; values are what the key says
+
+Keys with positions below are all different, so their order is that of a stable sort. The form is for targets that have
+the intrinsic (T.has_intrinsic); the interface is that of `merge_sort.RowSort`, and `radix_sort` is what others do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weft.dtypes import bits, is_float
+from weft.ir.graph import StringImm
+from weft.ir.kernel.prim import binary, cast, const
+from weft.ir.op.indexing.sort_keys import Element, Restored, SortKeys, has_keys
+from weft.ir.op.kernel_builder import INDEX, index
+from weft.ir.tensor import (
+    Bind,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Evaluate,
+    Extent,
+    For,
+    PrimCall,
+    PrimExpr,
+    PrimVar,
+    SeqStmt,
+    Stmt,
+)
+
+__all__ = ["VectorSelect", "VectorSort"]
+
+_WIDTHS = (32, 64)
+_SMALLEST = 2
+"""Elements of one byte are counted: no comparison is as quick."""
+FEWEST = 16
+"""A row that is known to have fewer elements does not fill a vector."""
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where a key stands in the number that is sorted: above so many bits of its position."""
+
+    bits: int
+    position_bits: int
+
+    @property
+    def dtype(self) -> str:
+        return f"uint{self.bits}"
+
+
+def _layout(dtype: str, capacity: Extent, with_positions: bool) -> _Layout | None:
+    """The narrowest numbers that hold the keys of a dtype (and positions); None where none do."""
+    width = bits(dtype)
+    if not has_keys(dtype) or width < 8 * _SMALLEST or (isinstance(capacity, int) and capacity < FEWEST):
+        return None
+    if not with_positions:
+        return _Layout(max(width, _WIDTHS[0]), 0)
+    for total in _WIDTHS:
+        room = total - width
+        if room >= 32 or (room > 0 and isinstance(capacity, int) and capacity <= 1 << room):
+            return _Layout(total, min(room, 32))
+    return None
+
+
+class VectorSort:
+    """The sort of one row of at most `capacity` elements, of which there are `size`."""
+
+    intrinsic = "sort_keys"
+
+    def __init__(self, capacity: Extent, size: PrimExpr, element: Element, keys: SortKeys, layout: _Layout) -> None:
+        self.size, self.element, self.sort_keys, self.layout = size, element, keys, layout
+        room = max(capacity, 1) if isinstance(capacity, int) else binary("max", index(capacity), index(1))
+        self.keys, self.spare = (Buffer(name, (room,), layout.dtype) for name in ("keys", "spare"))
+        self.restored = Restored(keys) if not layout.position_bits and is_float(keys.dtype) else None
+        self.buffers: tuple[Buffer, ...] = (self.keys, self.spare, *(self.restored.buffers if self.restored else ()))
+
+    @classmethod
+    def of(
+        cls, capacity: Extent, size: PrimExpr, element: Element, dtype: str, descending: bool, of_values: bool = False
+    ) -> VectorSort | None:
+        """The sort of a row; None where its keys do not fit."""
+        layout = _layout(dtype, capacity, not of_values)
+        return None if layout is None else cls(capacity, size, element, SortKeys(dtype, descending), layout)
+
+    @property
+    def condition(self) -> PrimExpr:
+        """Whether the form may be taken: the target has the intrinsic, and positions have room."""
+        query = PrimCall("has_intrinsic", (StringImm(self.intrinsic), StringImm(self.layout.dtype)), "bool")
+        known = isinstance(self.keys.shape[0], int)
+        if known or not self.layout.position_bits:
+            return query
+        return binary("and", query, binary("le", self.size, index(1 << self.layout.position_bits)))
+
+    def at(self, rank: int | PrimExpr) -> PrimExpr:
+        """The position of the element of a rank."""
+        return self._position(BufferLoad(self.keys, (index(rank),)))
+
+    def value(self, rank: int | PrimExpr) -> PrimExpr:
+        """The element of a rank."""
+        if self.layout.position_bits:
+            return self.element(self.at(rank))
+        return self.sort_keys.element(cast(self.sort_keys.key_dtype, BufferLoad(self.keys, (index(rank),))))
+
+    def statements(self) -> list[Stmt]:
+        """What sorts the row."""
+        found = [*self._start(), self._fill(), self._call()]
+        if self.restored:
+            found.append(self.restored.statements(self.keys, self.size, self.element))
+        return found
+
+    def _position(self, key: PrimExpr) -> PrimExpr:
+        mask = (1 << self.layout.position_bits) - 1
+        return cast(INDEX, binary("bitwise_and", key, const(mask, self.layout.dtype)))
+
+    def _start(self) -> list[Stmt]:
+        return [self.restored.start()] if self.restored else []
+
+    def _fill(self) -> Stmt:
+        """The numbers that are sorted."""
+        i, value, key = (
+            PrimVar("i", INDEX),
+            PrimVar("value", self.sort_keys.dtype),
+            PrimVar("key", self.sort_keys.key_dtype),
+        )
+        number: PrimExpr = cast(self.layout.dtype, key)
+        if self.layout.position_bits:
+            number = binary("shift_left", number, const(self.layout.position_bits, self.layout.dtype))
+            number = binary("bitwise_or", number, cast(self.layout.dtype, i))
+        body: list[Stmt] = [Bind(value, self.element(i)), Bind(key, self.sort_keys.key(value))]
+        body.append(BufferStore(self.keys, number, (i,)))
+        body += self._look(key, value, number)
+        return For(i, 0, self.size, SeqStmt(tuple(body)))
+
+    def _look(self, key: PrimExpr, value: PrimExpr, number: PrimExpr) -> list[Stmt]:
+        return [self.restored.look(key, value)] if self.restored else []
+
+    def _call(self) -> Stmt:
+        addresses = [
+            PrimCall("address_of", (BufferLoad(each, (index(0),)),), "handle") for each in (self.keys, self.spare)
+        ]
+        return Evaluate(PrimCall(self.intrinsic, (*addresses, self.size, *self._more()), "void"))
+
+    def _more(self) -> tuple[PrimExpr, ...]:
+        """What else the intrinsic takes."""
+        return ()
+
+
+class VectorSelect(VectorSort):
+    """The elements of one rank, and of the last, of a row that is not empty."""
+
+    intrinsic = "select_key"
+
+    def __init__(
+        self, capacity: Extent, size: PrimExpr, element: Element, keys: SortKeys, layout: _Layout, rank: PrimExpr
+    ) -> None:
+        super().__init__(capacity, size, element, keys, layout)
+        self.rank = rank
+        self.greatest = Buffer("greatest", (1,), layout.dtype)
+        self.buffers = (*self.buffers, self.greatest)
+
+    @staticmethod
+    def of_rank(
+        capacity: Extent, size: PrimExpr, element: Element, dtype: str, descending: bool, rank: PrimExpr
+    ) -> VectorSelect | None:
+        """What finds the element of a rank in a row; None where its keys do not fit."""
+        layout = _layout(dtype, capacity, True)
+        found = SortKeys(dtype, descending)
+        return None if layout is None else VectorSelect(capacity, size, element, found, layout, rank)
+
+    def last(self) -> PrimExpr:
+        """The position of the last element in order."""
+        return self._position(BufferLoad(self.greatest, (index(0),)))
+
+    def _start(self) -> list[Stmt]:
+        return [BufferStore(self.greatest, const(0, self.layout.dtype), (index(0),))]
+
+    def _look(self, key: PrimExpr, value: PrimExpr, number: PrimExpr) -> list[Stmt]:
+        above = binary("max", BufferLoad(self.greatest, (index(0),)), number)
+        return [BufferStore(self.greatest, above, (index(0),))]
+
+    def _more(self) -> tuple[PrimExpr, ...]:
+        return (self.rank,)

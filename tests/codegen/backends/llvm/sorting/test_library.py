@@ -1,0 +1,104 @@
+"""The vector code that sorts keys, called by itself: every layout of lanes, orders of keys, sizes around its limits."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Iterator
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+from weft.codegen.backends.llvm.asm.module import ModuleWriter
+from weft.codegen.backends.llvm.machine.machine import binding, host_features
+from weft.codegen.backends.llvm.sorting.library import REGISTERS, emit_sorts
+from weft.codegen.backends.llvm.sorting.network import KeyVector, batcher_exchanges
+
+pytestmark = pytest.mark.skipif(
+    not host_features().get("avx512f") or not host_features().get("avx512vl"), reason="vectors without compress"
+)
+LAYOUTS = (KeyVector(32, 16), KeyVector(64, 8), KeyVector(32, 8), KeyVector(64, 4))
+GUARD = 123
+
+
+@functools.cache
+def code(keys: KeyVector) -> tuple[object, Callable[[str], int]]:
+    """The functions of a layout, those that are internal as well; what keeps them, and their addresses."""
+    binding()
+    module = ModuleWriter()
+    emit_sorts(module, keys)
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1
+    )
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module).replace("define internal", "define")), machine)
+    engine.finalize_object()
+    return engine, engine.get_function_address
+
+
+def called(keys: KeyVector, name: str, x: np.ndarray, *more: int, spare: bool = True) -> np.ndarray:
+    """What a function makes of keys; memory behind them and behind the spare memory stays as it is."""
+    _, address = code(keys)
+    held, beside = (np.full(x.size + 64, GUARD, x.dtype) for _ in range(2))
+    held[: x.size] = x
+    pointers = [array.ctypes.data for array in ((held, beside) if spare else (held,))]
+    arguments = [*map(ctypes.c_void_p, pointers), *map(ctypes.c_int64, (x.size, *more))]
+    function = ctypes.CFUNCTYPE(None, *(type(each) for each in arguments))(address(f"weft.{name}.{keys.name}"))
+    function(*arguments)
+    assert (held[x.size :] == GUARD).all()
+    assert (beside[x.size :] == GUARD).all()
+    return held[: x.size]
+
+
+def orders(keys: KeyVector, size: int) -> Iterator[np.ndarray]:
+    """Keys in orders that pivots like and dislike."""
+    rng, dtype, most = np.random.default_rng(size), np.dtype(f"uint{keys.bits}"), (1 << keys.bits) - 1
+    x = rng.integers(0, most, size, np.uint64, endpoint=True).astype(dtype)
+    yield x
+    yield np.sort(x)
+    yield np.sort(x)[::-1].copy()
+    yield x % dtype.type(5)
+    yield np.full(size, most, dtype)
+    yield np.where(rng.random(size) < 0.7, dtype.type(most), x)
+    yield (np.arange(size) % 17).astype(dtype)
+
+
+SIZES = (*range(20), 31, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 513, 1000, 3001)
+
+
+@pytest.mark.parametrize("keys", LAYOUTS, ids=str)
+def test_keys_are_sorted_in_place(keys: KeyVector) -> None:
+    for size in SIZES:
+        for x in orders(keys, size):
+            np.testing.assert_array_equal(called(keys, "sort", x), np.sort(x))
+
+
+@pytest.mark.parametrize("keys", LAYOUTS, ids=str)
+def test_the_key_of_a_rank_gets_its_place(keys: KeyVector) -> None:
+    for size in SIZES[1:]:
+        for x in orders(keys, size):
+            for rank in {0, size // 2, size - 1}:
+                found = called(keys, "select", x, rank)
+                np.testing.assert_array_equal(np.sort(found), np.sort(x))
+                assert found[rank] == np.sort(x)[rank]
+                assert (found[:rank] <= found[rank]).all()
+                assert (found[rank:] >= found[rank]).all()
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_where_pivots_are_bad_a_heap_sorts(depth: int) -> None:
+    for keys in LAYOUTS[:2]:
+        for x in orders(keys, 3001):
+            np.testing.assert_array_equal(called(keys, "sort.parts", x, depth), np.sort(x))
+        for size in (0, 1, 2, 3, 100):
+            for x in orders(keys, size):
+                np.testing.assert_array_equal(called(keys, "sort.heap", x, spare=False), np.sort(x))
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, *REGISTERS])
+def test_the_exchanges_of_columns_sort_every_pattern_of_zeros_and_ones(count: int) -> None:
+    patterns = np.arange(1 << count)[:, None] >> np.arange(count) & 1
+    for low, high in batcher_exchanges(count):
+        pair = patterns[:, [low, high]]
+        patterns[:, low], patterns[:, high] = pair.min(1), pair.max(1)
+    assert (np.diff(patterns, axis=1) >= 0).all()

@@ -1,0 +1,123 @@
+"""Sorting by vector code: the same as NumPy's and as the form for other machines, for every dtype, ties, nan, -0.0."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weft
+from weft.ir import PrimFunc, walk
+from weft.ir.tensor import Evaluate, PrimCall
+from weft.transform import LegalizeOps
+from weft.transform.infra.phases import run_phases
+
+DTYPES = ("float16", "float32", "float64", "int16", "uint16", "int32", "uint32", "int64", "uint64", "int8")
+WIDE, NARROW = "llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3"
+
+
+def program(dtype: str, shape: str, descending: bool, axis: int = -1) -> weft.IRModule:
+    body = ", ".join(f"R.{name}(x, axis={axis}, descending={descending})" for name in ("sort", "argsort"))
+    made = weft.parse(f'@R.function\ndef main(x: R.Tensor(({shape},), "{dtype}")):\n    return ({body})')
+    return weft.IRModule({"main": made})  # type: ignore[dict-item]
+
+
+@functools.cache
+def compiled(dtype: str, shape: str, descending: bool, axis: int = -1) -> Any:
+    return weft.compile(program(dtype, shape, descending, axis))["main"]
+
+
+def values(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Few different ones, so that there are ties; nan of two payloads and zeros of both signs where there are such."""
+    rng = np.random.default_rng(seed)
+    kind = np.dtype(dtype)
+    if kind.kind != "f":
+        info = np.iinfo(kind)
+        pool = np.array([info.min, info.max, 0, 1, 7, *rng.integers(info.min, info.max, 20, kind)], kind)
+        return rng.choice(pool, shape)
+    other = np.array([np.nan], kind).view(f"u{kind.itemsize}") + 1
+    pool = np.concatenate([np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 1.5, -2.5, 1e-7], kind), other.view(kind)])
+    return np.where(rng.random(shape) < 0.5, rng.choice(pool, shape), rng.standard_normal(shape).astype(kind)).astype(
+        kind
+    )
+
+
+def order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    return x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+
+
+def assert_same_bits(a: np.ndarray, b: np.ndarray) -> None:
+    raw = f"u{a.dtype.itemsize}"
+    np.testing.assert_array_equal(np.ascontiguousarray(a).view(raw), np.ascontiguousarray(b).view(raw))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_element_stands_where_a_stable_sort_puts_it(dtype: str) -> None:
+    descending = dtype in ("float16", "float64", "int32", "uint64")
+
+    @settings(max_examples=12, deadline=None)
+    @given(st.sampled_from([0, 1, 2, 15, 64, 129, 257, 300, 1000]) | st.integers(0, 1200), st.integers(0, 99))
+    def check(size: int, seed: int) -> None:
+        x = values(dtype, (size,), seed)
+        ordered, positions = compiled(dtype, "'n'", descending)(x)
+        wanted = order(x, -1, descending)
+        np.testing.assert_array_equal(positions, wanted)
+        assert_same_bits(ordered, x[wanted])
+
+    check()
+
+
+@pytest.mark.parametrize(("dtype", "axis"), [("float32", 0), ("int16", 1), ("float64", 2)])
+def test_any_axis_is_sorted(dtype: str, axis: int) -> None:
+    x = values(dtype, (17, 30, 19), axis)
+    ordered, positions = compiled(dtype, "17, 30, 19", False, axis)(x)
+    wanted = order(x, axis, False)
+    np.testing.assert_array_equal(positions, wanted)
+    assert_same_bits(ordered, np.take_along_axis(x, wanted, axis))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_the_median_is_selected(dtype: str) -> None:
+    module = weft.parse(f'@R.function\ndef main(x: R.Tensor((5, "n"), "{dtype}")):\n    return R.median(x, axis=1)')
+    run = weft.compile(module)["main"]
+    for size in (1, 2, 16, 17, 300, 1001):
+        x = values(dtype, (5, size), size)
+        x[1:] = np.nan_to_num(x[1:])
+        found, positions = run(x)
+        wanted = order(x, 1, False)
+        rank = np.where(np.isnan(x).any(1), size - 1, (size - 1) // 2)
+        np.testing.assert_array_equal(positions, wanted[np.arange(5), rank])
+        assert_same_bits(found, x[np.arange(5), positions])
+
+
+def intrinsics(target: str, dtype: str = "float32") -> set[str]:
+    """The intrinsics that the kernels of a sort for a target call."""
+    module = run_phases(program(dtype, "1000", False), target, stop="legalize")
+    kernels = [function for function in module.functions.values() if isinstance(function, PrimFunc)]
+    calls = [part.value for kernel in kernels for part in walk(kernel.body) if isinstance(part, Evaluate)]
+    return {str(call.op) for call in calls if isinstance(call, PrimCall)}
+
+
+def test_machines_that_put_picked_lanes_together_take_vector_code() -> None:
+    assert intrinsics(WIDE) == {"sort_keys"}
+    assert intrinsics(NARROW) == intrinsics("c") == intrinsics("llvm -mcpu=generic-aarch64") == set()
+    assert intrinsics(WIDE, "int8") == set()  # one byte is counted
+
+
+def test_both_forms_of_a_kernel_mean_the_same() -> None:
+    x = values("float32", (3, 200), 1)
+    module = program("float32", "3, 200", True)
+    weft.testing.assert_same_meaning(module, LegalizeOps()(module), arguments=[x])
+    weft.testing.assert_same_meaning(module, run_phases(module, WIDE, stop="legalize"), arguments=[x])
+    weft.testing.assert_same_meaning(module, weft.compile(module, NARROW), arguments=[x])
+
+
+def test_what_was_chosen_is_explained() -> None:
+    made = weft.compile(program("float32", "1000", False), NARROW)
+    assert made.explain().count("intrinsic: sort_keys=no (the machine lacks it for uint") == 2
