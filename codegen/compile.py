@@ -41,6 +41,7 @@ from weft.codegen.host.entry import only_entry
 from weft.codegen.host.single_kernel import with_entry
 from weft.codegen.plan import Plan, make_plan
 from weft.errors import PassError, RecursionDepthError, TargetError, described
+from weft.ir.deduction.one_device import on_one_device
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structure.array_digests import digests_kept
@@ -167,6 +168,7 @@ def compile(
         _log.info("%s for %s: from the disk", ", ".join(module), plan.target)
         return _exporting(Executable(kept), module, plan, pipeline, start)
     _refuse_vectors(module)
+    module = on_one_device(module)
     refuse_spread(module.functions.values())
     refuse_absent_members(module)
     began = time.perf_counter()
@@ -229,6 +231,7 @@ def _library(
         plan = with_fields(plan, externs=check_externs(externs), name=name)
         refuse_untrusted(module)
         _refuse_vectors(module)
+        module = on_one_device(module)
         refuse_spread(module.functions.values())
         with _room(module):
             lowered = _through(module, plan, stop=PLANNED)

@@ -410,6 +410,9 @@ def get_active_lane_mask(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
 def handle_add_byte_offset(a: _t.Any, b: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic handle_add_byte_offset."""
 
+def has_intrinsic(a: _t.Any, b: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
+    """whether code for the target has an intrinsic that few machines have, over a dtype; known when it is compiled"""
+
 def hypot(a: _t.Any, b: _t.Any) -> _t.Any:
     """the length of the vector (a, b) Operands are floating; the result has their dtype."""
 
@@ -494,6 +497,9 @@ def round(a: _t.Any) -> _t.Any:
 def rsqrt(a: _t.Any) -> _t.Any:
     """one over the square root Operands are floating; the result has their dtype."""
 
+def select_key(a: _t.Any, b: _t.Any, c: _t.Any, d: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
+    """as sort_keys, but only the key of one rank is put in its place: lesser ones before, greater ones after it"""
+
 def sigmoid(a: _t.Any) -> _t.Any:
     """1 / (1 + exp(-a)), without overflow Operands are floating; the result has their dtype."""
 
@@ -502,6 +508,9 @@ def sin(a: _t.Any) -> _t.Any:
 
 def sinh(a: _t.Any) -> _t.Any:
     """the hyperbolic sine Operands are floating; the result has their dtype."""
+
+def sort_keys(a: _t.Any, b: _t.Any, c: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
+    """sort so many unsigned keys, with as much memory to spare"""
 
 def sqrt(a: _t.Any) -> _t.Any:
     """the square root Operands are floating; the result has their dtype."""

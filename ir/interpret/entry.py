@@ -19,6 +19,7 @@ from weft.errors import (
     described,
 )
 from weft.ir.deduction.infer import ShapeCheck
+from weft.ir.deduction.one_device import on_one_device
 from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, VarBinding
 from weft.ir.interpret.closures.compiled import Lookup
 from weft.ir.interpret.closures.intrinsics import missing_function
@@ -246,5 +247,6 @@ def interpret(value: IRModule | BaseFunc, *, functions: Lookup | None = None, tr
         raise PassError(
             f"cannot interpret {described(value)}", code="W511", hint="give an IRModule, or a function of a script"
         )
+    value = on_one_device(value)
     refuse_spread(value.functions.values())
     return Interpreter(value, lookup, trace)

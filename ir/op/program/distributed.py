@@ -1,10 +1,10 @@
 """Operators of several workers: each worker runs the same program on its own part of the data.
 
 The types of `ccl` are those of the tensors of one worker; with one worker they are the tensors themselves, and more
-than one are refused: ScriptError W143. Those of `dist` are spread tensors (`weft.ir.deduction.device_mesh`), which
-programs speak of and no executor runs. Errors: ScriptError W135 a callee that
-is no kernel; ShapeError W203 the axis, W205 fewer than one worker, W201 an axis that the workers do not divide, W206 no
-spread tensor.
+than one are refused: ScriptError W143. Those of `dist` are spread tensors (`weft.ir.deduction.device_mesh`): over a
+mesh of one device they are plain ones (`weft.ir.deduction.one_device`), over more no executor runs them. Errors:
+ScriptError W135 a callee that is no kernel; ShapeError W203 the axis, W205 fewer than one worker, W201 an axis that the
+workers do not divide, W206 no spread tensor.
 """
 
 from __future__ import annotations
