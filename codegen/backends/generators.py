@@ -87,6 +87,12 @@ def _generated(module: IRModule, mine: list[str], label: str, part: Target, gene
         view = view.without_attr(ARTIFACTS)
     result = generator(view, part)
     if isinstance(result, Translated):
+        if not isinstance(result.statements, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArtifactError(
+                f"the code generator of {part} ({_where(label)}) must say the statements of each function, as "
+                f"Translated(artifacts, {{name: statements}}), got {described(result.statements)}",
+                code="W816",
+            )
         for name in mine:
             _check_translated(name, view[name], result.statements.get(name, ()), part, label)
         result = result.artifacts

@@ -210,7 +210,9 @@ def missing(tool: str) -> ArtifactError:
 
 
 def _run(command: Sequence[object]) -> None:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, errors="replace", check=False
+    )
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()[-6:]
         raise ArtifactError(f"{command[0]} refuses the sources", code="W825", notes=lines)

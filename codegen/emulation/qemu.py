@@ -84,7 +84,7 @@ def emulate(image: Path, board: Board, timeout: float = 60) -> subprocess.Comple
     command = [EMULATOR, "-M", board.name, "-nographic", "-monitor", "none", "-serial", "none"]
     command += ["-semihosting-config", "enable=on,target=native", "-kernel", str(image)]
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
         raise ArtifactError(f"the image on {board.name} did not end in {timeout:g} seconds", code="W826") from None
 

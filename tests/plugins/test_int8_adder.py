@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.plugins import int8_adder
 
 import weft
+from weft.codegen.backends.generators import Translated
 from weft.target.kinds import TargetKind
 from weft.testing import check_part
 
@@ -103,3 +105,11 @@ def test_an_operator_that_the_kernels_do_not_add_is_found_when_compiling(adder: 
     with pytest.raises(weft.ArtifactError, match="leaves out a statement") as caught:
         weft.compile(program(value='R.multiply(x, y, target="adder")'), TARGET)
     assert caught.value.code == "W820"
+
+
+def test_statements_that_are_not_said_by_function_are_refused(adder: TargetKind) -> None:
+    """B11: the contract of a generator, in words."""
+    made: Any = Translated([], [])  # type: ignore[arg-type]
+    adder.codegen(lambda module, target: made)
+    with pytest.raises(weft.ArtifactError, match=r"W816: .* must say the statements of each function"):
+        weft.compile(program(), TARGET)

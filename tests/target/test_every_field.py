@@ -288,3 +288,34 @@ def test_a_field_has_its_effect_or_is_refused(kind: str, field: str, base: str, 
     with pytest.raises(weft.WeftError) as caught:
         made(changed, model or "floats")
     assert caught.value.code == code
+
+
+OF_A_PART = [flip[1:] for flip in FLIPS if flip[0] == "llvm" and flip[2] == "llvm" and not flip[4].startswith("W")]
+
+
+@pytest.mark.parametrize(
+    ("field", "base", "changed", "shows"), [flip for flip in OF_A_PART if flip[3] != "scheduled"], ids=lambda item: item
+)
+def test_a_field_of_a_part_has_its_effect_on_the_calls_of_the_part_or_is_refused(
+    field: str, base: str, changed: str, shows: str
+) -> None:
+    """E5: every field that changes code of this machine, where another part drives."""
+
+    def labelled(node: Any) -> Any:
+        if not isinstance(node, weft.ir.Call) or not isinstance(node.op, weft.ir.Op):
+            return None
+        return weft.ir.replace(node, attrs=node.attrs.set("target", "b"))
+
+    found = weft.parse(MODELS.get(shows, FLOATS))
+    module = found if isinstance(found, weft.IRModule) else weft.IRModule({"main": found})
+    module = module.with_function("main", weft.ir.rewrite(module["main"], labelled))
+    codes = []
+    for part in (base, changed):
+        try:
+            exe = weft.compile(module, f"a: llvm; b: {part}")
+        except weft.TargetError as error:
+            assert field in ("mtriple", "planner")  # another machine, and what the driving part says
+            assert error.code in ("W736", "W738")  # noqa: PT017
+        else:
+            codes.append([item.data for item in exe.artifacts.values() if item.kind == "object"])
+    assert len(codes) == 1 or codes[0] != codes[1]
