@@ -8,6 +8,7 @@
 # make test-frontends  installs onnx, onnxruntime and torch (large) in an environment of its own, and runs the node tests
 #                     of ONNX, random models and the importers' tests that need more than `make test` has
 # make test-operators  the same for PyTorch's collection of operators (half an hour)
+# make test-architectures  the same for sixty networks of transformers and torchvision with random weights (half an hour)
 # make fuzz TIME=3600 hostile archives, cache entries, texts, sizes, calls and callbacks, for so many seconds
 # make mutation       plants faults, and sees that the tests that prove a statement notice (minutes)
 # make bench  measures speed and compile time beside torch, onnxruntime, jax, TVM and NumPy, in an environment of its own
@@ -18,7 +19,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo example-search test check test-embedded test-linking test-frontends test-operators fuzz mutation bench clean
+.PHONY: demo example-search test check test-embedded test-linking test-frontends test-operators test-architectures fuzz mutation bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo-ready
@@ -57,6 +58,9 @@ test-frontends: .frontends/.ready
 
 test-operators: .frontends/.ready
 	.frontends/bin/python tests/frontend/torch_operators.py --minimum 0.9 --native 0.8
+
+test-architectures: .frontends/.ready
+	.frontends/bin/python tests/frontend/architectures.py --minimum 1.0 --native 0.9
 
 .frontends/.ready: pyproject.toml tests/frontend/requirements.txt
 	$(PYTHON) -m venv .frontends

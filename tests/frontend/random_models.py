@@ -27,8 +27,30 @@ from weft.frontend import import_report
 Dims = tuple[Any, ...]  # numbers, or names of symbols
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 _UNARY = (
-    "Relu", "Sigmoid", "Tanh", "Neg", "Abs", "Erf", "Softplus", "Softsign", "HardSwish", "HardSigmoid", "Elu", "Selu",
-    "LeakyRelu", "Floor", "Ceil", "Round", "Sign", "Identity", "Mish", "Cos", "Sin", "Atan", "Gelu", "Celu",
+    "Relu",
+    "Sigmoid",
+    "Tanh",
+    "Neg",
+    "Abs",
+    "Erf",
+    "Softplus",
+    "Softsign",
+    "HardSwish",
+    "HardSigmoid",
+    "Elu",
+    "Selu",
+    "LeakyRelu",
+    "Floor",
+    "Ceil",
+    "Round",
+    "Sign",
+    "Identity",
+    "Mish",
+    "Cos",
+    "Sin",
+    "Atan",
+    "Gelu",
+    "Celu",
 )
 _BINARY = ("Add", "Sub", "Mul", "Max", "Min", "Mean", "Sum")
 _REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceSumSquare", "ReduceLogSumExp")
@@ -319,13 +341,21 @@ class Maker:
         index, going, old, new, still = (self.name() for _ in range(5))
         half = self.constant(0.5)
         body = helper.make_graph(
-            [helper.make_node("Mul", [old, half], [f"{new}_"]), helper.make_node("Add", [f"{new}_", x], [new]),
-             helper.make_node("Identity", [going], [still])], "body",
-            [helper.make_tensor_value_info(index, INT64, []),
-             helper.make_tensor_value_info(going, TensorProto.BOOL, []),
-             helper.make_tensor_value_info(old, FLOAT, [None] * len(dims))],
-            [helper.make_tensor_value_info(still, TensorProto.BOOL, []),
-             helper.make_tensor_value_info(new, FLOAT, [None] * len(dims))],
+            [
+                helper.make_node("Mul", [old, half], [f"{new}_"]),
+                helper.make_node("Add", [f"{new}_", x], [new]),
+                helper.make_node("Identity", [going], [still]),
+            ],
+            "body",
+            [
+                helper.make_tensor_value_info(index, INT64, []),
+                helper.make_tensor_value_info(going, TensorProto.BOOL, []),
+                helper.make_tensor_value_info(old, FLOAT, [None] * len(dims)),
+            ],
+            [
+                helper.make_tensor_value_info(still, TensorProto.BOOL, []),
+                helper.make_tensor_value_info(new, FLOAT, [None] * len(dims)),
+            ],
         )
         shape = self.helper("Shape", [x])
         count = self.helper("Gather", [shape, self.constant(0, "int64")], axis=0)
@@ -338,18 +368,45 @@ class Maker:
         inputs = [(self.name(), dims) for dims in self.random.sample(shapes, self.random.randint(1, 2))]
         self.tensors.extend(inputs)
         made: list[Callable[[], bool]] = [
-            self.unary, self.unary, self.binary, self.binary, self.power, self.matmul, self.self_matmul, self.softmax,
-            self.norm, self.reduction, self.transpose, self.flatten_by_shape, self.unsqueeze, self.squeeze, self.concat,
-            self.take_slice, self.gather, self.pad, self.expand_by_shape, self.choice, self.clip, self.whole,
-            self.running, self.greatest, self.windows, self.windows, self.branches, self.steps,
+            self.unary,
+            self.unary,
+            self.binary,
+            self.binary,
+            self.power,
+            self.matmul,
+            self.self_matmul,
+            self.softmax,
+            self.norm,
+            self.reduction,
+            self.transpose,
+            self.flatten_by_shape,
+            self.unsqueeze,
+            self.squeeze,
+            self.concat,
+            self.take_slice,
+            self.gather,
+            self.pad,
+            self.expand_by_shape,
+            self.choice,
+            self.clip,
+            self.whole,
+            self.running,
+            self.greatest,
+            self.windows,
+            self.windows,
+            self.branches,
+            self.steps,
         ]
         for _ in range(self.random.randint(4, 20)):
             self.random.choice(made)()
         names = [name for name, _ in self.tensors[len(inputs) :]] or [inputs[0][0]]
         outputs = sorted({*self.random.sample(names, min(2, len(names))), names[-1]})
         graph = helper.make_graph(
-            self.nodes, "random", [helper.make_tensor_value_info(name, FLOAT, dims) for name, dims in inputs],
-            [helper.make_empty_tensor_value_info(name) for name in outputs], self.constants,
+            self.nodes,
+            "random",
+            [helper.make_tensor_value_info(name, FLOAT, dims) for name, dims in inputs],
+            [helper.make_empty_tensor_value_info(name) for name in outputs],
+            self.constants,
         )
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), inputs
 

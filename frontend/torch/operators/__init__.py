@@ -9,6 +9,7 @@ FAMILIES = (
     "shapes",
     "reductions",
     "networks",
+    "resizing",
     "recurrent",
     "control",
     "indexing",

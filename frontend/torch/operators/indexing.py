@@ -253,8 +253,8 @@ def masked_scatter(n: FxNode, x: Expr, mask: Expr, source: Expr) -> Expr:
     return R.where(R.reshape(chosen, dims), values, x)
 
 
-row("index", index)
-row("index_put index_put_", index_put)
+row("index _unsafe_index", index)
+row("index_put index_put_ _unsafe_index_put", index_put)
 row("take", take)
 row("put", put)
 row("nonzero", nonzero)

@@ -1,0 +1,91 @@
+"""Images at another size, and at the positions of a grid.
+
+    upsample_bilinear2d(x, output_size, align_corners, scales_h, scales_w)        the first overload
+    upsample_bilinear2d.vec(x, output_size, align_corners, scale_factors)         the second one
+
+PyTorch reads position (i + 0.5) / scale - 0.5 where a scale is given, and ours (i + 0.5) * size / new - 0.5: rows take
+scales for which the two are the same, which those that are whole numbers are at every size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from weft.dtypes import is_float
+from weft.frontend.emitter import Unsupported
+from weft.frontend.torch.node import FxNode
+from weft.frontend.torch.table import row
+from weft.ir.dim import Dim
+from weft.ir.graph import Expr
+from weft.script import relax as R
+
+
+def _same_positions(size: Dim, new: Dim, scale: float) -> bool:
+    """Whether a scale is that of the sizes."""
+    if isinstance(size, int) and isinstance(new, int):
+        return size * scale == new
+    return float(scale).is_integer() and size * int(scale) == new
+
+
+def _scales(given: tuple[Any, ...]) -> Iterator[Any]:
+    for item in given:
+        yield from item if isinstance(item, (list, tuple)) else [item]
+
+
+def _resized(n: FxNode, x: Expr, scales: tuple[Any, ...], **how: Any) -> Expr:
+    """The last axes at the sizes that PyTorch computed."""
+    spatial = n.rank(x) - 2
+    if "floor" not in how.values() and not is_float(n.dtype(x)):
+        raise Unsupported(f"interpolation of {n.dtype(x)}")
+    old, new = n.shape(x)[2:], n.dims_out[2:]
+    given = [scale for scale in _scales(scales) if scale is not None]
+    if how["coordinate_transformation_mode"] != "align_corners":
+        for size, wanted, scale in zip(old, new, given, strict=False):
+            if not _same_positions(size, wanted, n.number(scale)):
+                raise Unsupported(f"a scale of {scale}, which is not {wanted} / {size}")
+    if spatial == 3:
+        return R.image.resize3d(x, new, **how)
+    if spatial == 2:
+        return R.image.resize2d(x, new, **how)
+    flat = n.emit(R.reshape(x, (*n.shape(x)[:2], 1, *old)), "image")
+    return R.reshape(R.image.resize2d(flat, (1, *new), **how), n.dims_out)
+
+
+def nearest(n: FxNode, x: Expr, size: Any, *scales: Any, mode: str) -> Expr:
+    """The element whose position is below the new one's."""
+    return _resized(
+        n, x, scales, method="nearest_neighbor", coordinate_transformation_mode=mode, rounding_method="floor"
+    )
+
+
+def interpolated(n: FxNode, x: Expr, size: Any, align_corners: bool, *scales: Any, method: str) -> Expr:
+    """Neighbours by their weights."""
+    mode = "align_corners" if align_corners else "half_pixel"
+    return _resized(n, x, scales, method=method, coordinate_transformation_mode=mode)
+
+
+def grid_sample(n: FxNode, x: Expr, grid: Expr, method: int, padding: int, align_corners: bool) -> Expr:
+    """The image at positions of a grid, whose last axis holds them."""
+    rank = n.rank(x)
+    if rank == 5 and method == 2:
+        raise Unsupported("cubic interpolation over three axes")
+    return R.image.grid_sample(
+        x,
+        R.permute_dims(grid, (0, rank - 1, *range(1, rank - 1))),
+        ("bilinear", "nearest", "bicubic")[method],
+        "NCHW" if rank == 4 else "NCDHW",
+        ("zeros", "border", "reflection")[padding],
+        bool(align_corners),
+    )
+
+
+row("upsample_nearest1d upsample_nearest2d upsample_nearest3d", partial(nearest, mode="asymmetric"))
+row(
+    "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d",
+    partial(nearest, mode="tf_half_pixel_for_nn"),
+)
+row("upsample_linear1d upsample_bilinear2d upsample_trilinear3d", partial(interpolated, method="linear"))
+row("upsample_bicubic2d", partial(interpolated, method="cubic"))
+row("grid_sampler grid_sampler_2d grid_sampler_3d", grid_sample)
