@@ -509,14 +509,24 @@ def test_results_whose_sizes_the_program_finds_are_made_by_it() -> None:
             main(x, out=(np.zeros((2, wanted[0].shape[1] + 1), "int64"), *out[1:]))
 
 
+def test_small_results_whose_sizes_the_program_finds_are_arrays_of_their_own() -> None:
+    main = weft.compile(FOUND)["main"]
+    assert all(found.flags.owndata for found in main(np.ones((10, 4), "float32")))
+    large = main(np.ones((1000, 4), "float32"))
+    assert not large[0].flags.owndata  # a block of the executable
+    assert large[2].flags.owndata
+    np.testing.assert_array_equal(large[0], np.indices((1000, 4)).reshape(2, -1))
+
+
 def test_memory_of_results_that_the_program_made_is_given_back() -> None:
     main = weft.compile(FOUND)["main"]
-    x = np.ones((100, 100), "float32")
+    x, small = np.ones((100, 100), "float32"), np.ones((3, 4), "float32")
     tracemalloc.start()
     main(x)
     before = tracemalloc.get_traced_memory()[0]
     for _ in range(50):
         main(x)
+        main(small)
     gc.collect()
     assert tracemalloc.get_traced_memory()[0] - before < 20_000
     tracemalloc.stop()

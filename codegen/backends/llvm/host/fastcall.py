@@ -6,7 +6,7 @@ takes the arguments that most calls pass: as many NumPy arrays as there are para
 the right dtypes and sizes, and such arrays as `out=`. For everything else it calls the Python function of
 `CompiledFunction`, which accepts or refuses it with its messages; so nothing is checked less here, only sooner.
 Results whose sizes follow from those of the arguments are NumPy arrays that the code writes into, large ones and those
-of other sizes blocks of its own. The GIL is released for calls that see much data.
+of other sizes blocks of its own; of these, small ones are copied. The GIL is released for calls that see much data.
 
 The table `weft.python.<name>.table` (words, filled in when the code is loaded) holds what it needs of the process:
 
@@ -36,6 +36,8 @@ __all__ = ["emit_fast_call"]
 _PARAMS = [("ptr", "self"), ("ptr", "arguments"), ("i64", "count"), ("ptr", "names")]
 LARGE = 64 << 10
 """Results from so many bytes on are blocks of the executable, whose memory is used again."""
+COPIED = 16 << 10
+"""Results of fewer bytes whose sizes the program finds are copied into arrays."""
 HOLDS_GIL = 32 << 10
 """Calls that see less data than this keep the GIL: they end sooner than it changes hands."""
 
@@ -168,9 +170,37 @@ class _Results:
         self.python.call("PyErr_Clear", "void")
         w.open(done)
 
+    def copy_small(self, results: str) -> None:
+        """Small results whose sizes the program found as NumPy arrays: to copy them takes less than to wrap blocks."""
+        w = self.w
+        fresh = w.emit(icmp("eq", "ptr", w.emit(load("ptr", self.given.out)), "null"))
+        for number, result in enumerate(self.tensors):
+            if result.follows(self.given.symbols):
+                continue
+            start, owner, *sizes = (
+                self.python.load("i64", results, 8 * (result.word + i)) for i in range(2 + len(result.dims))
+            )
+            bytes_: Size = storage(result.dtype).itemsize
+            for size in sizes:
+                bytes_ = w.mul(bytes_, size)
+            few = [w.emit(icmp("ult", "i64", each, COPIED)) for each in (bytes_, *sizes)]
+            copy, fill, skip = w.label("copy"), w.label("fill"), w.label("large")
+            w.branch(self.python.all_of([fresh, w.emit(icmp("ne", "i64", owner, 0)), *few]), copy, skip)
+            w.open(copy)
+            self.array(number, sizes, results, result.word)
+            place = w.emit(load("i64", self.given.places[number]))
+            w.branch(w.emit(icmp("ne", "i64", place, 0)), fill, skip)
+            w.open(fill)
+            block, target, source = (w.emit(cast("inttoptr", "i64", each, "ptr")) for each in (owner, place, start))
+            self.python.call("memcpy", "ptr", ("ptr", target), ("ptr", source), ("i64", bytes_))
+            self.python.call("weft.release", "void", ("ptr", block))
+            self.python.store_word(results, result.word + 1, 0)
+            w.open(skip)
+
     def give_results(self, results: str) -> None:
         """The arrays that were made, when all results are in them; else what `wrap` makes of the words."""
         w = self.w
+        self.copy_small(results)
         arrays = [w.emit(load("ptr", slot)) for slot in self.made]
         conditions = []
         for place, result in zip(self.given.places, self.tensors, strict=True):
