@@ -4,6 +4,8 @@
     y = match_cast(x, ty)        the same, when the type of x is ty
     t = (a, b); y = t[0]         y = a, and so on as above
     p = t[0]; q = t[1]; (p, q)   t
+    y = match_cast(x, (m,))      m becomes n everywhere, when x has n elements and m is new there
+    R.output(y)                  y becomes a dataflow variable, when nothing outside of the block uses it
 
 A binding whose type differs from that of its value stays: where it says more it is a claim, and where it says less the
 code after it was checked with less (what would be refuted with more must still be left to run time).
@@ -22,18 +24,31 @@ from weft.ir import (
     DataflowVar,
     Expr,
     Function,
+    If,
     IRModule,
     MatchCast,
+    SeqExpr,
+    ShapeType,
+    TensorType,
     Tuple,
     TupleGetItem,
     TupleType,
+    Type,
     Var,
     VarBinding,
     replace,
+    substitute,
+    walk,
 )
+from weft.ir.deduction.subtyping import dims_of
+from weft.ir.dim import Dim, DimExpr, operation
+from weft.ir.dim import substitute as substitute_dim
+from weft.ir.structure.variables import free_variables
+from weft.ir.structure.visit import substitute_symbols
+from weft.transform.analysis.free_symbols import symbols_of
 from weft.transform.analysis.value_numbering import same_type
 from weft.transform.infra.base import FunctionPass
-from weft.transform.infra.rewriting import FunctionRewriter
+from weft.transform.infra.rewriting import FunctionRewriter, operands, shape_variables
 
 __all__ = ["CanonicalizeBindings"]
 
@@ -47,7 +62,81 @@ class CanonicalizeBindings(FunctionPass):
 
     def run_function(self, name: str, function: Function, module: IRModule) -> Function:
         """The function without them."""
-        return _Canonical().run(function)
+        known = _known_symbols(function)
+        named = substitute_symbols(function, known) if known else function
+        return _with_inner_outputs(_Canonical().run(named))
+
+
+def _known_symbols(function: Function) -> dict[str, Dim]:
+    """The dimensions that new symbols of casts stand for: sizes of the values that are cast."""
+    found: dict[str, Dim] = {}
+    bindings = [binding for block in function.body.blocks for binding in block.bindings]
+    if not any(isinstance(binding, MatchCast) for binding in bindings):
+        return found
+    seen = {name for param in function.params for name in symbols_of(param)}
+    for binding in bindings:
+        before = seen | symbols_of(binding.value)
+        if isinstance(binding, MatchCast) and isinstance(binding.value, Var):
+            for name, size in _named_sizes(binding.var.ty, binding.value.ty):
+                if name not in before and name not in found:
+                    found[name] = substitute_dim(size, found) if isinstance(size, DimExpr) else size
+        seen |= before | symbols_of(binding.var)
+    return found
+
+
+def _named_sizes(new: Type | None, old: Type | None) -> list[tuple[str, Dim]]:
+    """The bare symbols in one type with the dimensions that are in their places in another one."""
+    tensors = isinstance(new, TensorType) and isinstance(old, TensorType)
+    if not (tensors or (isinstance(new, ShapeType) and isinstance(old, ShapeType))):
+        return []
+    sizes = dims_of(new) or (), dims_of(old) or ()  # type: ignore[arg-type]
+    if len(sizes[0]) != len(sizes[1]):
+        return []
+    return [(str(a), b) for a, b in zip(*sizes, strict=True) if operation(a)[0] == "symbol"]
+
+
+def _with_inner_outputs(function: Function) -> Function:
+    """The function whose dataflow blocks give out only what is used outside of them."""
+    outside = _used_outside(function.body)
+    inner = {
+        binding.var: DataflowVar(binding.var.name, binding.var.ty, span=binding.var.span)
+        for block in _dataflow_blocks(function)
+        for binding in block.bindings
+        if not isinstance(binding.var, DataflowVar) and binding.var not in outside
+        if any(other.var in outside for other in block.bindings)
+    }
+    if not inner:
+        return function
+    shapes = {var for part in walk(function) if isinstance(part, Var) for var in shape_variables(part.ty)}
+    inner = {var: new for var, new in inner.items() if var not in shapes}
+    return substitute(function, inner) if inner else function
+
+
+def _dataflow_blocks(function: Function) -> list[DataflowBlock]:
+    return [part for part in walk(function) if isinstance(part, DataflowBlock)]
+
+
+def _used_outside(body: Expr) -> set[Var]:
+    """The variables that something else than the bindings of their own block uses."""
+    found: set[Var] = set()
+    stack: list[Expr] = [body]
+    while stack:
+        sequence = stack.pop()
+        assert isinstance(sequence, SeqExpr)
+        found.update(leaf for leaf in operands(sequence.body) if isinstance(leaf, Var))
+        if isinstance(sequence.body, Var):
+            found.add(sequence.body)
+        for block in sequence.blocks:
+            own = {binding.var for binding in block.bindings}
+            for binding in block.bindings:
+                value = binding.value
+                used = free_variables(value) if isinstance(value, (If, Function)) else operands(value)
+                found.update(leaf for leaf in used if isinstance(leaf, Var) and leaf not in own)
+                if isinstance(value, If):
+                    stack += [value.then_branch, value.else_branch]
+                elif isinstance(value, Function):
+                    stack.append(value.body)
+    return found
 
 
 class _Canonical(FunctionRewriter):

@@ -151,17 +151,68 @@ def test_a_binding_that_says_less_than_its_value_stays() -> None:
     )
 
 
-def test_a_cast_that_can_fail_stays_and_so_does_a_new_symbol() -> None:
-    left_alone(
+def test_a_cast_that_can_fail_stays_and_a_new_symbol_is_the_size_that_it_names() -> None:
+    check(
         CanonicalizeBindings(),
         """
         @R.function
         def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor((3, 4), "float32"):
             m = T.int64()
             y = R.match_cast(x, R.Tensor((m, 4), "float32"))
+            w = R.reshape(y, (2, m, 2))
             z = R.match_cast(y, R.Tensor((3, 4), "float32"))
-            return z
+            return R.add(z, R.reshape(w, (m, 4)))
         """,
+        """
+        @R.function
+        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor((3, 4), "float32"):
+            w = R.reshape(x, (2, n, 2))
+            z = R.match_cast(x, R.Tensor((3, 4), "float32"))
+            return R.add(z, R.reshape(w, (n, 4)))
+        """,
+    )
+
+
+def test_a_cast_to_a_symbol_twice_checks_that_the_sizes_are_equal() -> None:
+    check(
+        CanonicalizeBindings(),
+        """
+        @R.function
+        def main(x: R.Tensor(("n", "k"), "float32")) -> R.Tensor("float32", ndim=2):
+            m = T.int64()
+            y = R.match_cast(x, R.Tensor((m, m), "float32"))
+            return R.add(y, x)
+        """,
+        """
+        @R.function
+        def main(x: R.Tensor(("n", "k"), "float32")) -> R.Tensor("float32", ndim=2):
+            y = R.match_cast(x, R.Tensor((n, n), "float32"))
+            return R.add(y, x)
+        """,
+    )
+
+
+def test_what_only_its_own_block_uses_is_no_output() -> None:
+    check(
+        CanonicalizeBindings(),
+        of_vector(
+            """
+            with R.dataflow():
+                a = R.exp(x)
+                b = R.tanh(a)
+                R.output(a, b)
+            return b
+            """
+        ),
+        of_vector(
+            """
+            with R.dataflow():
+                a = R.exp(x)
+                b = R.tanh(a)
+                R.output(b)
+            return b
+            """
+        ),
     )
 
 

@@ -10,17 +10,19 @@ width, have to be of numbers that the dtype holds. Both the old and the new expr
 
 from __future__ import annotations
 
+import math
+
 from weft import dtypes
 from weft.errors import ShapeError
 from weft.ir import replace, walk
-from weft.ir.dim import Dim, free_symbols, operation
+from weft.ir.dim import Dim, as_dim, floordiv, free_symbols, operation, product
 from weft.ir.kernel.prim import as_expr, binary, cast
 from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.tensor import Binary, Cast, IntImm, PrimExpr, PrimVar, Unary
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
 from weft.transform.analysis.indices.facts import Facts
 
-__all__ = ["is_arithmetic", "shortest", "size_of", "spelled"]
+__all__ = ["is_arithmetic", "rejoined", "shortest", "size_of", "spelled"]
 
 _RING = ("add", "sub", "mul")
 _EXACT = ("floordiv", "floormod", "truncdiv", "truncmod", "min", "max")
@@ -65,11 +67,41 @@ def _in_normal_form(known: IndexAnalyzer, value: PrimExpr, facts: Facts) -> Prim
     """The spelling of the dimension of an expression; None where it is not proved to have that value."""
     if not _is_faithful(known, value, facts):
         return None
-    dim = known.dim(value, facts)
+    dim = rejoined(known.dim(value, facts))
     new = spelled(known, dim, value.dtype)
-    if new is None or known.dim(new, facts) != dim or not _is_faithful(known, new, facts):
+    if new is None or rejoined(known.dim(new, facts)) != dim or not _is_faithful(known, new, facts):
         return None
     return new
+
+
+def rejoined(dim: Dim) -> Dim:
+    """A sum with x in place of b * (x // b) + x % b, for numbers b.
+
+    >>> from weft.ir.dim import symbol
+    >>> x = symbol("x")
+    >>> rejoined(x // 8 * 16 + x % 8 * 2 + 1)
+    2 * x + 1
+    """
+    changed = True
+    while changed and operation(dim)[0] == "add":
+        changed = False
+        terms = [_scaled(term) for term in operation(dim)[1]]
+        for scale, low in terms:
+            kind, (x, by) = operation(low) if operation(low)[0] == "mod" else ("", (low, low))
+            if kind and isinstance(by, int) and by > 0 and (scale * by, floordiv(x, by)) in terms:
+                dim = dim - low * scale - floordiv(x, by) * (scale * by) + as_dim(x) * scale
+                changed = True
+                break
+    return dim
+
+
+def _scaled(term: Dim) -> tuple[int, Dim]:
+    """A term as a number times the rest."""
+    kind, operands = operation(term)
+    if kind != "mul":
+        return 1, term
+    numbers = [part for part in operands if isinstance(part, int)]
+    return math.prod(numbers), product(part for part in operands if not isinstance(part, int))
 
 
 def spelled(known: IndexAnalyzer, dim: Dim, dtype: str) -> PrimExpr | None:
