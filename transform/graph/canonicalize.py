@@ -43,6 +43,7 @@ from weft.ir import (
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, DimExpr, operation
 from weft.ir.dim import substitute as substitute_dim
+from weft.ir.node import Node
 from weft.ir.structure.variables import free_variables
 from weft.ir.structure.visit import substitute_symbols
 from weft.transform.analysis.free_symbols import symbols_of
@@ -97,45 +98,55 @@ def _named_sizes(new: Type | None, old: Type | None) -> list[tuple[str, Dim]]:
 
 def _with_inner_outputs(function: Function) -> Function:
     """The function whose dataflow blocks give out only what is used outside of them."""
-    outside = _used_outside(function.body)
-    inner = {
-        binding.var: DataflowVar(binding.var.name, binding.var.ty, span=binding.var.span)
-        for block in _dataflow_blocks(function)
-        for binding in block.bindings
-        if not isinstance(binding.var, DataflowVar) and binding.var not in outside
-        if any(other.var in outside for other in block.bindings)
-    }
-    if not inner:
+    blocks = _blocks_in(function.body)
+    flows = [block for block in blocks if isinstance(block, DataflowBlock)]
+    outputs = [[b.var for b in block.bindings if not isinstance(b.var, DataflowVar)] for block in flows]
+    if not any(len(given) > 1 for given in outputs):  # a block keeps one output at least
         return function
-    shapes = {var for part in walk(function) if isinstance(part, Var) for var in shape_variables(part.ty)}
-    inner = {var: new for var, new in inner.items() if var not in shapes}
+    outside = _used_outside(function.body, blocks)
+    inner: dict[Node, Node] = {
+        var: DataflowVar(var.name, var.ty, span=var.span)
+        for given in outputs
+        if not outside.isdisjoint(given)
+        for var in given
+        if var not in outside
+    }
+    if inner:
+        shapes = {var for part in walk(function) if isinstance(part, Var) for var in shape_variables(part.ty)}
+        inner = {var: new for var, new in inner.items() if var not in shapes}
     return substitute(function, inner) if inner else function
 
 
-def _dataflow_blocks(function: Function) -> list[DataflowBlock]:
-    return [part for part in walk(function) if isinstance(part, DataflowBlock)]
-
-
-def _used_outside(body: Expr) -> set[Var]:
-    """The variables that something else than the bindings of their own block uses."""
-    found: set[Var] = set()
+def _blocks_in(body: SeqExpr) -> list[BindingBlock]:
+    """The blocks of a body, and of the branches and local functions in it."""
+    found: list[BindingBlock] = []
     stack: list[Expr] = [body]
     while stack:
         sequence = stack.pop()
         assert isinstance(sequence, SeqExpr)
-        found.update(leaf for leaf in operands(sequence.body) if isinstance(leaf, Var))
-        if isinstance(sequence.body, Var):
-            found.add(sequence.body)
+        found.extend(sequence.blocks)
         for block in sequence.blocks:
-            own = {binding.var for binding in block.bindings}
             for binding in block.bindings:
-                value = binding.value
-                used = free_variables(value) if isinstance(value, (If, Function)) else operands(value)
-                found.update(leaf for leaf in used if isinstance(leaf, Var) and leaf not in own)
-                if isinstance(value, If):
-                    stack += [value.then_branch, value.else_branch]
-                elif isinstance(value, Function):
-                    stack.append(value.body)
+                stack.extend(_bodies(binding.value))
+    return found
+
+
+def _bodies(value: Expr) -> tuple[Expr, ...]:
+    if isinstance(value, If):
+        return value.then_branch, value.else_branch
+    return (value.body,) if isinstance(value, Function) else ()
+
+
+def _used_outside(body: SeqExpr, blocks: Sequence[BindingBlock]) -> set[Expr]:
+    """The variables that something else than the bindings of their own block uses."""
+    found: set[Expr] = {*operands(body.body)}
+    for block in blocks:
+        own = {binding.var for binding in block.bindings}
+        for binding in block.bindings:
+            value = binding.value
+            inner = _bodies(value)
+            found.update(leaf for leaf in (free_variables(value) if inner else operands(value)) if leaf not in own)
+            found.update(leaf for part in inner if isinstance(part, SeqExpr) for leaf in operands(part.body))
     return found
 
 
