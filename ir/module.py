@@ -63,7 +63,8 @@ class IRModule(Node):
             value = getattr(self, field)
             if not isinstance(value, FrozenMap):
                 object.__setattr__(self, field, FrozenMap(value))
-        for name, function in self.functions.items():
+        given: Mapping[str, Any] = self.functions  # whatever the caller gave
+        for name, function in given.items():
             if not isinstance(function, BaseFunc):
                 raise VerifyError(f"{name} is {described(function)}, not a function", code="W413")
 

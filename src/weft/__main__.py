@@ -83,7 +83,7 @@ def _parser(wanted: str | None = None, *, shown: bool = False) -> argparse.Argum
         command = commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
         _OPTIONS[name](command)
         if name == wanted and name in _FOR_TARGETS:
-            importlib.import_module("weft.command.targets").add_target_options(command, shown=shown)
+            importlib.import_module("weft.command.inputs.targets").add_target_options(command, shown=shown)
         command.add_argument("--json", action="store_true", help="results and errors as JSON")
     return parser
 

@@ -110,6 +110,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     ("weft", "weft.support", "late>providers aligned dlpack excepthook guards isolation logs plugins providers"),
     ("weft.script", "weft.support", "excepthook"),
     ("weft.script.source", "weft.support", "excepthook"),
+    ("weft.command", "weft.command.inputs", "arrays entry_points files targets"),
     ("weft", "weft.ir", "te"),
     ("weft.te", "weft.ir.te", "emit_te functions reductions scalars sizes tensors"),
     ("weft.ir", "weft.ir.structure", "visit structural fingerprint portable recursion merge"),

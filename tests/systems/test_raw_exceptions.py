@@ -110,7 +110,7 @@ def test_a_file_in_a_coding_that_cannot_be_read_is_one_error(
 
 
 def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("weft.command.files.Limits", lambda: Limits(size=1000))
+    monkeypatch.setattr("weft.command.inputs.files.Limits", lambda: Limits(size=1000))
     assert main(["check", "/dev/zero"]) == 1
     assert "more than 1000 bytes" in capsys.readouterr().err
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import weft
 from weft.codegen.compile import CODE
-from weft.command import arrays
-from weft.command.entry_points import Callee, find_callee, run_setup
-from weft.command.files import InputError, as_module, is_archive, load_one, write_file
+from weft.command.inputs import arrays
+from weft.command.inputs.entry_points import Callee, find_callee, run_setup
+from weft.command.inputs.files import InputError, as_module, is_archive, load_one, write_file
+from weft.command.inputs.targets import chosen_target
 from weft.command.report import print_json, say
-from weft.command.targets import chosen_target
 from weft.ir import IRModule
 from weft.runtime import archive
 from weft.runtime.abi.scalars import storage

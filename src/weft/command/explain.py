@@ -6,9 +6,9 @@ import argparse
 import sys
 
 import weft
-from weft.command.files import as_module, load_one
+from weft.command.inputs.files import as_module, load_one
+from weft.command.inputs.targets import chosen_target
 from weft.command.report import print_json
-from weft.command.targets import chosen_target
 from weft.runtime.explanation import report
 from weft.transform.autoschedule.explain import explain
 

@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from weft.command.files import InputError, weights_folder, write_file
+from weft.command.inputs.files import InputError, weights_folder, write_file
 from weft.command.progress import Progress
 from weft.command.report import print_json
 from weft.frontend import import_report

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import weft
 from weft.codegen.plan import make_plan
-from weft.command.files import InputError, as_module, file_name, load_one, load_units
+from weft.command.inputs.files import InputError, as_module, file_name, load_one, load_units
+from weft.command.inputs.targets import chosen_target
 from weft.command.passes import list_passes
 from weft.command.report import as_json, print_json, say
-from weft.command.targets import chosen_target
 from weft.errors import WeftError
 from weft.ir import GlobalVar, IRModule, walk
 from weft.ir.module import BaseFunc

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import weft
+from weft.command.inputs.targets import chosen_target
 from weft.command.operator_facts import Sample, becomes, cost, dtypes_taken, result_of, samples, shapes
 from weft.command.report import print_json
-from weft.command.targets import chosen_target
 from weft.ir.deduction.infer import type_text
 from weft.ir.op import OPS, Example, OpDef, get_op
 from weft.ir.types import Type

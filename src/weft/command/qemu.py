@@ -16,10 +16,10 @@ from typing import Any
 
 import weft
 from weft.codegen.emulation.qemu import run_on_board
-from weft.command.arrays import read_inputs, save_results, summarise
 from weft.command.execute import row_text
+from weft.command.inputs.arrays import read_inputs, save_results, summarise
+from weft.command.inputs.targets import UsageError
 from weft.command.report import print_json, say
-from weft.command.targets import UsageError
 from weft.target import BOARDS
 
 __all__ = ["qemu_command"]

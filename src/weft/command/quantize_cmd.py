@@ -16,10 +16,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 import weft
-from weft.command.arrays import read_inputs
-from weft.command.entry_points import run_setup
 from weft.command.execute import read_params
-from weft.command.files import InputError, as_module, load_one, weights_folder, write_file
+from weft.command.inputs.arrays import read_inputs
+from weft.command.inputs.entry_points import run_setup
+from weft.command.inputs.files import InputError, as_module, load_one, weights_folder, write_file
 from weft.command.report import print_json, say
 from weft.ir import Function, IRModule, TensorType
 

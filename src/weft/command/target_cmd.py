@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import weft
-from weft.command.files import as_module, is_archive, load_one
+from weft.command.inputs.files import as_module, is_archive, load_one
+from weft.command.inputs.targets import UsageError, chosen_target
 from weft.command.report import print_json, say
-from weft.command.targets import UsageError, chosen_target
 from weft.errors import ArtifactError
 from weft.ir.attrs import ARTIFACTS
 from weft.runtime import archive

@@ -168,7 +168,7 @@ def a_separate_host_is_overlooked(right: Any) -> Any:
 
 @fault(
     "E18",
-    "weft.command.targets:_with_fields",
+    "weft.command.inputs.targets:_with_fields",
     "tests/command/test_command_line_targets.py::test_the_command_line_wins_over_the_file_and_the_file_over_defaults",
 )
 def the_file_wins_over_the_command_line(right: Any) -> Any:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import weft
-from weft.command.files import InputError, read_text
+from weft.command.inputs.files import InputError, read_text
 from weft.ir.node import FrozenMap
 from weft.target import Config, Target
 from weft.target.kinds import CONFIG_FIELDS, KINDS, Field

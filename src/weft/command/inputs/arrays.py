@@ -18,8 +18,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from weft.command.entry_points import Parameter
-from weft.command.files import InputError, write_file
+from weft.command.inputs.entry_points import Parameter
+from weft.command.inputs.files import InputError, write_file
 from weft.dtypes import array_dtype, is_bool, is_float, max_value, stored
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, evaluate, format_dim, free_symbols, match_dims

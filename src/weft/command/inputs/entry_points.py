@@ -16,7 +16,7 @@ from typing import Any
 import weft
 from weft.codegen.compiled import declared_type, is_compiled, load_module
 from weft.codegen.host.kernels import written_positions
-from weft.command.files import InputError, as_module, file_name, is_archive, load_one, read_text
+from weft.command.inputs.files import InputError, as_module, file_name, is_archive, load_one, read_text
 from weft.errors import WeftError
 from weft.ir import Function, IRModule, PrimFunc
 from weft.ir.kernel.prim_dim import kernel_signature

@@ -1,0 +1,1 @@
+"""What commands are given: files, arrays, the function to call, the target."""
