@@ -55,10 +55,18 @@ _COMMANDS = {
 }
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help without a line for the word that stands for a command: the commands themselves follow."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        text = super()._format_action(action)
+        return text.partition("\n")[2] if action.metavar == "COMMAND" else text
+
+
 def _formatter(prog: str) -> argparse.HelpFormatter:
     """Help is laid out for 80 columns, or fewer on a narrower terminal."""
     width = min(80, int(os.environ.get("COLUMNS", "") or 80)) if os.environ.get("COLUMNS", "80").isdigit() else 80
-    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=26, width=max(40, width))
+    return _Formatter(prog, max_help_position=26, width=max(40, width))
 
 
 class _Parser(argparse.ArgumentParser):
