@@ -59,6 +59,8 @@ class Driver:
                 continue
             made, taken = self._nest(Site(stmt, self.constants, tuple(stmts), position - 1, self.is_outermost))
             gone |= taken.buffers
+            if taken.earlier:
+                new = [x for x in new if x not in taken.earlier]
             for _ in range(taken.nests):
                 while isinstance(stmts[position], AllocBuffer):
                     new.append(stmts[position])

@@ -108,10 +108,14 @@ def only_sets(stmt: Stmt, buffers: Set[Buffer]) -> bool:
 
 @dataclass(frozen=True)
 class Taken:
-    """What a rule takes along with a nest: statements that follow, and buffers that are no longer there."""
+    """What a rule takes along with a nest: statements that follow, and buffers that are no longer there.
+
+    `earlier` are statements before the nest that what was made of it does as well.
+    """
 
     nests: int = 0
     buffers: frozenset[Buffer] = frozenset()
+    earlier: frozenset[Stmt] = frozenset()
 
 
 class Rule:

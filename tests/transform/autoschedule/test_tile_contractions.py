@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -561,3 +562,36 @@ def test_sums_that_go_on_from_what_is_there_are_not_taken_from_the_result_of_the
     assert "accumulators" in tiled.script()
     weft.interpret(tiled)["kernel"](a, b, s, y)
     np.testing.assert_allclose(y, np.maximum(s + a @ b, 0), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("matmul", "float32"), ("linear", "float16")])
+def test_a_product_without_terms_is_stored_by_its_tiles(name: str, dtype: str) -> None:
+    sizes = ((N, symbol("k")), (symbol("k"), symbol("m")) if name == "matmul" else (symbol("m"), symbol("k")))
+    module = legalized(name, *sizes, dtype=dtype)
+    assert "if k == 0" in module.script()
+    assert "if k == 0" not in TileContractions()(module).script()
+    function = weft.compile(module)["main"]
+    for rows, columns in itertools.product((0, 1, 3, 40), (0, 1, 70)):
+        w = np.empty((0, columns) if name == "matmul" else (columns, 0), dtype)
+        out = np.full((rows, columns), np.nan, dtype)
+        np.testing.assert_array_equal(function(np.empty((rows, 0), dtype), w, out=out), 0)
+
+
+def test_what_sets_a_part_of_a_result_before_a_product_stays() -> None:
+    text = """from weft.script import ir as I, tir as T
+
+@I.ir_module
+class M:
+    @T.prim_func
+    def main(a: T.Buffer((4, "k"), "float32"), b: T.Buffer(("k", 8), "float32"), c: T.Buffer((8, 8), "float32")):
+        if k == 0:
+            for i, j in T.grid(8, 8):
+                c[i, j] = T.float32(1)
+        for i, j, r in T.grid(4, 8, k):
+            with T.block("product"):
+                vi, vj, vr = T.axis.remap("SSR", [i, j, r])
+                with T.init():
+                    c[vi, vj] = T.float32(0)
+                c[vi, vj] = c[vi, vj] + a[vi, vr] * b[vr, vj]
+"""
+    assert "if k == 0" in TileContractions()(weft.parse(text)).script()

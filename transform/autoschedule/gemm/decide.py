@@ -22,6 +22,7 @@ from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
 from weft.transform.autoschedule.gemm.direct import direct, streams
+from weft.transform.autoschedule.gemm.empty import cases_without_terms
 from weft.transform.autoschedule.gemm.epilogue import with_epilogue
 from weft.transform.autoschedule.gemm.implicit_gemm import match_windows
 from weft.transform.autoschedule.gemm.inner_products import block_of_results, inner_products, is_inner, rows_that_pack
@@ -242,7 +243,10 @@ class GemmRule(Rule):
     def takes(self, site: Site, decision: Decision) -> Taken:
         """The statement that became the epilogue, and the sums of another type where all end in a tile."""
         found = site.once(_found, site)
-        if found is None or not found.takes_next:
+        if found is None:
             return Taken()
+        earlier = frozenset() if found.contraction.accumulates else frozenset(cases_without_terms(site))
+        if not found.takes_next:
+            return Taken(earlier=earlier)
         keeps, result = found.contraction.partial_sums is None, found.contraction.result
-        return Taken(1, frozenset() if keeps or result is None else frozenset((result,)))
+        return Taken(1, frozenset() if keeps or result is None else frozenset((result,)), earlier)
