@@ -123,8 +123,12 @@ class KernelEmitter(ExpressionEmitter):
     def emit(self) -> None:
         """Emit the whole function."""
         with room_for(self.function):  # nesting of statements and expressions follows the user's program
-            self._parameters()
-            self.statement(self.function.body)
+            self.emit_inside()
+
+    def emit_inside(self) -> None:
+        """Emit the whole function, where there is room for its nesting."""
+        self._parameters()
+        self.statement(self.function.body)
         self.leave(0)
         self.w.finish(beside=bool(self.parallel_loops) and not self.stores)
 
@@ -162,7 +166,7 @@ class KernelEmitter(ExpressionEmitter):
         emitter.asks = asks
         bounded = {*self.symbols, *self.loop_variables}
         emitter.loop_variables = {p for p in function.params if isinstance(p, PrimVar) and p in bounded}
-        emitter.emit()
+        emitter.emit_inside()  # a part of this function, for which there is room
         self.module.add(part, explicit=emitter.explicit)
         return self.module.spelled(symbol)
 
