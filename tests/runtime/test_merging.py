@@ -221,6 +221,17 @@ def test_a_program_calls_a_function_that_was_compiled_before(executor: str, tmp_
         unregister_func("f")
 
 
+def test_one_caller_of_two_functions_of_a_name_is_two_functions() -> None:
+    """H8: what a program calls is part of what it does, so neither caller is taken for the other."""
+    first, second = (
+        extract(weft.compile(merge(weft.lower(module, stop="link"), Caller).module, trust=True).module, "g")
+        for module in (named(First, "main", "f"), Second)
+    )
+    with pytest.raises(weft.PassError, match="W530: both modules have a different public function 'g'"):
+        merge(first, second)
+    assert_values(merge(first, second, public="rename").module, g=ONE + X, g_1=TWO + X)
+
+
 def test_new_functions_follow_a_compiled_one_that_is_renamed() -> None:
     """B6, H8: its declaration, the calls, and what is run."""
     mixed = merge(weft.lower(Second, stop="link"), Caller).module
