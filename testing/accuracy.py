@@ -34,9 +34,10 @@ CHAINS = (
     ),
     ("products of known sizes", "1024 + n / 1024; with packed operands the block of k (about 400) + n / the block"),
     (
-        "products along rows of both operands, sums along rows",
-        "n / (lanes * vectors), 64 with AVX-512; sums to few results 1/16 of that",
+        "products along rows of both operands, sums along rows of known sizes, sums to at most 16 results",
+        "1024 + n / (1024 * width); the width of vectors times their number is 64 with AVX-512",
     ),
+    ("sums along rows of symbolic sizes, and along several axes", "n / width"),
     ("sums down columns", "n / 16 of up to 4096 columns, else n"),
     ("products of symbolic sizes, running sums (`cumsum`)", "n"),
 )

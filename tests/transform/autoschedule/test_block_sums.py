@@ -140,6 +140,15 @@ def test_long_sums_and_products_keep_their_digits(value: str, params: str, opt: 
     assert np.abs(out / exact - 1).max() < 128 * UNIT
 
 
+@pytest.mark.parametrize("opt", [0, 1, 2, 3])
+@pytest.mark.parametrize("size", ['"n"', str(2 * LONG)])
+def test_a_sum_of_squares_is_within_a_few_roundings(size: str, opt: int) -> None:
+    module = module_of("R.sum(R.multiply(x, x))", f'x: R.Tensor(({size},), "float32")')
+    x = POSITIVE.reshape(-1)
+    wide = x.astype("float64")
+    assert abs(float(weft.compile(module, opt=opt)["main"](x)) / (wide @ wide) - 1) < 16 * UNIT
+
+
 def test_half_operands_keep_their_digits_too() -> None:
     module = module_of("R.matmul(x, R.permute_dims(x))", 'x: R.Tensor((2, 1048576), "bfloat16")')
     x = POSITIVE.astype(ml_dtypes.bfloat16)

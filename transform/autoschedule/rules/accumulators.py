@@ -13,8 +13,21 @@ from dataclasses import dataclass
 from functools import partial
 
 from weft import dtypes
+from weft.ir import substitute
 from weft.ir.kernel.prim import as_expr, binary, const
-from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Extent, For, PrimCall, PrimExpr, PrimVar, Stmt
+from weft.ir.tensor import (
+    AllocBuffer,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Extent,
+    For,
+    IfThenElse,
+    PrimCall,
+    PrimExpr,
+    PrimVar,
+    Stmt,
+)
 from weft.transform.autoschedule.rules.loops import INDEX, as_int, minus, plus, sequence, split, times, vector_loop
 
 __all__ = ["IDENTITIES", "Accumulators", "Each", "Term", "guarded", "is_zero"]
@@ -24,6 +37,9 @@ Term = Callable[[PrimExpr], PrimExpr]
 
 Each = Callable[[Callable[[Extent, Term], Stmt]], Sequence[Stmt]]
 """What is done to a result, given its first accumulator and its terms -> the statements that do it to each result."""
+
+_BLOCK = 1024
+"""Steps whose sums are added up by themselves where there are more."""
 
 IDENTITIES: dict[str, Callable[[str], int | float]] = {
     "add": lambda dtype: 0,
@@ -74,25 +90,32 @@ class Accumulators:
 
     def clear(self) -> list[Stmt]:
         """All of them at the identity."""
+        return self._all(lambda j: self.put(j, self.identity))
+
+    def _all(self, action: Callable[[PrimExpr], Stmt]) -> list[Stmt]:
+        """An action on all accumulators, a vector after another."""
         (size,) = self.buffer.shape
         assert isinstance(size, int)
         if size <= 4 * self.lanes:
-            return [
-                vector_loop(at, self.lanes, lambda j: self.put(j, self.identity)) for at in range(0, size, self.lanes)
-            ]
+            return [vector_loop(at, self.lanes, action) for at in range(0, size, self.lanes)]
         u = PrimVar("u", INDEX)
-        one = vector_loop(times(u, self.lanes), self.lanes, lambda j: self.put(j, self.identity))
-        return [For(u, 0, size // self.lanes, one, "unrolled")]
+        return [For(u, 0, size // self.lanes, vector_loop(times(u, self.lanes), self.lanes, action), "unrolled")]
 
-    def along(self, name: str, extent: Extent, each: Each) -> Iterator[Stmt]:
-        """The terms of each result combined: all vectors at a time, then single ones, then a part of one."""
+    def along(self, name: str, extent: Extent, each: Each, may_be_long: bool = False) -> Iterator[Stmt]:
+        """The terms of each result combined: all vectors at a time, then single ones, then a part of one.
+
+        Where `may_be_long`, a symbolic extent is looked at for being long; in a loop over many rows that costs time.
+        """
         lanes, width = self.lanes, self.width
         steps, done = split(0, extent, width)
         if not is_zero(steps):
             i, u = PrimVar(name, INDEX), PrimVar("u", INDEX)
             start = plus(times(i, width), times(u, lanes))
             body = sequence(each(partial(self._vector, start=start, offset=times(u, lanes))))
-            yield For(i, 0, steps, For(u, 0, self.vectors, body, "unrolled"))
+            step = For(u, 0, self.vectors, body, "unrolled")
+            yield from (
+                self._in_blocks(i, steps, step) if self._is_long(steps, may_be_long) else (For(i, 0, steps, step),)
+            )
         if self.vectors > 1:
             start = done
             steps, done = split(start, extent, lanes)
@@ -102,6 +125,28 @@ class Accumulators:
         rest = minus(extent, done)
         if not is_zero(rest):
             yield from self._rest(done, rest, each)
+
+    def _is_long(self, steps: Extent, may_be_long: bool) -> bool:
+        if self.kind != "add" or self.dtype != "float32":
+            return False
+        return steps > _BLOCK if isinstance(steps, int) else may_be_long
+
+    def _in_blocks(self, i: PrimVar, steps: Extent, body: Stmt) -> Iterator[Stmt]:
+        """The loop over whole steps in blocks that are added up by themselves."""
+        sums = Buffer("sums", self.buffer.shape, self.dtype, "local")
+        number, block, total = PrimVar(f"{i.name}_block", INDEX), const(_BLOCK, INDEX), as_expr(steps, INDEX)
+        count = binary("floordiv", plus(total, _BLOCK - 1), block)
+        start = binary("mul", number, block)
+        left = binary("min", binary("sub", total, start), block)
+        inner = For(i, 0, left, substitute(body, {i: plus(start, i)}))
+        several, more = binary("gt", count, const(1, INDEX)), binary("lt", plus(number, 1), count)
+        flush = sequence([*self._all(_added(sums, self.buffer)), *self.clear()])
+        begin = sequence(self._all(lambda j: BufferStore(sums, self.identity, (j,))))
+        end = sequence(self._all(_added(self.buffer, sums)))
+        yield AllocBuffer(sums)
+        yield IfThenElse(several, begin, None)
+        yield For(number, 0, count, sequence([inner, IfThenElse(more, flush, None)]))
+        yield IfThenElse(several, end, None)
 
     def _vector(self, first: Extent, term: Term, start: Extent, offset: Extent = 0) -> Stmt:
         def lane(j: PrimExpr) -> Stmt:
@@ -135,6 +180,10 @@ class Accumulators:
             for start in range(0, half, lanes):
                 place = as_int(plus(first, start))
                 yield vector_loop(place, lanes, lambda j, half=half: self.add(j, self.at(plus(j, half))))
+
+
+def _added(to: Buffer, value: Buffer) -> Callable[[PrimExpr], Stmt]:
+    return lambda j: BufferStore(to, binary("add", BufferLoad(to, (j,)), BufferLoad(value, (j,))), (j,))
 
 
 def guarded(j: PrimExpr, left: Extent | None, value: PrimExpr, other: PrimExpr) -> PrimExpr:

@@ -9,6 +9,7 @@ Combining along rows changes the order of a sum, as every vector sum does; its r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -187,9 +188,10 @@ def _along_rows(found: Reduction, var: PrimVar, count: int) -> Stmt:
     def term(index: PrimExpr) -> PrimExpr:
         return substitute(found.term, {**outer, **inner, var: index})
 
-    steps = found.loops(
-        inner, sequence(running.along(var.name.removeprefix("v"), nest.extents[var], lambda make: [make(0, term)]))
-    )
+    results = [nest.extents[x] for x in nest.spatial]
+    few = math.prod(x if isinstance(x, int) else 1 << 20 for x in results) <= found.knobs.chunks
+    name, extent = var.name.removeprefix("v"), nest.extents[var]
+    steps = found.loops(inner, sequence(running.along(name, extent, lambda make: [make(0, term)], may_be_long=few)))
     value = found.combine(found.start, running.at(_ZERO))
     target = BufferStore(nest.store.buffer, value, nest.store.indices, span=nest.store.span)
     body = [AllocBuffer(running.buffer), *running.clear(), steps, *running.combined(0), substitute(target, outer)]
