@@ -301,6 +301,17 @@ class Pools(nn.Module):
         return *one, *two, *functional.max_pool1d(x[0], 2, return_indices=True)
 
 
+def test_distances_of_pairs_and_filled_tensors_are_native() -> None:
+    class Pairs(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.pdist(x), torch.pdist(x, 1.0), torch.fill(x, 2.5), torch.ops.aten.fill.Tensor(x, x.sum())
+
+    x = torch.randn(7, 3)
+    module = weft.frontend.torch.from_exported(torch.export.export(Pairs(), (x,)))
+    assert not module.import_report().fallbacks
+    compared(module, Pairs(), x)
+
+
 def test_pools_with_indices_are_native_for_every_size() -> None:
     batch, height = torch.export.Dim("batch", max=64), torch.export.Dim("height", min=6, max=64)
     example = (torch.randn(2, 3, 8, 7), torch.rand(2, 3, 2))

@@ -353,7 +353,7 @@ row("isinf", lambda n, x: R.isinf(x) if is_float(n.dtype(x)) else R.zeros_like(x
 row("addcmul", lambda n, x, a, b, value=1: R.add(x, R.multiply(R.multiply(a, b), n.cast(value, n.dtype_out))))
 row("lerp", lambda n, a, b, w: R.add(a, R.multiply(n.cast(w, n.dtype_out), R.subtract(b, a))))
 row("full", full)
-row("full_like", full_like)
+row("full_like fill", full_like)
 row("zeros", lambda n, size, **options: R.zeros(n.dims_out, n.dtype_out))
 row("ones", lambda n, size, **options: R.ones(n.dims_out, n.dtype_out))
 row("zeros_like new_zeros", lambda n, *x, **options: R.zeros(n.dims_out, n.dtype_out))

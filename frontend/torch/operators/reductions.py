@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from weft.dtypes import is_float
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode
@@ -196,6 +198,15 @@ def attention(
     return R.permute_dims(made, (0, 2, 1, 3))
 
 
+def pairwise_distances(n: FxNode, x: Any, p: Any = 2.0) -> Expr:
+    """The distances of all rows from those that follow, as a vector."""
+    (count,) = n.ints(n.shape(x)[:1])
+    first, second = np.triu_indices(count, 1)
+    places = first * count + second
+    found = n.emit(R.cdist(x, x, float(p)))
+    return R.take(n.emit(R.reshape(found, (count * count,))), R.const(places.astype("int64"), "int64"), 0)
+
+
 row("sum", reduced(R.sum))
 row("mean", reduced(R.mean))
 row("prod", reduced(R.prod))
@@ -245,6 +256,7 @@ row(
     "linalg_cross",
     lambda n, a, b, *, dim=-1: R.cross(R.broadcast_to(a, n.dims_out), R.broadcast_to(b, n.dims_out), dim % n.out.ndim),
 )
+row("_pdist_forward", pairwise_distances)
 row("_cdist_forward", lambda n, a, b, p, mode=None: R.cdist(a, b, float(p)))
 row("addmm addmv", addmm)
 row("baddbmm", addmm)
