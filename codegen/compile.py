@@ -380,7 +380,12 @@ def _through(
 
 
 _STRAIGHTENED: Mapping[str, tuple[transform.Pass, ...]] = {
-    "import": (transform.UnrollLoops(), transform.LambdaLift(), transform.InlinePrivateFunctions()),
+    "import": (
+        transform.UnrollLoops(),
+        transform.DeadCodeElimination(),  # loops too, while their bodies are seen beside them
+        transform.LambdaLift(),
+        transform.InlinePrivateFunctions(),
+    ),
     "lower": (transform.LambdaLift(), transform.ControlFlowToKernels()),
 }
 """What comes before phases for programs without control flow: short loops are written out, others become kernels."""

@@ -82,6 +82,8 @@ class _Sweep:
         self.used: set[Var] = set()
 
     def function(self, function: Function) -> Function:
+        bindings = (item for block in function.body.blocks for item in block.bindings)
+        self.can_fail.local.update((item.var, item.value) for item in bindings if isinstance(item.value, Function))
         self.use_type(function.ret_type)
         for param in function.params:
             self.use_type(param.ty)

@@ -4,32 +4,52 @@ what the program does.
     operators            where deduction leaves a check of sizes open, or the kernel has assertions (indices, domains)
     calls of kernels     the same, and where accesses are not proved to stay inside their buffers
     extern functions     always: what they give is held against its declared type
-    loops                always: a body may fail, and a loop may not end
+    loops                where the body may; always where it is not known, or the loop may not end: it has no range, or
+                         one whose step a run decides
     graph functions      where a binding of theirs may, or what they declare of their result is not proved
 """
 
 from __future__ import annotations
 
 from weft.errors import ShapeError, WeftError
-from weft.ir import Call, Expr, ExternFunc, Function, GlobalVar, If, IRModule, MatchCast, Op, PrimFunc, SeqExpr, walk
+from weft.ir import (
+    Call,
+    Expr,
+    ExternFunc,
+    Function,
+    GlobalVar,
+    If,
+    IRModule,
+    MatchCast,
+    Op,
+    PrimFunc,
+    SeqExpr,
+    Var,
+    walk,
+)
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.infer import TypeContext, infer_type, is_base_of
 from weft.ir.op import OPS
+from weft.ir.op.program.loop import iterations
 from weft.ir.tensor import AssertStmt
 from weft.transform.infra.rewriting import bindings_of
 from weft.transform.kernel.check_bounds import check_bounds
 
 __all__ = ["CanFail"]
 
-_EXTERN = {"call_dps_packed", "call_py", "call_pure_packed", "call_inplace_packed", "invoke_pure_closure", "loop"}
+_EXTERN = {"call_dps_packed", "call_py", "call_pure_packed", "call_inplace_packed", "invoke_pure_closure"}
 _ON_VALUES = {"tensor_to_shape"}
 
 
 class CanFail:
-    """Answers for the values of one module; what is found of a function is remembered."""
+    """Answers for the values of one module; what is found of a function is remembered.
+
+    `local` are the functions that variables are bound to: the bodies of loops.
+    """
 
     def __init__(self, module: IRModule) -> None:
         self.module = module
+        self.local: dict[Var, Function] = {}
         self.known: dict[int, tuple[PrimFunc | Function, bool]] = {}
 
     def __call__(self, value: Expr) -> bool:
@@ -56,6 +76,8 @@ class CanFail:
             return True
         if call.op.name in _EXTERN or call.op.name in _ON_VALUES:
             return True
+        if call.op.name == "loop":
+            return self._loop(call)
         kernels = [arg for arg in call.args if isinstance(arg, (GlobalVar, ExternFunc))]
         return any(map(self._named, kernels)) if kernels else self._operator(call, call.op.name)
 
@@ -69,6 +91,13 @@ class CanFail:
             may = _kernel(function) if isinstance(function, PrimFunc) else self._function(function)
             found = self.known[id(function)] = (function, may)
         return found[1]
+
+    def _loop(self, call: Call) -> bool:
+        args = OPS["loop"].arguments(call)
+        if iterations(args.range) is None:
+            return True
+        bodies = [self.local.get(value) for value in (args.body, args.condition) if value is not None]
+        return any(body is None or self._function(body) for body in bodies)
 
     def _function(self, function: Function) -> bool:
         given = infer_type(function.body.body, TypeContext(self.module.functions))

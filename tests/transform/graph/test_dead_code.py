@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from tests.transform.helpers import check, left_alone, module, of_rows, of_vector
 
+import weft
 from weft.errors import PassError
 from weft.ir import (
     BindingBlock,
@@ -236,3 +238,50 @@ def test_a_chain_of_ten_thousand_bindings_is_swept() -> None:
     new = DeadCodeElimination().run(module)["main"]
     assert isinstance(new, Function)
     assert len(new.body.blocks[0].bindings) == 10_001
+
+
+COUNTED = """
+            n = T.int64()
+            y = x
+            for i in range({steps}):
+                y = R.{body}
+            return R.exp(x)
+"""
+PLAIN = of_rows(
+    """
+            z = R.exp(x)
+            return z
+    """
+)
+
+
+@pytest.mark.parametrize("steps", ["n", "1, n, 2", "n, 0, -1"])
+def test_a_loop_over_sizes_goes_when_nothing_uses_its_results(steps: str) -> None:
+    check(DeadCodeElimination(), of_rows(COUNTED.format(steps=steps, body="add(y, x)")), PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("for i in range(n):", 'take(y, R.const([7], "int64"), axis=0)'),
+        ("while R.less(R.sum(y), R.const(1.0)):", "add(y, x)"),
+    ],
+)
+def test_a_loop_that_may_fail_or_not_end_stays(head: str, body: str) -> None:
+    text = of_rows(COUNTED.format(steps="n", body=body).replace("for i in range(n):", head))
+    assert "R.loop(" in DeadCodeElimination()(module(text)).script()
+
+
+@pytest.mark.parametrize("executor", ["graph", "aot"])
+def test_a_dead_loop_is_none_for_executors_without_loops(executor: str) -> None:
+    counted = """
+        @R.function
+        def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+            R.func_attr({"tir_var_upper_bound": {"n": 8}})
+            n = T.int64()
+            for i in range(n):
+                pass
+            return R.exp(x)
+    """
+    x = np.ones(3, "float32")
+    np.testing.assert_allclose(weft.compile(module(counted), executor=executor)["main"](x), np.exp(x), rtol=1e-6)
