@@ -79,7 +79,7 @@ def canonical_processor(options: dict[str, Any]) -> dict[str, Any]:
     triple = Triple.parse(options["mtriple"]) if "mtriple" in options else None
     if triple is not None:
         options["mtriple"] = str(triple)
-        if triple.env.endswith("hf") and triple.arch == "thumbv6m":
+        if triple.env.endswith("hf") and triple.arch in ("thumbv6m", "armv6m"):
             raise no_unit(f"no processor of {triple.arch}", triple)
     name = options.get("mcpu", "host")
     if name in HOST_CPUS:
@@ -123,7 +123,7 @@ def _check_x86_floats(options: dict[str, Any]) -> None:
         )
 
 
-_M_PROFILE = re.compile(r"thumbv(6m|7m|7em|8m\.base|8m\.main|8\.1m\.main)")
+_M_PROFILE = re.compile(r"(?:thumb|arm)v(6m|7m|7em|8m\.base|8m\.main|8\.1m\.main)")
 _OF_A_PROFILE = ("+neon", "+aes", "+sha2", "+crypto", "+virtualization")
 
 

@@ -40,6 +40,8 @@ def test_the_environment_of_a_triple_says_how_c_passes_floats(triple: str, conve
         ("llvm -mcpu=cortex-m4 -mattr=+nonsense", "W732"),
         ("llvm -mattr=+nonsense", "W732"),
         ("llvm -mtriple=thumbv6m-none-eabihf", "W724"),
+        ("llvm -mtriple=armv6m-none-eabihf", "W724"),
+        ("llvm -mtriple=armv7em-none-eabi -mattr=+neon", "W732"),
         ("llvm -mcpu=cortex-m0 -mtriple=thumbv6m-none-eabihf", "W724"),
         ("llvm -mcpu=cortex-m3 -mtriple=thumbv7m-none-eabihf", "W724"),
         ("cuda", "W701"),
