@@ -36,6 +36,29 @@ class Digits:
         return digit, confidence
 
 
+@I.ir_module
+class Scores:
+    """The network up to what its digits are chosen by."""
+
+    @R.function
+    def main(
+        images: R.Tensor(("n", 1, 8, 8), "float32"),
+        conv_weight: R.Tensor((16, 1, 3, 3), "float32"),
+        conv_bias: R.Tensor((16,), "float32"),
+        hidden_weight: R.Tensor((256, 64), "float32"),
+        hidden_bias: R.Tensor((64,), "float32"),
+        out_weight: R.Tensor((64, 10), "float32"),
+        out_bias: R.Tensor((10,), "float32"),
+    ) -> R.Tensor(("n", 10), "float32"):
+        with R.dataflow():
+            convolved = R.nn.relu(R.nn.conv2d(images, conv_weight, padding=1) + R.reshape(conv_bias, (1, 16, 1, 1)))
+            pooled = R.reshape(R.nn.max_pool2d(convolved, pool_size=(2, 2), strides=(2, 2)), (n, 256))
+            hidden = R.nn.relu(R.matmul(pooled, hidden_weight) + hidden_bias)
+            scores = R.matmul(hidden, out_weight) + out_bias
+            R.output(scores)
+        return scores
+
+
 def images(count: int) -> np.ndarray:
     """The first test images, scaled to 0..1."""
     return np.load(DATA / "digits.npz")["images"][:count].reshape(count, 1, 8, 8).astype("float32") / np.float32(16)

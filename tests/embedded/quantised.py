@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from tests.embedded import network
 
+import weft
 from weft import transform
 from weft.ir import IRModule
 from weft.script import ir as I
@@ -83,6 +84,13 @@ class Quantised:
         pooled = _pooled(self.requantise(sums, self.factors[0])).astype("int32")
         hidden = self.requantise(pooled @ wide["hidden_weight"] + wide["hidden_bias"], self.factors[1])
         return hidden.astype("int32") @ wide["out_weight"] + wide["out_bias"]
+
+
+def by_weft(count: int) -> IRModule:
+    """The network as `weft.quantize` makes it, for a known number of images."""
+    weights = dict(np.load(network.DATA / "digits_weights.npz"))
+    made = weft.quantize(network.Scores, [(network.images(200),)], params=weights)
+    return transform.BindSymbolicVars({"n": count})(made)
 
 
 def module(network_: Quantised, count: int) -> IRModule:

@@ -57,6 +57,21 @@ def test_the_integer_network_gives_the_same_bits_on_the_board(processor: str, in
     np.testing.assert_array_equal(logits, expected)
 
 
+@pytest.fixture(scope="module")
+def quantized() -> tuple[CSource, np.ndarray, np.ndarray]:
+    module, images = quantised.by_weft(1), network.images(1)
+    lowered = transform.default_pipeline()(module)
+    return generate(lowered, model="digits"), images, weft.interpret(module)["main"](images)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_what_weft_quantizes_gives_the_same_bits_on_the_board(processor: str, quantized, tmp_path: Path) -> None:
+    """Integer kernels with fixed-point requantization, the floats at both ends too."""
+    source, images, expected = quantized
+    (scores,) = boards.run(source, "digits", Target(f"c -mcpu={processor}"), {"images": images}, [expected], tmp_path)
+    np.testing.assert_array_equal(scores, expected)
+
+
 def test_an_image_for_another_processor_does_not_run(digits, tmp_path: Path) -> None:
     """B17: an M7 image on an M0 board stops with a fault."""
     source, image, expected = digits

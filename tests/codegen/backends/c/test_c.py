@@ -74,6 +74,30 @@ def check(module: IRModule, inputs: list[np.ndarray], folder: Path, tolerance: f
     return source
 
 
+def test_the_integers_of_a_quantized_layer_are_the_interpreters(tmp_path: Path) -> None:
+    module = parsed(
+        """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2, 3, 5, 5), "int8"), z: R.Tensor((2, 4, 5, 5), "int8")):
+        a = R.dequantize(x, 0.043, 17)
+        w = R.dequantize(R.const(WEIGHTS, "int8"), R.const([0.011, 0.3, 0.007, 0.02], "float32"), 0, axis=0)
+        p = R.nn.conv2d(a, w, padding=1)
+        b = R.add(p, R.const([[[0.5]], [[-1.0]], [[2.0]], [[0.1]]], "float32"))
+        r = R.nn.relu(R.add(b, R.dequantize(z, 0.1, 3)))
+        y = R.quantize(r, 0.05, -128)
+        return y
+""".replace("WEIGHTS", str(np.random.default_rng(0).integers(-127, 128, (4, 3, 3, 3)).tolist()))
+    )
+    folded = transform.FoldQuantizeDequantize()(module)
+    assert "dequantize(" not in folded.script()
+    generator = np.random.default_rng(1)
+    inputs = [generator.integers(-128, 128, shape).astype("int8") for shape in ((2, 3, 5, 5), (2, 4, 5, 5))]
+    check(folded, inputs, tmp_path, tolerance=0)
+    np.testing.assert_array_equal(weft.compile(folded)["main"](*inputs), weft.interpret(folded)["main"](*inputs))
+
+
 def test_the_digits_network_in_c_agrees_with_the_interpreter(tmp_path: Path) -> None:
     """G4: one entry with structures of inputs, outputs, workspaces and devices."""
     source = check(network.bound(2), [network.images(2)], tmp_path)
