@@ -18,7 +18,7 @@ from weft.ir.dim import Dim, symbol
 from weft.ir.op import get_op
 from weft.script import tir as T
 from weft.target import MachineModel, Target
-from weft.transform import Knobs, LegalizeOps, TileContractions
+from weft.transform import BindParams, Knobs, LegalizeOps, TileContractions
 from weft.transform.infra.decisions import decisions_of
 
 N = symbol("n")
@@ -343,6 +343,27 @@ def test_windows_go_through_groups_of_terms(
     new = TileContractions(DOTS, Knobs(**knobs))(module)
     assert "dot_product" in new.script()
     same_bits(module, new, *(random(dtype, *shape) for shape in shapes))
+
+
+def test_constant_weights_of_one_position_go_through_groups_of_terms() -> None:
+    """A convolution of 1x1: what follows the terms in its weights are axes of one element."""
+    w = random("int8", 64, 64, 1, 1)
+    text = """
+    @I.ir_module
+    class M:
+        @R.function
+        def main(x: R.Tensor((1, 64, 56, 56), "int8"), w: R.Tensor((64, 64, 1, 1), "int8")):
+            y = R.nn.conv2d(x, w, out_dtype="int32")
+            return y
+    """
+    read = weft.parse(dedent(text))
+    assert isinstance(read, IRModule)
+    module = BindParams("main", {"w": w})(read)
+    scheduled = TileContractions(DOTS, Knobs(pack_from=1))(weft.lower(module, "llvm", stop="fuse"))
+    assert "dot_product" in scheduled.script()
+    x = random("int8", 1, 64, 56, 56)
+    expected = np.einsum("nchw,oc->nohw", x.astype("int32"), w[:, :, 0, 0].astype("int32"))
+    np.testing.assert_array_equal(weft.compile(module)["main"](x), expected)
 
 
 @pytest.mark.parametrize(

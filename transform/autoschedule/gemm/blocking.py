@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 from weft.dtypes import bits
@@ -254,7 +255,7 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     in_blocks = reuses or has_partial_sums or not isinstance(columns, int)
     nc = pins.get("nc", _even_block(columns, max_nc, nr) if in_blocks else columns)
     dot = _dot(found, capacity, steps, constant_a=constant_a, constant_b=constant_b)
-    constant_a = constant_a and dot is None  # windows are many: the copy of A is cheap beside them
+    constant_a = constant_a and dot is None  # columns are many: the copy of A is cheap beside them
     reads_a = is_narrow and not constant_a and not found.casts[0] and dot is None and not has_partial_sums
     # Without a direct nest for few rows, a single one must not be rounded up far.
     is_alone = not found.runs or constant_b
@@ -283,10 +284,12 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
 
 def _dot(found: Contraction, capacity: Capacity, steps: int, *, constant_a: bool, constant_b: bool) -> Dot | None:
     """The instruction for the products, where A lies along k in memory and constants have whole groups."""
-    if found.window is None and (len(found.reduction) != 1 or constant_a):
+    if found.window is None and len(found.reduction) != 1:
         return None
-    if found.window is not None and along_k(found.scalar, found) is None:
+    if (found.window is not None or constant_a) and along_k(found.scalar, found) is None:
         return None
+    if found.window is None and constant_a and not found.runs:
+        return None  # columns would be packed one element at a time
     dot = dot_of(found, capacity.machine)
     if dot is None or not constant_b:
         return dot
@@ -335,14 +338,22 @@ def _chunks(columns: Extent, nr: int, capacity: Capacity, *, shares_rows: bool, 
 
 
 def along_k(load: BufferLoad, found: Contraction) -> Buffer | None:
-    """An operand with k as one axis, where it lies in that order."""
-    indices, last = load.indices, load.indices[-len(found.reduction) :]
-    is_ordered = len(indices) > len(last) and all(x is y for x, y in zip(last, found.reduction, strict=False))
+    """An operand with k as one axis, where it lies in that order: axes of one element may follow."""
+    count, units = len(found.reduction), _unit_axes(load, found.reduction[-1])
+    end = len(load.indices) - units
+    last = load.indices[max(0, end - count) : end]
+    is_ordered = end > count and all(x is y for x, y in zip(last, found.reduction, strict=True))
     sizes = [found.extents[x] for x in found.reduction]
-    is_whole = same_extents(load.buffer.shape[len(indices) - len(last) :], sizes)
+    is_whole = same_extents(load.buffer.shape[max(0, end - count) : end], sizes)
     if not is_ordered or not is_whole or load.buffer.strides is not None:
         return None
-    return load.buffer if len(last) == 1 else flat_view(load.buffer, len(last))
+    return load.buffer if count + units == 1 else flat_view(load.buffer, count + units)
+
+
+def _unit_axes(load: BufferLoad, k: PrimVar) -> int:
+    """How many axes of one element follow that of k."""
+    axes = zip(reversed(load.buffer.shape), reversed(load.indices), strict=True)
+    return sum(1 for _ in takewhile(lambda axis: axis[0] == 1 and axis[1] is not k, axes))
 
 
 def known(extent: Extent) -> int:

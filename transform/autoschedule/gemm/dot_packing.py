@@ -94,7 +94,7 @@ class DotPacking:
         if blocking.a_along_k is None:
             return substitute(load, {blocking.k: plus(k, number)})
         first = plus(times(k, blocking.granularity), number)
-        lead = load.indices[: -len(blocking.found.reduction)]
+        lead = load.indices[: blocking.a_along_k.ndim - 1]
         return BufferLoad(blocking.a_along_k, (*lead, vector_index(first, count)))
 
     def _windows(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:

@@ -321,7 +321,7 @@ class _Loops:
         blocking, load = self.blocking, self.blocking.found.scalar
         k = plus(times(k_block.k, blocking.granularity), p)  # of the whole sum
         if blocking.view_of_a is not None:
-            lead = row_at(load, blocking.r, plus(first, clamp(plus(at, i)))).indices[: -len(blocking.found.reduction)]
+            lead = row_at(load, blocking.r, plus(first, clamp(plus(at, i)))).indices[: blocking.view_of_a.ndim - 1]
             return BufferLoad(blocking.view_of_a, (*lead, k))
         if blocking.constant_a:
             row, _ = row_of_constant(blocking, blocking.a, plus(first, at))
