@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.dataflow import dataflow_module
 
 import weft
 from weft.ir import IRModule
@@ -21,19 +22,7 @@ PAIRS = [(row, case) for row in ACCURACY for case in row.cases]
 def module_of(case: Case, shapes: Any, dtype: str) -> IRModule:
     params = ", ".join(f'x{place}: R.Tensor({shape}, "{dtype}")' for place, shape in enumerate(shapes))
     value = case.script.format(*(f"x{place}" for place in range(len(shapes))))
-    text = f"""
-@I.ir_module
-class Module:
-    @R.function
-    def main({params}):
-        with R.dataflow():
-            y = {value}
-            R.output(y)
-        return y
-"""
-    found = weft.parse(text)
-    assert isinstance(found, IRModule)
-    return found
+    return dataflow_module(params, f"y = {value}")
 
 
 def symbolic(shapes: Any, n: int) -> list[str]:

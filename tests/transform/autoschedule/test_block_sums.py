@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.dataflow import dataflow_module
 
 import weft
 from weft.ir import Function, IRModule
@@ -17,19 +18,7 @@ UNIT = 2.0**-24
 
 
 def module_of(value: str, params: str) -> IRModule:
-    text = f"""
-@I.ir_module
-class Module:
-    @R.function
-    def main({params}):
-        with R.dataflow():
-            y = {value}
-            R.output(y)
-        return y
-"""
-    found = weft.parse(text)
-    assert isinstance(found, IRModule)
-    return found
+    return dataflow_module(params, f"y = {value}")
 
 
 def kernel(value: str, params: str) -> IRModule:

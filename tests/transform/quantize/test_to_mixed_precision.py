@@ -7,6 +7,7 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.dataflow import dataflow_module
 
 import weft
 from weft.ir import Call, Function, IRModule, Op, TensorType, Var
@@ -23,20 +24,7 @@ EPSILON: dict[Half, float] = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
 def module_of(body: str, params: str = 'x: R.Tensor(("n", 8), "float32"), w: R.Tensor((8, 8), "float32")') -> IRModule:
-    lines = "\n            ".join(body.strip().splitlines())
-    text = f"""
-@I.ir_module
-class Module:
-    @R.function
-    def main({params}):
-        with R.dataflow():
-            {lines}
-            R.output(y)
-        return y
-"""
-    found = weft.parse(text)
-    assert isinstance(found, IRModule)
-    return found
+    return dataflow_module(params, body)
 
 
 def calls(module: IRModule, name: str) -> list[Call]:
