@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.script.reader.test_spread_tensors import MODULE
 
 import weft
 from weft.errors import TargetError
@@ -12,39 +13,23 @@ from weft.ir.deduction.one_device import on_one_device
 from weft.ir.interpret import interpret
 from weft.ir.verify import verify
 
-TEXT = """
-@I.ir_module
-class Module:
-    I.module_global_infos({"mesh": [R.device_mesh((1,), I.Range(0, 1)), R.device_mesh((1, 1), [3])]})
-
-    @T.prim_func(private=True)
-    def more(x: T.Buffer((4, 8), "float32"), y: T.Buffer((4, 8), "float32")):
-        for i, j in T.grid(4, 8):
-            y[i, j] = x[i, j] + T.float32(1)
-
-    @R.function
-    def main(x: R.DTensor((4, 8), "float32", "mesh[0]", "S[0]"), w: R.Tensor((4, 8), "float32")):
-        cls = Module
-        a = R.dist.call_tir(cls.more, (x,), out_ty=R.DTensor((4, 8), "float32", "mesh[0]", "S[0]"))
-        b = R.dist.call_tir_local_view(cls.more, (a,), out_ty=R.DTensor((4, 8), "float32", "mesh[0]", "S[0]"))
-        c: R.DTensor((4, 8), "float32", "mesh[0]", "S[0]") = R.add(a, b)
-        d = R.dist.redistribute(w, device_mesh="mesh[1]", placement="S[1], R")
-        e = R.dist.annotate_sharding(c, device_mesh="mesh[0]", placement="R")
-        return (e, d)
-"""
+MESHES = ("(2,), I.Range(0, 2)", "(2, 2), [3, 5, 7, 9]"), ("(1,), I.Range(0, 1)", "(1, 1), [3]")
+TEXT = MODULE.replace("(2, 8)", "(4, 8)")
+for old, new in zip(*MESHES, strict=True):
+    TEXT = TEXT.replace(old, new)
 PLAIN = """
 @I.ir_module
 class Module:
     @T.prim_func(private=True)
-    def more(x: T.Buffer((4, 8), "float32"), y: T.Buffer((4, 8), "float32")):
+    def whole(x: T.Buffer((4, 8), "float32"), y: T.Buffer((4, 8), "float32")):
         for i, j in T.grid(4, 8):
             y[i, j] = x[i, j] + T.float32(1)
 
     @R.function
     def main(x: R.Tensor((4, 8), "float32"), w: R.Tensor((4, 8), "float32")):
         cls = Module
-        a = R.call_tir(cls.more, (x,), out_ty=R.Tensor((4, 8), "float32"))
-        b = R.call_tir(cls.more, (a,), out_ty=R.Tensor((4, 8), "float32"))
+        a = R.call_tir(cls.whole, (x,), out_ty=R.Tensor((4, 8), "float32"))
+        b = R.call_tir(cls.whole, (a,), out_ty=R.Tensor((4, 8), "float32"))
         c: R.Tensor((4, 8), "float32") = R.add(a, b)
         d = w
         e = c
@@ -53,9 +38,9 @@ class Module:
 
 
 def test_over_one_device_a_program_is_that_of_the_device() -> None:
-    made, plain = on_one_device(weft.parse(TEXT)), weft.parse(PLAIN)
+    made, plain = on_one_device(weft.parse(TEXT.replace("cls.part", "cls.whole"))), weft.parse(PLAIN)
     assert verify(made) == []
-    for name in ("main", "more"):
+    for name in ("main", "whole"):
         assert structural_equal(made[name], plain[name])
 
 
