@@ -92,10 +92,16 @@ def _axioms(dims: Iterable[Dim], known: Mapping[str, Interval]) -> Iterator[Dim]
             used.update((atom, factor) for factor in factors)
             for row in [factor * axiom for factor in factors for axiom in atom_axioms(atom, known)]:
                 new = [m for m in terms_of(row) if m is not ONE and m not in seen]
-                if all(m.degree <= limit for m in new) and len(queue) + len(new) <= _MAX_MONOMIALS:
+                # The symbols of a long sum take few rows: what grows is the number of products and quotients.
+                if all(m.degree <= limit for m in new) and _compound([*queue, *new]) <= _MAX_MONOMIALS:
                     queue.extend(new)
                     seen.update(new)
                     yield row
+
+
+def _compound(monomials: Iterable[Monomial]) -> int:
+    """How many of them are no symbols."""
+    return sum(monomial.degree > 1 or monomial.powers[0][0].kind != "symbol" for monomial in monomials)
 
 
 def atom_axioms(atom: Atom, known: Mapping[str, Interval]) -> Iterator[Dim]:

@@ -246,8 +246,9 @@ class OpDef:
     """An operator, declared once.
 
     `rule(arguments, context)` gives the type. `lowering(arguments, context, name)` gives the kernel (None where shapes
-    are not known), or `decompose(arguments, builder)` an expression in simpler operators. `numpy` takes the run-time
-    values in order (arrays, tuples of ints for shapes, scalars, None when absent) and the attributes by name.
+    are not known), or `decompose(arguments, builder)` an expression in simpler operators, or the call itself where it
+    stays. `numpy` takes the run-time values in order (arrays, tuples of ints for shapes, scalars, None when absent) and
+    the attributes by name.
     """
 
     name: str

@@ -11,6 +11,7 @@ from typing import cast
 import numpy as np
 
 from weft.ir import te
+from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of, type_text
 from weft.ir.dim import (
@@ -33,6 +34,7 @@ from weft.ir.dim import (
     same,
     symbol,
 )
+from weft.ir.graph import Expr, Tuple, TupleGetItem
 from weft.ir.op.common import (
     Dims,
     Immediate,
@@ -56,7 +58,7 @@ from weft.ir.op.common import (
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.layout_rules.families import along, concatenating, expanding, permuting, squeezing
 from weft.ir.op.precision import Reads, follow
-from weft.ir.op.registry import register_op
+from weft.ir.op.registry import OPS, register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
 
@@ -405,10 +407,17 @@ def broadcast_to(args: Arguments, context: TypeContext) -> TensorType:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
+_MOST_PARTS = 32
+"""The most tensors that one kernel joins: it looks for each element's part, and where a part begins is a sum of sizes,
+so that kernel and time grow with the square of their number."""
+
+
 @kernel_lowering
 def _lower_concat(kernel: Kernel) -> PrimFunc | None:
     args, context = kernel.args, kernel.context
     types = tensors(args, "tensors", context)
+    if len(types) > _MOST_PARTS:
+        return None
     if args.axis is None:
         operands = kernel.inputs("tensors")
         sizes = [product(operand.shape) for operand in operands]
@@ -435,6 +444,37 @@ def _at_flat(x: Operand, p: PrimExpr) -> PrimExpr:
     return x(*split_index(p, x.shape))
 
 
+def _concat_groups(args: Arguments, builder: BlockBuilder) -> Expr:
+    """Many tensors as groups of neighbours, joined one by one and then with each other.
+
+    The size of a group that is a sum of symbols gets a name: every other size would be a sum of all symbols before it.
+    """
+    count = len(tensors(args, "tensors", builder.types))
+    if count <= _MOST_PARTS:
+        return args.call
+    given = args.tensors
+    parts = given.fields if isinstance(given, Tuple) else [TupleGetItem(given, index) for index in range(count)]
+    groups = -(-count // _MOST_PARTS)
+    cuts = [count * index // groups for index in range(groups + 1)]
+
+    def joined(members: Sequence[Expr]) -> Expr:
+        return OPS["concat"].bind([Tuple(tuple(members))], {"axis": args.axis})
+
+    def named(group: Expr) -> Expr:
+        ty = builder.type_of(group)
+        dims = dims_of(ty)
+        if dims is None or not isinstance(ty, TensorType):
+            return group
+        axis = axis_of(args, args.axis or 0, len(dims))
+        if len(free_symbols(dims[axis])) < 2:
+            return group
+        size = symbol(builder.get_unique_name("joined_size"))
+        dims = (*dims[:axis], size, *dims[axis + 1 :])
+        return builder.match_cast(group, TensorType(dims, ty.dtype, vdevice=ty.vdevice))
+
+    return joined([named(joined(parts[start:end])) for start, end in itertools.pairwise(cuts)])
+
+
 def _choose(position: PrimExpr, sizes: Sequence[Dim], loads: Sequence[Callable[[PrimExpr], PrimExpr]]) -> PrimExpr:
     """The element at a position of parts that stand one after the other."""
     starts = [product([1]) * 0]
@@ -451,6 +491,7 @@ def _choose(position: PrimExpr, sizes: Sequence[Dim], loads: Sequence[Callable[[
     "concat",
     [Param("tensors", "exprs", of="several"), Param("axis", "attr", 0, "int?")],
     lowering=_lower_concat,
+    decompose=_concat_groups,
     numpy=lambda tensors, axis: np.concatenate(tensors, axis),
     pure=True,
     layout=concatenating,

@@ -116,6 +116,8 @@ class CanFail:
             builder = BlockBuilder(self.module)
             with builder.collect() as before:
                 last = definition.decompose(definition.arguments(call), builder)
+            if last is call:
+                return False
         except WeftError:
             return True
         return any(self(binding.value) for binding in before) or self(last)

@@ -160,24 +160,35 @@ class _Legalizer(FunctionRewriter):
             value = labelled(kernel_call(call, kernel, callee, self.kernels.context), call)
             return self.rebound(binding, lambda builder: value)
         decompose = definition.decompose
-        if decompose is not None:
-            written = self.rebound(binding, lambda builder: decompose(definition.arguments(call), builder))
+        written = decompose and self.rewritten(
+            binding, call, lambda builder: decompose(definition.arguments(call), builder)
+        )
+        if written:
             new = as_declared(written, self.kernels.context)
             return new if LABEL not in call.attrs else [replace(item, value=labelled(item.value, call)) for item in new]
         return None
 
     def customized(self, rule: Customize, binding: VarBinding, call: Call) -> Sequence[Binding] | None:
         """What a user's rule makes of the call; None when it leaves the call alone."""
-        result: list[Any] = []
 
         def build(builder: BlockBuilder) -> Expr:
-            result.append(rule(builder, call))
-            if not isinstance(result[0], Expr):
-                kind = type(result[0]).__name__
+            result = rule(builder, call)
+            if not isinstance(result, Expr):
+                kind = type(result).__name__
                 raise PassError(f"the rule for R.{call.op.name} gave a {kind}, not an expression", code="W531")  # type: ignore[attr-defined]
+            return result
+
+        return self.rewritten(binding, call, build)
+
+    def rewritten(self, binding: VarBinding, call: Call, build: Callable[[BlockBuilder], Expr]) -> list[Binding] | None:
+        """The binding with what is built in the place of a call; None when that is the call itself."""
+        result: list[Expr] = []
+
+        def once(builder: BlockBuilder) -> Expr:
+            result.append(build(builder))
             return result[0]
 
-        new = self.rebound(binding, build)
+        new = self.rebound(binding, once)
         return None if result[0] is call else new
 
     def rebound(self, binding: VarBinding, build: Callable[[BlockBuilder], Expr]) -> list[Binding]:

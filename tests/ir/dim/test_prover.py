@@ -340,3 +340,10 @@ def _z3_term(z3: Any, text: str, variables: dict[str, Any]) -> Any:
     }
     terms = {name: Term(variable) for name, variable in variables.items()}
     return _bare(eval(text, scope, terms))  # the text is the table's own
+
+
+def test_a_sum_of_many_symbols_is_at_least_its_parts() -> None:
+    total: Any = parse_dim(" + ".join(f"s{i}" for i in range(40)))
+    done = total // 64 * 64
+    assert prove_le(done + (total - done) // 16 * 16, total) is True
+    assert prove_le(total, done) is not True
