@@ -164,7 +164,8 @@ def _moved_bytes(function: Function, module: IRModule) -> Dim | None:
     total: Dim = 0
     for block in _blocks(function):
         for binding in block.bindings:
-            if all(isinstance(arg, Constant) or arg in constant for arg in operands(binding.value)):
+            used = (arg for arg in operands(binding.value) if not isinstance(arg, Op))
+            if all(isinstance(arg, Constant) or arg in constant for arg in used):
                 constant.add(binding.var)
                 continue
             value = binding.value

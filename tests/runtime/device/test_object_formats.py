@@ -156,3 +156,13 @@ def test_a_damaged_object_is_an_error(data: st.DataObject, triple: str) -> None:
     with pytest.raises(weft.ArtifactError) as caught:
         object_symbols(cut[:3])
     assert caught.value.code == "W819"
+
+
+def test_imports_of_every_kind_of_wasm_are_passed_over() -> None:
+    """H2: a function is found behind a tag, a table, a memory and a global."""
+    kinds = [b"\x04\x00\x00", b"\x01\x70\x01\x01\x02", b"\x02\x00\x01", b"\x03\x7f\x00", b"\x00\x05"]
+    imports = bytes([len(kinds)]) + b"".join(b"\x03env\x01" + bytes([97 + i]) + kind for i, kind in enumerate(kinds))
+    table = b"\x01\x00\x10\x00"  # one symbol: the first function, undefined
+    linking = b"\x07linking\x02\x08" + bytes([len(table)]) + table
+    sections = b"".join(bytes([kind, len(data)]) + data for kind, data in ((2, imports), (0, linking)))
+    assert [item.name for item in object_symbols(b"\0asm\x01\0\0\0" + sections)] == ["e"]

@@ -284,6 +284,27 @@ def test_of_several_layouts_those_are_taken_that_move_the_least() -> None:
         ConvertLayout({f"nn.{name}_pool2d": five for name in ("max", "avg", "adaptive_avg")})
 
 
+def test_moving_what_is_known_when_compiling_costs_nothing() -> None:
+    """A large kernel that is a constant is moved rather than the small values of each call."""
+    module = weft.parse("""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((1, 4, 4, 16), "float32"), w: R.Tensor((16, 16, 3, 3), "float32")):
+        with R.dataflow():
+            a = R.permute_dims(x, [0, 3, 1, 2])
+            b = R.nn.conv2d(a, w, padding=1)
+            c = R.permute_dims(b, [0, 2, 3, 1])
+            R.output(c)
+        return c
+""")
+    assert isinstance(module, IRModule)
+    choice = ConvertLayout({"nn.conv2d": [["NCHW", "OIHW"], ["NHWC", "OHWI"]]})
+    assert 'data_layout="NHWC"' not in choice(module).script()
+    known = weft.transform.BindParams("main", {"w": np.ones((16, 16, 3, 3), "float32")})(module)
+    assert 'data_layout="NHWC"' in choice(known).script()
+
+
 def test_calls_with_a_label_stay_as_they_are() -> None:
     before = program("out = R.nn.relu(y)")
     labelled = weft.ir.rewrite(
