@@ -109,7 +109,7 @@ def test_the_noise_is_that_of_the_layer_alone(quantized: IRModule) -> None:
 def test_qdq_form_means_the_same_and_folds_when_it_is_compiled() -> None:
     model = weft.quantize(net(), images(), form="qdq")
     script = model.script()
-    assert script.count("R.quantize(") == 3  # what three layers read; the sum reads what `inner` does
+    assert script.count("R.quantize(") == 4  # what three layers read, and the mean; the sum reads what `inner` does
     assert "R.requantize(" not in script
     weft.assert_structural_equal(weft.parse(script), model)
     x = images()[0]
