@@ -318,3 +318,39 @@ def the_places_of_a_planner_are_believed(right: Any) -> Any:
 )
 def local_symbols_are_for_others(right: Any) -> Any:
     return then(lambda found: [replace(item, local=False) for item in found])(right)
+
+
+@fault(
+    "B13",
+    "weft.transform.target.assign_by_cost:AssignByCost._chooses",
+    "tests/transform/target/test_part_costs.py::test_the_label_of_a_function_wins_over_what_is_known_and_over_a_policy",
+)
+def costs_win_over_the_label_of_a_function(right: Any) -> Any:
+    return lambda self, function: True
+
+
+@fault(
+    "D5",
+    "weft.transform.memory.share_memory:_sizes_fit",
+    "tests/transform/memory/test_plan_memory.py::test_a_copy_that_is_passed_its_sizes_becomes_a_view_where_they_fit",
+)
+def sizes_that_are_passed_are_believed(right: Any) -> Any:
+    return lambda kernel, call: True
+
+
+@fault(
+    "H9",
+    "weft.transform.kernel.bounds.elements:with_exact_sizes",
+    "tests/codegen/executors/test_sizes.py::test_a_size_is_checked_though_fusion_leaves_its_tensor_out",
+)
+def a_size_goes_with_its_tensor(right: Any) -> Any:
+    return lambda function, buffers: function
+
+
+@fault(
+    "H8",
+    "weft.runtime.merging:implementations",
+    "tests/runtime/test_merging.py::test_one_caller_of_two_functions_of_a_name_is_two_functions",
+)
+def what_a_program_calls_is_no_part_of_it(right: Any) -> Any:
+    return lambda artifacts: {name: name for name in right(artifacts)}
