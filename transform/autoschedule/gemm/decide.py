@@ -22,8 +22,7 @@ from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
 from weft.transform.autoschedule.gemm.direct import direct, streams
-from weft.transform.autoschedule.gemm.empty import cases_without_terms
-from weft.transform.autoschedule.gemm.epilogue import with_epilogue
+from weft.transform.autoschedule.gemm.epilogue import cases_without_terms, with_epilogue
 from weft.transform.autoschedule.gemm.implicit_gemm import match_windows
 from weft.transform.autoschedule.gemm.inner_products import block_of_results, inner_products, is_inner, rows_that_pack
 from weft.transform.autoschedule.gemm.match import Contraction, match, products_of, views_of

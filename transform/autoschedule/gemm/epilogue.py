@@ -2,15 +2,31 @@
 
 c[i, j] = c[i, j] + a[i, k] * b[k, j]        tiles of c
 y[i, j] = T.max(c[i, j] + bias[j], 0.0)      as each tile is stored; y may be c
+
+What sets results before where a sum has no terms is left out: tiles store them in any case, from accumulators of zero.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from weft.ir import Node, replace, rewrite, substitute, walk
-from weft.ir.tensor import Buffer, BufferLoad, BufferStore, DeclBuffer, PrimExpr, PrimVar, Stmt
+from weft.ir import Node, replace, rewrite, structural_equal, substitute, walk
+from weft.ir.kernel.prim import as_expr
+from weft.ir.tensor import (
+    AllocBuffer,
+    Binary,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    DeclBuffer,
+    Extent,
+    IfThenElse,
+    IntImm,
+    PrimExpr,
+    PrimVar,
+    Stmt,
+)
 from weft.transform.analysis.access_pattern import (
     Cost,
     Nest,
@@ -23,9 +39,10 @@ from weft.transform.analysis.access_pattern import (
 )
 from weft.transform.autoschedule.gemm.match import Contraction, Epilogue
 from weft.transform.autoschedule.gemm.tiles import flat_view
+from weft.transform.autoschedule.registry import Site, only_sets
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, step_along, uses
 
-__all__ = ["with_epilogue"]
+__all__ = ["cases_without_terms", "with_epilogue"]
 
 
 def with_epilogue(found: Contraction, stmt: Stmt, later: Sequence[Stmt]) -> Contraction | None:
@@ -129,3 +146,33 @@ def _attached(found: Contraction, nest: Nest) -> Contraction | None:
 
 def _has_axes(load: BufferLoad, axes: Sequence[PrimExpr]) -> bool:
     return any(uses(index, x) for index in load.indices for x in axes if isinstance(x, PrimVar))
+
+
+def cases_without_terms(site: Site) -> Iterator[Stmt]:
+    """The statements before a contraction that set all of its result where it has no terms, and do nothing else."""
+    nest = site.nest
+    if nest is None or not writes_whole(dataclasses.replace(nest, reduction=(), init=None)):
+        return
+    buffer = nest.store.buffer
+    for stmt in reversed(site.stmts[: site.position]):
+        if isinstance(stmt, IfThenElse) and _is_empty(stmt, nest) and only_sets(stmt.then_body, {buffer}):
+            yield stmt
+        elif _uses(stmt, buffer) and not isinstance(stmt, AllocBuffer):
+            return
+
+
+def _is_empty(stmt: IfThenElse, nest: Nest) -> bool:
+    """Whether a statement is run where a reduction has no terms, and in no other case."""
+    condition = stmt.condition
+    if stmt.else_body is not None or not isinstance(condition, Binary) or condition.kind != "eq":
+        return False
+    zero = isinstance(condition.b, IntImm) and condition.b.value == 0
+    return zero and any(_equal(nest.extents[var], condition.a) for var in nest.reduction)
+
+
+def _equal(a: Extent, b: Extent) -> bool:
+    return a is b or structural_equal(as_expr(a, "int64"), as_expr(b, "int64"))
+
+
+def _uses(stmt: Stmt, buffer: Buffer) -> bool:
+    return any(part is buffer for part in walk(stmt))
