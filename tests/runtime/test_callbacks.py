@@ -308,6 +308,8 @@ def test_memory_of_an_array_is_not_a_functions_to_resize(executor: str) -> None:
         for array in arrays:
             with pytest.raises(ValueError, match="does not own"):
                 array.resize(100_000, refcheck=False)
+            with pytest.raises(ValueError, match="cannot resize"):
+                array.base.resize(100_000)  # type: ignore[union-attr]
             refused.append(True)
         arrays[-1][...] = arrays[0]
 

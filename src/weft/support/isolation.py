@@ -74,11 +74,14 @@ class Isolated:
         found: list[Typed] = []
         _collect(values, found)
         copies = _copies(found)
+        held = [copy.base for _, copy in copies]  # NumPy resizes no array that is held here too
         result = self.function(*_replaced(values, iter([copy for _, copy in copies])))
         for typed, copy in copies:
             if typed.array.flags.writeable:
                 typed.array[...] = _written(copy, typed)
-        return _copied(result)
+        result = _copied(result)
+        del held
+        return result
 
 
 def isolated(function: Callable[..., Any]) -> Callable[..., Any]:
