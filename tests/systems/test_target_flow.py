@@ -18,6 +18,7 @@ from weft.runtime.artifact import ArtifactSet
 from weft.target import Target
 from weft.transform.infra.phases import phases
 from weft.transform.target.assign import Assign, SpecialiseByLabel, VerifyTargets, assignment
+from weft.transform.target.place_copies import PlaceCopies
 
 MODEL = """
 @I.ir_module
@@ -448,6 +449,31 @@ def test_copies_stand_where_memories_differ() -> None:
     assert kernel.attrs["target"] == "a"
     got = weft.interpret(new)["main"](X)
     np.testing.assert_allclose(got, weft.interpret(parse())["main"](X), rtol=1e-5)
+
+
+def test_what_a_function_of_another_memory_calls_at_home_is_copied_too() -> None:
+    """E5: the label of the function says where its values are; those of a call of the first part are there alone."""
+    text = """
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def inner(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        R.func_attr({"target": "b"})
+        y = R.exp(x)
+        z = R.sqrt(y, target="a")
+        return z
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        y = Module.inner(x)
+        return y
+"""
+    with toy_accelerator.installed() as toy:
+        toy.memory = "sram"
+        new = PlaceCopies("a: llvm; b: toy")(parse(text))
+    lines = [line.split(":")[0].strip() for line in new["inner"].script().splitlines() if ": R.Tensor" in line]
+    assert lines[-4:] == ["y", "y_", "z_", "z"], "y is copied to the memory of a, z comes back"
+    np.testing.assert_allclose(weft.interpret(new)["main"](np.abs(X)), np.sqrt(np.exp(np.abs(X))), rtol=1e-6)
 
 
 def test_copies_of_a_branch_stay_in_it() -> None:
