@@ -469,7 +469,12 @@ BAD = of_rows(
 
 @pytest.mark.parametrize(
     ("size", "offset", "code", "name"),
-    [("n * 32", "n * 8", "W437", "b"), ("n * 32 + 64", "64", "W437", "b"), ("n * 24", "n * 16", "W438", "b")],
+    [
+        ("n * 32", "n * 8", "W437", "b"),
+        ("n * 32 + 64", "64", "W437", "b"),
+        ("n * 24", "n * 16", "W438", "b"),
+        ("n * 32 + 4", "n * 16 + 2", "W438", "b"),  # no multiple of the bytes of an element
+    ],
 )
 def test_a_wrong_plan_is_refused_with_sizes_at_which_it_fails(size: str, offset: str, code: str, name: str) -> None:
     plan = module(BAD.format(size=size, offset=offset) + KERNELS)
