@@ -473,7 +473,6 @@ BAD = of_rows(
         ("n * 32", "n * 8", "W437", "b"),
         ("n * 32 + 64", "64", "W437", "b"),
         ("n * 24", "n * 16", "W438", "b"),
-        ("n * 32 + 4", "n * 16 + 2", "W438", "b"),  # no multiple of the bytes of an element
     ],
 )
 def test_a_wrong_plan_is_refused_with_sizes_at_which_it_fails(size: str, offset: str, code: str, name: str) -> None:
@@ -483,6 +482,12 @@ def test_a_wrong_plan_is_refused_with_sizes_at_which_it_fails(size: str, offset:
     assert caught.value.code == code
     assert f"{name!r}" in caught.value.message
     assert any(note.startswith("for example n=") for note in caught.value.notes)
+
+
+def test_a_tensor_begins_at_a_multiple_of_the_bytes_of_an_element() -> None:
+    plan = module(BAD.format(size="n * 32 + 4", offset="n * 16 + 2") + KERNELS)
+    with pytest.raises(VerifyError, match="W438: 'b' lies in bytes"):
+        CheckMemoryPlan()(plan)
 
 
 def test_a_right_plan_passes_the_check() -> None:
