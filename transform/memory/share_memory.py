@@ -20,6 +20,7 @@ from weft.ir import (
     BaseFunc,
     Binding,
     Call,
+    Constant,
     Function,
     GlobalVar,
     IRModule,
@@ -210,6 +211,8 @@ def _sizes_fit(kernel: BaseFunc, call: Call) -> bool:
     for wanted, arg in zip(kernel_signature(kernel), call.args, strict=True):
         if not isinstance(wanted, TensorType):
             continue
+        if not isinstance(arg, (Var, Constant)):
+            return False
         stated, given = dims_of(wanted), dims_of(arg.ty)
         if stated is None or given is None or {name for dim in stated for name in free_symbols(dim)} - sizes.keys():
             return False
