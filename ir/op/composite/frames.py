@@ -38,6 +38,7 @@ from weft.ir.types import TensorType
 __all__: list[str] = []
 
 _STEP = Param("step", "attr", of="int")
+_NO_FRAME = "there is no frame"
 _TINY = 1e-11
 """The least sum of squared weights by which a value of a signal is divided."""
 
@@ -46,6 +47,7 @@ _TINY = 1e-11
 def _lower_overlap_add(kernel: Kernel) -> PrimFunc | None:
     frames, step = kernel.input("frames"), kernel.args.step
     count, size = frames.shape[-2:]
+    kernel.require_le(1, count, _NO_FRAME)
     taps = te.reduce_axis((0, (size + step - 1) // step), name="tap")
     wide = accumulator(kernel.dtype)
 
@@ -61,7 +63,7 @@ def _lower_overlap_add(kernel: Kernel) -> PrimFunc | None:
 
 def _added(frames: np.ndarray, step: int) -> np.ndarray:
     count, size = frames.shape[-2:]
-    out = np.zeros((*frames.shape[:-2], (count - 1) * step + size if count else 0), frames.dtype)
+    out = np.zeros((*frames.shape[:-2], (count - 1) * step + size), frames.dtype)
     for frame in range(count):
         out[..., frame * step : frame * step + size] += frames[..., frame, :]
     return out
@@ -102,7 +104,8 @@ def overlap_add(args: Arguments, context: TypeContext) -> TensorType:
     if len(dims) < 2:
         raise shape_error(args, f"frames has two dimensions or more, got {len(dims)}")
     if dims[-2] == 0:
-        raise shape_error(args, "there is no frame", "W205")
+        raise shape_error(args, _NO_FRAME, "W205")
+    context.require_le(1, dims[-2], f"{args.name}: {_NO_FRAME}", args.span)
     return TensorType((*dims[:-2], (dims[-2] - 1) * args.step + dims[-1]), frames.dtype)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import weft
 from weft.errors import DTypeError, ShapeError, TargetError
+from weft.ir.interpret import interpret
 from weft.ir.op.composite.fourier import is_native
 
 
@@ -104,3 +105,11 @@ def main(x: R.Tensor(("b", "t"), "float32"), w: R.Tensor((SIZE,), "float32")):
 def test_what_is_no_transform_is_refused(call: str, annotation: str, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         transform(call, annotation)
+
+
+@pytest.mark.parametrize("run", [interpret, weft.compile])
+def test_no_frame_is_refused_when_the_program_runs(run: Any) -> None:
+    main = run(transform("R.signal.overlap_add(x, 3)", 'R.Tensor(("frames", "size"), "float32")'))["main"]
+    assert main(np.ones((1, 0), "float32")).shape == (0,)
+    with pytest.raises(ShapeError, match="there is no frame"):
+        main(np.ones((0, 4), "float32"))
