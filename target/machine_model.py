@@ -4,8 +4,9 @@
 
 Every number about hardware that a pass goes by is here or follows from here: width and number of vector registers,
 masks, gathers, caches, cores, non-temporal stores, the stack, and the one table of dot-product instructions. The model
-of a target is `Target.machine`; `Target.explain()` prints it. Options that override it are declared by a kind under the
-names in `OVERRIDES` (the kind `llvm` has them all; a kind of a plug-in may have some).
+of a target is `Target.machine`; `Target.explain()` prints the one that code is scheduled by, which is that of the
+processor found where the target is this machine. Options that override it are declared by a kind under the names in
+`OVERRIDES` (the kind `llvm` has them all; a kind of a plug-in may have some).
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from weft.errors import Source, Span, TargetError
 from weft.ir.node import FrozenMap
+from weft.support.providers import provider
 from weft.target import derived
 from weft.target.derived import Features
 from weft.target.kinds import CONFIG_FIELDS, KINDS, Field, TargetKind, find_kind
@@ -178,6 +179,9 @@ class Target:
     def machine(self) -> MachineModel:
         """What schedules go by: the processor's row of the table, with what the options of the target say instead.
 
+        For `host` it is what every machine of its architecture has; `weft.compile` schedules for the processor that it
+        finds, which `explain` shows.
+
         >>> Target("llvm -mcpu=x86-64-v3 -l2-cache=256K").machine.l2_bytes
         262144
         """
@@ -206,7 +210,7 @@ class Target:
             )
             features = self.features
             lines.extend(f"{name} = {getattr(features, name)} (derived)" for name in _UNITS)
-            lines.extend(self.machine.explain(self.options))
+            lines.extend(provider("scheduled_machine")(self).explain(self.options))
         for label, part in self.parts.items():
             lines.append(f"part {label}:")
             lines.extend("  " + line for line in part.explain().splitlines())

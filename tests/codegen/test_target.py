@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ import weft
 from weft.codegen.backends.llvm.machine.host_target import host_target
 from weft.codegen.backends.llvm.machine.machine import host, host_features
 from weft.errors import TargetError
+from weft.target.machine_model import MachineModel
 
 SOURCE = """
 from weft.script import relax as R
@@ -142,3 +146,20 @@ def test_what_llvm_ends_the_process_on_is_an_error() -> None:
         assert "64-bit code requested" in info.value.message
     x = np.linspace(-2, 2, 9, dtype="float32")
     np.testing.assert_allclose(weft.compile(weft.parse(SOURCE), "llvm -mattr=-fma")["main"](x), np.tanh(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=host", f"llvm -mcpu={host()[1]}", "llvm -vector-bits=128"])
+def test_explain_shows_the_machine_that_code_is_scheduled_for(target: str) -> None:
+    """For `llvm` that is the processor of this machine, not what every processor of its architecture has."""
+    shape = "R.Tensor((256, 256), 'float32')"
+    text = f"@R.function\ndef main(x: {shape}, y: {shape}) -> {shape}:\n    return R.matmul(x, y)"
+    found = re.search(r"lanes=(\d+)", str(weft.compile(weft.parse(text), target).explain()))
+    assert found
+    part = weft.Target(f"a: {target}; b: c").parts["a"]
+    for explained in (weft.Target(target), weft.Target(target).complete(), part):
+        assert f"machine.vector_bits = {32 * int(found[1])} (" in explained.explain()
+
+
+def test_explain_shows_the_table_for_another_machine() -> None:
+    lines = weft.Target("llvm -mcpu=cortex-a53").explain().splitlines()
+    assert lines[-len(fields(MachineModel)) :] == weft.Target("llvm -mcpu=cortex-a53").machine.explain()

@@ -36,6 +36,7 @@ PROVIDERS: dict[str, str] = {
     "code_passes": "weft.codegen.generate:phase_passes",
     "compiled_module": "weft.codegen.compiled:compiled_module",
     "source": "weft.codegen.backends.base:source_of",
+    "scheduled_machine": "weft.codegen.backends.llvm.machine.host_target:scheduled_machine",
     "entry": "weft.codegen.host.entry_kernel:lower_to_entry",
 }
 

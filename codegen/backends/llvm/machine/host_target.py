@@ -17,11 +17,11 @@ from weft.errors import TargetError
 from weft.target import Target
 from weft.target.builtin import LLVM
 from weft.target.features import LEVELS, named_features, with_flags
-from weft.target.machine_model import OVERRIDES, useful_dots
+from weft.target.machine_model import OVERRIDES, MachineModel, useful_dots
 from weft.target.processors import CPUS, CPUFacts
 from weft.target.triple import Triple
 
-__all__ = ["LEVELS", "HostTarget", "host_target"]
+__all__ = ["LEVELS", "HostTarget", "host_target", "scheduled_machine"]
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,20 @@ def host_target(target: object, opt: int = 2) -> HostTarget:
     overrides = tuple((name, options[name]) for name in OVERRIDES if options.get(name) is not None)
     planner = str(options.get("planner") or "")
     return HostTarget(cpu, ",".join(features), opt, fast, strict, threads, overrides, planner)
+
+
+def scheduled_machine(target: Target) -> MachineModel:
+    """The model that code for a leaf is scheduled by: of this machine where the code is for it, else the target's own.
+
+    >>> scheduled_machine(Target("llvm -mcpu=cortex-m4")) == Target("llvm -mcpu=cortex-m4").machine
+    True
+    """
+    if target.kind is not LLVM:
+        return target.machine
+    try:
+        return host_target(target).described().machine
+    except TargetError:  # code for another machine
+        return target.machine
 
 
 def _spec(target: object) -> Any:
