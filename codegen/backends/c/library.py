@@ -70,8 +70,16 @@ def generate(
 
 
 @dataclass(frozen=True)
+class Linkage:
+    """The symbols that a source defines for others, and those that it leaves to the linker."""
+
+    provides: tuple[Symbol, ...] = ()
+    needs: tuple[Symbol, ...] = ()
+
+
+@dataclass(frozen=True)
 class SourceTree:
-    """The files of a library by path, which part each source is compiled for, and what metadata.json says."""
+    """The files of a library by path, which part each source is compiled for, what metadata.json says, the symbols."""
 
     name: str
     files: dict[str, str]
@@ -79,6 +87,7 @@ class SourceTree:
     parts: dict[str, Target]
     metadata: dict[str, Any]
     provenance: dict[str, Any] = field(default_factory=dict)
+    linkage: dict[str, Linkage] = field(default_factory=dict)
 
     @property
     def sources(self) -> list[str]:
@@ -106,19 +115,15 @@ class SourceTree:
 
     def _artifact(self, path: str) -> Artifact:
         part = self.parts.get(self.labels.get(path, ""))
-        entries = self.metadata["models"]
-        provides = [
-            Symbol(f"{model}_run", f"int32_t {model}_run(void *, void *, void *, void *)")
-            for model in entries
-            if path == f"src/{model}_main.c"
-        ]
+        linkage = self.linkage.get(path, Linkage())
         folder, _, name = path.rpartition("/")
         return Artifact(
             {".c": "c", ".h": "header"}.get(path[-2:], "build"),
             name,
             self.files[path].encode(),
             part.to_json() if part is not None else "{}",
-            tuple(provides),
+            linkage.provides,
+            linkage.needs,
             codegen="c",
             loader="cc",
             provenance={**self.provenance, "flags": [*self.flags(path), f"-std={_standard(self)}"], "folder": folder},
@@ -157,9 +162,11 @@ def source_tree(
     ]
     files: dict[str, str] = {}
     labels: dict[str, str] = {}
+    linkage: dict[str, Linkage] = {}
     for program in programs:
         files.update(apart(program))
         labels.update(_labels(program))
+        linkage.update(_linkage(program))
         for artifact in program.artifacts:
             _join(files, labels, artifact, program)
     if len(programs) > 1:
@@ -170,7 +177,7 @@ def source_tree(
     files["CMakeLists.txt"] = _cmake(tree, shared=runtime == "host")
     files["metadata.json"] = json.dumps(tree.metadata, indent=1) + "\n"
     made_from = {model: provenance(module)["functions"] for model, module in modules.items()}
-    return SourceTree(name, files, labels, parts, tree.metadata, {"weft": VERSION, "functions": made_from})
+    return SourceTree(name, files, labels, parts, tree.metadata, {"weft": VERSION, "functions": made_from}, linkage)
 
 
 def _labels(program: Program) -> dict[str, str]:
@@ -182,6 +189,26 @@ def _labels(program: Program) -> dict[str, str]:
     }
 
 
+def _linkage(program: Program) -> dict[str, Linkage]:
+    """The symbols of the entry, of the kernels of each part, of the sources that other code generators made."""
+    model = program.model
+    entry = Symbol(f"{model}_run", f"int32_t {model}_run(void *, void *, void *, void *)")
+    return {
+        f"src/{model}_main.c": Linkage((entry,), _declared(program.externs)),
+        **{ops_file(model, label): Linkage((), _declared(program.helpers[label].externs)) for label in program.labels},
+        **{_path(item): Linkage(item.provides, item.needs) for item in program.artifacts},
+    }
+
+
+def _declared(externs: Mapping[str, str]) -> tuple[Symbol, ...]:
+    """The symbols of declarations as they stand in C: `extern int32_t f(float);`."""
+    return tuple(Symbol(name, text.removeprefix("extern ").rstrip(";")) for name, text in externs.items())
+
+
+def _path(artifact: Artifact) -> str:
+    return f"{'include' if artifact.kind == 'header' else 'src'}/{plain_word(artifact.name, 'the file name')}"
+
+
 def _join(files: dict[str, str], labels: dict[str, str], artifact: Artifact, program: Program) -> None:
     """Sources that another code generator made for functions of the program."""
     if artifact.kind not in ("c", "header"):
@@ -190,7 +217,7 @@ def _join(files: dict[str, str], labels: dict[str, str], artifact: Artifact, pro
             code="W747",
             hint="its code generator must give C as well: a driver that the entry calls",
         )
-    path = f"{'include' if artifact.kind == 'header' else 'src'}/{plain_word(artifact.name, 'the file name')}"
+    path = _path(artifact)
     text = artifact.data.decode()
     if files.setdefault(path, text) != text:
         raise TargetError(f"c: two sources are named {path!r}", code="W743")

@@ -354,6 +354,9 @@ def test_sources_of_another_code_generator_join_the_tree(tmp_path: Path) -> None
         module = generate_artifacts(module, "host: c; acc: acc-kind")
         tree = source_tree(module, "host: c; acc: acc-kind", name="model")
     assert tree.files["src/driver.c"] == driver
+    made = tree.artifacts()
+    assert made["driver.c"].provides == made["model_main.c"].needs == (symbol,)
+    made.link_check()
     loaded = library(tree, tmp_path)
     x, out = np.arange(4, dtype="float32"), np.zeros(4, "float32")
     size = [tree.metadata["memory"]["workspace"]]
@@ -367,6 +370,48 @@ def test_sources_of_another_code_generator_join_the_tree(tmp_path: Path) -> None
 
 
 # Several models.
+
+
+EXTERN = """
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def copy(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        T.evaluate(T.call_extern("int32", "arm_thing_f32", y.data, x.data, 4))
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        a = R.call_tir(cls.copy, (x,), out_ty=R.Tensor((4,), "float32"))
+        b = R.call_dps_packed("vendor_step", (a,), out_ty=R.Tensor((4,), "float32"))
+        return b
+"""
+
+
+def test_sources_say_which_functions_the_linker_has_to_find() -> None:
+    """H2: declared functions of kernels and of the entry, with the prototypes that the C declares."""
+    tree = weft.compile(parsed(EXTERN), "c", externs=("arm_thing_f32", "vendor_step"))
+    assert isinstance(tree, ArtifactSet)
+    needs = {name: item.needs for name, item in tree.items() if item.needs}
+    assert needs == {
+        "model_main.c": (Symbol("vendor_step", "void vendor_step(void *, void *)"),),
+        "model_ops_host.c": (Symbol("arm_thing_f32", "int32_t arm_thing_f32(void *, void *, int32_t)"),),
+    }
+    for name, item in tree.items():
+        assert all(f"extern {symbol.signature};" in item.data.decode() for symbol in item.needs), name
+    with pytest.raises(weft.ArtifactError, match=r"W815: nothing provides arm_thing_f32 \(for model_ops_host.c\)"):
+        ArtifactSet([tree["model_ops_host.c"]]).link_check()
+
+
+@pytest.mark.parametrize("host", ["c", "llvm"])
+def test_a_code_generator_that_fails_is_named(host: str) -> None:
+    def broken(module: IRModule, part: Target) -> Artifact:
+        raise KeyError("lost")
+
+    with toy_accelerator.installed("acc-kind") as kind:
+        kind.codegen(broken)
+        where = r"in the code generator of acc-kind -lanes=8 \(part 'acc'\): KeyError: 'lost'"
+        with pytest.raises(weft.PassError, match=f"W520: pass generate-code failed {where}"):
+            weft.compile(parsed(DEVICE), f"host: {host}; acc: acc-kind -lanes=8")
 
 
 def test_two_models_share_memory_for_the_larger_one(digits, tmp_path: Path) -> None:
