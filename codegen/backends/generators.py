@@ -31,6 +31,7 @@ from weft.ir.structure.visit import rewrite, walk
 from weft.ir.tensor import AssertStmt, BufferStore, Evaluate, PrimFunc, Stmt
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.target import Target
+from weft.transform.infra.base import failing_in
 from weft.transform.target.parts import leaf_parts, owners, part_view
 from weft.version import VERSION
 
@@ -85,7 +86,8 @@ def _generated(module: IRModule, mine: list[str], label: str, part: Target, gene
     view, _ = part_view(module, mine)
     if ARTIFACTS in view.attrs:  # what others made is not its concern
         view = view.without_attr(ARTIFACTS)
-    result = generator(view, part)
+    with failing_in(f" in the code generator of {part} ({_where(label)})"):
+        result = generator(view, part)
     if isinstance(result, Translated):
         if not isinstance(result.statements, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArtifactError(

@@ -17,7 +17,8 @@ import logging
 import time
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar, overload
 
@@ -29,7 +30,16 @@ from weft.transform.infra.context import PassContext, active_instruments, change
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.registry import kebab_case, nearest, register
 
-__all__ = ["FunctionPass", "Pass", "WrongResult", "function_pass", "map_functions", "module_pass", "nested_too_deeply"]
+__all__ = [
+    "FunctionPass",
+    "Pass",
+    "WrongResult",
+    "failing_in",
+    "function_pass",
+    "map_functions",
+    "module_pass",
+    "nested_too_deeply",
+]
 
 _log = logging.getLogger("weft.passes")
 
@@ -154,7 +164,7 @@ class Pass:
 
     def _failure(self, error: BaseException, module: IRModule) -> PassError:
         function = getattr(error, "weft_function", None)
-        where = f" on function {function!r}" if function else ""
+        where = getattr(error, "weft_place", "") + (f" on function {function!r}" if function else "")
         return PassError(
             f"pass {self.name} failed{where}: {type(error).__name__}: {error}",
             code="W520",
@@ -256,6 +266,19 @@ def map_functions(
                 error.weft_function = name  # type: ignore[attr-defined]
             raise
     return module.with_functions(new)
+
+
+@contextmanager
+def failing_in(place: str) -> Iterator[None]:
+    """Errors of Python that escape carry the place, such as " in the hook of kind npu", for the report of the pass."""
+    try:
+        yield
+    except WeftError:
+        raise
+    except Exception as error:
+        if not hasattr(error, "weft_place"):
+            error.weft_place = place  # type: ignore[attr-defined]
+        raise
 
 
 @dataclass(frozen=True)
