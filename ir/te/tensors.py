@@ -175,9 +175,9 @@ def extern(
     inputs, when they share one. Errors: W485 for results without a dtype, or what is no statement.
 
     >>> from weft.ir.te import create_prim_func
-    >>> from weft.ir.tensor import PrimCall, StringImm
+    >>> from weft.script import tir as T
     >>> A = placeholder((4,), name="A")
-    >>> B = extern((4,), [A], lambda ins, outs: PrimCall("call_packed", (StringImm("f"), ins[0], outs[0]), "int32"))
+    >>> B = extern((4,), [A], lambda ins, outs: T.call_packed("f", ins[0], outs[0]))
     >>> B.dtype, create_prim_func([A, B]).body.name
     ('float32', 'extern')
     """

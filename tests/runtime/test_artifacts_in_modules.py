@@ -287,6 +287,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         )
     },
     "fuse-ops-by-pattern": {"patterns": ()},
+    "split-call-tir-by-pattern": {"patterns": ()},
     "lower-to-entry": {"function": "double"},
     "tile-contractions": {"machine": {"vector_bits": 256, "vector_registers": 16}},
 }

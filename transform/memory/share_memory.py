@@ -144,12 +144,9 @@ class _Choice:
             if not checks and self._may_view(step, call.args[0], outputs[1]):
                 self._take(binding, call.args[0], outputs[1], copy=False)
                 return
-        if not any(  # what the kernel lets share is not asked for in vain: it takes longer
-            isinstance(given, Var) and self._may_overwrite(step, given, output, call)
-            for given in call.args
-            for output in outputs.values()
-        ):
-            return
+        spent = [arg for arg in call.args if isinstance(arg, Var) and self._is_spent(step, arg, call)]
+        if not any(_have_equal_sizes(given, output) for given in spent for output in outputs.values()):
+            return  # what the kernel lets share is not asked for in vain: it takes longer
         for i, o in self.kernels.pairs_of(name):
             given = call.args[i]
             if o in outputs and isinstance(given, Var) and self._may_overwrite(step, given, outputs[o], call):
@@ -187,14 +184,18 @@ class _Choice:
         return dims is not None and prove_le(product(shape.dims), product(dims)) is True
 
     def _may_overwrite(self, step: int, given: Var, output: Var, call: Call) -> bool:
+        if not self._is_spent(step, given, call):
+            return False
+        return _have_equal_sizes(given, output)  # else the call is to find it, not the view before it
+
+    def _is_spent(self, step: int, given: Var, call: Call) -> bool:
+        """Whether a call is the last to read the memory of an input, which is the function's own."""
         lifetimes = self.lifetimes
         if given not in lifetimes.made or not lifetimes.is_own(given) or lifetimes.last(given) != step:
             return False
         root = lifetimes.groups.root(given)
         same = [arg for arg in call.args if isinstance(arg, Var) and lifetimes.groups.root(arg) is root]
-        if len(same) != 1 or not isinstance(given.ty, TensorType) or given.ty.dims is None:
-            return False
-        return _have_equal_sizes(given, output)  # else the call is to find it, not the view before it
+        return len(same) == 1 and isinstance(given.ty, TensorType) and given.ty.dims is not None
 
 
 def _sizes_fit(kernel: BaseFunc, call: Call) -> bool:

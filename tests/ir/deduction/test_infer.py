@@ -336,7 +336,7 @@ UNKNOWN = [
     ("squeeze", (ranked, [0]), {}, 'R.Tensor(dtype="float32", ndim=1)'),
     ("reshape", (ranked, (-1, 2)), {}, 'R.Tensor(dtype="float32", ndim=2)'),
     ("reshape", (ranked, (n, 2)), {}, 'R.Tensor((n, 2), "float32")'),
-    ("reshape", (var(n, 4), shape_var), {}, 'R.Tensor(dtype="float32", ndim=3)'),
+    ("reshape", (var(n, 4), shape_var), {}, 'R.Tensor(s, "float32")'),
     ("broadcast_to", (ranked, (5, n, 4)), {}, 'R.Tensor((5, n, 4), "float32")'),
     ("concat", ((ranked, var(n, 4)),), {}, 'R.Tensor(dtype="float32", ndim=2)'),
     ("stack", ((ranked, ranked),), {}, 'R.Tensor(dtype="float32", ndim=3)'),
@@ -349,7 +349,7 @@ UNKNOWN = [
     ("shape_of", (ranked,), {}, "R.Shape(ndim=2)"),
     ("shape_of", (var(n, 4),), {}, "R.Shape([n, 4])"),
     ("tensor_to_shape", (var(3, dtype="int64"),), {}, "R.Shape(ndim=3)"),
-    ("zeros", (shape_var, "int8"), {}, 'R.Tensor(dtype="int8", ndim=3)'),
+    ("zeros", (shape_var, "int8"), {}, 'R.Tensor(s, "int8")'),
     ("nn.relu", (Var("a", AnyType()),), {}, "R.Tensor"),
 ]
 
