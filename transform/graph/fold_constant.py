@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as with_options
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -47,10 +48,11 @@ from weft.ir.dim import DimExpr
 from weft.ir.interpret import interpret
 from weft.transform.analysis.purity import gives_fresh_memory, is_pure
 from weft.transform.infra.base import FunctionPass
+from weft.transform.infra.context import PassContext, changed_options, is_disabled
 from weft.transform.infra.options import AtLeast
 from weft.transform.infra.rewriting import FunctionRewriter, derived, map_operands, operands
 
-__all__ = ["FoldConstant"]
+__all__ = ["ConstantFolder", "FoldConstant", "folder_in_context"]
 
 
 @dataclass(frozen=True)
@@ -68,17 +70,28 @@ class FoldConstant(FunctionPass):
 
     def run_function(self, name: str, function: Function, module: IRModule) -> Function:
         """The function with constants in place of constant calls."""
-        return _Folder(self, module).run(function)
+        return ConstantFolder(self, module).run(function)
 
 
-class _Folder(FunctionRewriter):
+def folder_in_context(module: IRModule) -> ConstantFolder | None:
+    """What folds constants within another pass, where a pipeline would run FoldConstant; else None."""
+    item = FoldConstant()
+    if item.level > PassContext.current().opt or is_disabled(item):
+        return None
+    return ConstantFolder(with_options(item, **changed_options(item)), module)
+
+
+class ConstantFolder(FunctionRewriter):
+    """Folds the calls of one function, and knows which variables stand for constants."""
+
     def __init__(self, options: FoldConstant, module: IRModule) -> None:
         super().__init__()
         self.options = options
         self.module = module
         self.known: dict[Var, Expr] = {}
 
-    def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
+    def rewrite_binding(self, binding: Binding) -> Binding:
+        """The binding, of a constant where its value is one."""
         if not isinstance(binding, VarBinding):
             return binding
         value = binding.value
@@ -86,10 +99,22 @@ class _Folder(FunctionRewriter):
             folded = self.fold(value, binding.var.ty)
             if folded is not None:
                 binding = replace(binding, value=folded, span=folded.span)
-        constant = self.constant_of(binding.value)
+        self.learn(binding)
+        return binding
+
+    def folded(self, bindings: Sequence[Binding]) -> list[Binding]:
+        """Bindings that take the place of one, those of local functions too."""
+        return [self.rewrite_binding(self.mapped_binding(binding)) for binding in bindings]
+
+    def learn(self, binding: Binding) -> None:
+        """Remember the variable of a constant."""
+        constant = self.constant_of(binding.value) if isinstance(binding, VarBinding) else None
         if constant is not None:
             self.known[binding.var] = constant
-        return binding
+
+    def has_constants(self, call: Call) -> bool:
+        """Whether some operand is an array that is known at compile time."""
+        return any(isinstance(self.constant_of(arg), Constant) for arg in call.args)
 
     def constant_of(self, value: Expr) -> Expr | None:
         """The value over constants only, or None."""
@@ -128,6 +153,7 @@ class _Folder(FunctionRewriter):
         return isinstance(call.op, (Op, GlobalVar)) and not _mentions_symbols(call.attrs)
 
     def evaluate(self, call: Call, ty: Type, span: Span | None) -> Expr | None:
+        """What the interpreter gives for a call on constants; None where it fails."""
         result = Var("result", ty)
         body = SeqExpr((BindingBlock((VarBinding(result, call),)),), result)
         name = self.module.fresh_name("folded")

@@ -3,7 +3,8 @@
     y = R.exp(x)      y = R.call_tir(cls.exp, (x,), out_ty=...)       and a private kernel `exp` in the module
 
 Kernels are named by operator (`exp`, `exp1`, ...); structurally equal ones are one. An operator that is declared by
-other operators (`decompose`) is written out in them first. What has no lowering, or whose shapes are not known, stays.
+other operators (`decompose`) is written out in them first; those of them whose operands are constants are folded, where
+`FoldConstant` runs: a recurrent layer's transposed weights. What has no lowering, or whose shapes are not known, stays.
 Lowering is remembered by operator, argument types and attributes, so that a long model costs one look-up per call.
 """
 
@@ -35,6 +36,7 @@ from weft.ir.deduction.infer import TypeContext
 from weft.ir.op import OPS, OpDef, get_op
 from weft.ir.op.common import kernel_call
 from weft.transform.analysis.value_numbering import data_key, expr_key, type_key
+from weft.transform.graph.fold_constant import ConstantFolder, folder_in_context
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter
 from weft.transform.infra.writing_out import as_declared, written_out
@@ -64,9 +66,12 @@ class LegalizeOps(Pass):
         for name in self.customize_legalize:
             get_op(name)
         kernels = _Kernels(module)
-        new = map_functions(
-            module, lambda name, function: _Legalizer(kernels, self.customize_legalize, self.text_name).run(function)
-        )
+
+        def legalized(name: str, function: Function) -> Function:
+            folder = folder_in_context(module)
+            return _Legalizer(kernels, self.customize_legalize, self.text_name, folder).run(function)
+
+        new = map_functions(module, legalized)
         added = {name: kernel for name, kernel in kernels.builder.get().items() if name not in module}
         return new.with_functions({**new.functions, **added}) if added else new
 
@@ -116,8 +121,11 @@ def _argument_key(arg: Expr) -> Hashable:
 
 
 class _Legalizer(FunctionRewriter):
-    def __init__(self, kernels: _Kernels, customize: Mapping[str, Customize], origin: str) -> None:
+    def __init__(
+        self, kernels: _Kernels, customize: Mapping[str, Customize], origin: str, folder: ConstantFolder | None
+    ) -> None:
         super().__init__()
+        self.folder = folder
         self.kernels = kernels
         self.customize = customize
         self.origin = origin
@@ -128,6 +136,8 @@ class _Legalizer(FunctionRewriter):
         pending = [(binding, bool(self.customize))]
         while pending:
             current, custom = pending.pop()
+            if self.folder is not None and not isinstance(current.value, Call):
+                self.folder.learn(current)
             new = self.step(current, custom)
             if new is None:
                 done.append(current)
@@ -164,6 +174,8 @@ class _Legalizer(FunctionRewriter):
             binding, call, lambda builder: decompose(definition.arguments(call), builder)
         )
         if written:
+            if self.folder is not None and self.folder.has_constants(call):
+                written = self.folder.folded(written)
             new = as_declared(written, self.kernels.context)
             return new if LABEL not in call.attrs else [replace(item, value=labelled(item.value, call)) for item in new]
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.transform.helpers import assert_same_meaning, left_alone, module
 
@@ -28,7 +29,7 @@ from weft.ir import (
 from weft.ir.dim import symbol
 from weft.ir.op import get_op
 from weft.testing.checks import check_round_trip, check_well_formed
-from weft.transform import LegalizeOps
+from weft.transform import BindParams, LegalizeOps, PassContext
 from weft.transform.infra.rewriting import bindings_of
 
 
@@ -299,3 +300,25 @@ def test_the_arguments_of_the_kernel_are_the_tensors_of_the_call() -> None:
     assert isinstance(first.args[0], GlobalVar)
     assert isinstance(first.args[1], Tuple)
     assert first.args[1].fields == (new.params[0],)
+
+
+_LAYER = """
+    @R.function
+    def main(x: R.Tensor(("t", 1, 2), "float32"), w: R.Tensor((1, 12, 2), "float32"), r: R.Tensor((1, 12, 3), "float32")
+    ):
+        return R.nn.lstm(x, w, r)[0]
+    """
+
+
+def test_what_constants_give_in_an_operator_written_out_is_folded() -> None:
+    rng = np.random.default_rng(0)
+    weights = {"w": rng.normal(size=(1, 12, 2)).astype("float32"), "r": rng.normal(size=(1, 12, 3)).astype("float32")}
+    before = BindParams("main", weights)(module(_LAYER))
+    new = LegalizeOps()(before)
+    assert not {"permute_dims", "squeeze", "strided_slice"} & set(calls_in(new))
+    check_well_formed(new)
+    assert_same_meaning(before, new)
+    for context in (PassContext(disabled=["fold-constant"]), PassContext(opt=0)):
+        with context:
+            assert "permute_dims" in calls_in(LegalizeOps()(before))
+    assert "permute_dims" in calls_in(LegalizeOps()(module(_LAYER)))
