@@ -44,7 +44,7 @@ class M:
 FAR = """
 import sys
 from tests.runtime.device.test_guards import executable, arguments
-executable()["put"](*arguments("put", 10**6))
+executable()["put"](*arguments("put", 2**44))
 """
 
 
