@@ -89,10 +89,11 @@ class BytecodeBuilder:
         self.code.append(["call", into, [kind, name], list(operands), self.span(span)])
 
     def match(self, operand: Operand, ty: Type | None, what: str, span: Span | None) -> None:
-        """Append the check that a value has a type."""
+        """Append the check that a value has a type; a register holds it from there on as one of the type."""
         if ty is None or isinstance(ty, (AnyType, FuncType)) or (isinstance(ty, TupleType) and not ty.fields):
             return
-        self.call(-1, "builtin", "match", [operand, ["ty", type_to_json(vm_type(ty))], ["s", what]], span)
+        into = operand[1] if operand[0] == "r" else -1
+        self.call(into, "builtin", "match", [operand, ["ty", type_to_json(vm_type(ty))], ["s", what]], span)
 
     def leave_unless(self, condition: Operand, exits: list[int]) -> None:
         """Append a jump whose target is set later, taken unless the condition holds."""

@@ -23,7 +23,7 @@ from weft.ir.interpret.closures.intrinsics import shown_values
 from weft.ir.interpret.graph import Closure, Evaluator, Scope, Storage
 from weft.ir.interpret.scalars import wrap_array
 from weft.ir.interpret.small_floats import decode, encode
-from weft.ir.interpret.values import typed
+from weft.ir.interpret.values import shown, typed
 from weft.ir.kernel.extents import check_extents
 from weft.ir.kernel.intrinsics import InOwnType
 from weft.ir.op import OpDef, get_op
@@ -107,18 +107,16 @@ def _type_of(node: Expr) -> Type | None:
 def _decoded(value: Any, ty: Type | None) -> Any:
     if isinstance(ty, TupleType) and is_tuple(value):
         return tuple(_decoded(item, field) for item, field in zip(value, ty.fields, strict=True))
-    small = (
-        isinstance(ty, TensorType)
-        and ty.dtype is not None
-        and dtypes.is_float(ty.dtype)
-        and not dtypes.is_numpy(ty.dtype)
-    )
-    return decode(value, ty.dtype) if small and is_array(value) else value  # type: ignore[union-attr, arg-type]
+    if not is_array(value):
+        return value
+    if not isinstance(ty, TensorType) or ty.dtype is None:
+        return dtypes.presented(value, None)
+    small = dtypes.is_float(ty.dtype) and not dtypes.is_numpy(ty.dtype)
+    return decode(value, ty.dtype) if small else value
 
 
 def _in_own_type(value: Any, ty: Type | None) -> Any:
-    known = isinstance(ty, TensorType) and ty.dtype is not None and is_array(value)
-    return dtypes.presented(value, ty.dtype) if known else value  # type: ignore[union-attr, arg-type]
+    return dtypes.presented(value, ty.dtype if isinstance(ty, TensorType) else None) if is_array(value) else value
 
 
 def _encoded(result: Any, ty: Type, name: str) -> Any:
@@ -133,12 +131,13 @@ def _encoded(result: Any, ty: Type, name: str) -> Any:
     if ty.dtype is None:
         return array
     if dtypes.is_float(ty.dtype) and not dtypes.is_numpy(ty.dtype):
-        return np.asarray(encode(array, ty.dtype))
+        return dtypes.holding(np.asarray(encode(array, ty.dtype)), ty.dtype)
+    array = dtypes.stored(array, ty.dtype)
     if array.dtype != dtypes.storage(ty.dtype):
         raise DTypeError(
             f"the reference of R.{name} gives {array.dtype}, the operator declares {ty.dtype}", code="W321"
         )
-    return wrap_array(ty.dtype)(array)
+    return dtypes.holding(wrap_array(ty.dtype)(array), ty.dtype)
 
 
 # Calls --------------------------------------------------------------------------------------------------------------
@@ -295,9 +294,9 @@ def _call_tir_dyn(given: _Given) -> Any:
 
 def _shown(value: Any, ty: Type | None) -> str:
     if is_array(value):
-        dtype = ty.dtype if isinstance(ty, TensorType) and ty.dtype else value.dtype.name
-        return str(shown_values(value, dtype))
-    return str(value)
+        known = ty.dtype if isinstance(ty, TensorType) and ty.dtype else dtypes.held(value)
+        return str(shown_values(value, known or value.dtype.name))
+    return str(shown(value, ty))
 
 
 def _formatted(template: str, texts: Sequence[str]) -> str:

@@ -46,7 +46,7 @@ def value_text(value: Any) -> str:
     'float32[(2, 3)]'
     """
     if is_array(value):
-        return f"{value.dtype}[{shape_text(value.shape)}]"
+        return f"{dtypes.held(value) or value.dtype}[{shape_text(value.shape)}]"
     if is_number(value):
         return f"{value.dtype}[()]"
     if is_tuple(value):
@@ -107,8 +107,9 @@ def shown(value: Any, ty: Type | None) -> Any:
     """A result as callers get it: arrays of types that NumPy lacks are those of `ml_dtypes`."""
     if isinstance(ty, TupleType) and is_tuple(value):
         return tuple(map(shown, value, ty.fields))
-    dtype = ty.dtype if isinstance(ty, TensorType) else None
-    return dtypes.presented(value, dtype) if dtype is not None and is_array(value) else value
+    if is_tuple(value):  # of a type that says nothing of its items
+        return tuple(shown(item, None) for item in value)
+    return dtypes.presented(value, ty.dtype if isinstance(ty, TensorType) else None) if is_array(value) else value
 
 
 def typed(value: Any, ty: Type | None) -> Any:
@@ -189,7 +190,7 @@ def _is_constant(scalar: Any, ty: PrimType) -> bool:
 
 
 def _tensor_sizes(value: Any, ty: TensorType, shape_of: ShapeOf) -> Iterator[tuple[Sequence[Dim], Sequence[int]]]:
-    if not is_array(value) or (ty.dtype is not None and value.dtype != dtypes.storage(ty.dtype)):
+    if not is_array(value) or (ty.dtype is not None and not dtypes.holds(value, ty.dtype)):
         raise Mismatch(expected_text(ty), value_text(value))
     if ty.ndim >= 0 and value.ndim != ty.ndim:
         raise Mismatch(expected_text(ty), value_text(value), kind="W852")

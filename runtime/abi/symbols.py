@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import offered_items, stored
+from weft.dtypes import holds, offered_items, stored
 from weft.errors import OutOfMemoryError, ShapeError
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim, dim_names, evaluate_dim, solve_linear
-from weft.runtime.abi.scalars import check_scalar, is_size, shape_sizes, storage
+from weft.runtime.abi.scalars import check_scalar, is_size, shape_sizes
 from weft.runtime.abi.values import as_array, value_text
 
 __all__ = ["Symbols", "broken_relation", "converted"]
@@ -141,7 +141,7 @@ def _claims(
 ) -> Iterator[tuple[Sequence[Dim], Sequence[int], Any, abi.Type]]:
     """(dims, sizes, value, type) of each sized part; ShapeError for another kind, dtype or rank."""
     if isinstance(ty, (abi.Tensor, abi.Buffer)):
-        wrong_kind = not isinstance(value, np.ndarray) or (ty.dtype is not None and value.dtype != storage(ty.dtype))
+        wrong_kind = not isinstance(value, np.ndarray) or (ty.dtype is not None and not holds(value, ty.dtype))
         if wrong_kind or (ty.rank >= 0 and value.ndim != ty.rank):
             raise _mismatch(what, ty, value, code)
         if ty.dims is not None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_numpy, offered_items, presented, shares_bits, stored
+from weft.dtypes import held, is_numpy, offered_items, presented, shares_bits, stored
 from weft.errors import ArgumentError
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim, shape_text
@@ -40,7 +40,7 @@ __all__ = ["DTYPE_CODES", "ArgumentPacker", "FastPath", "Occupied", "copy_into",
 def value_text(value: Any) -> str:
     """A value in a few words."""
     if isinstance(value, np.ndarray):
-        return f"{value.dtype}[{shape_text(value.shape)}]"
+        return f"{held(value) or value.dtype}[{shape_text(value.shape)}]"
     if isinstance(value, np.generic):
         return f"{value.dtype}[()]"
     if isinstance(value, (tuple, list)) and value and all(isinstance(item, int) for item in value):
@@ -292,7 +292,9 @@ class FastPath:
         symbols: dict[str, int] = {}
         words: list[int] = []
         for array, (dtype, rank, dims) in zip(args, self.plans, strict=True):
-            if type(array) is not np.ndarray or array.dtype is not dtype or not array.flags.carray:
+            if type(array) is not np.ndarray or not array.flags.carray:
+                return None
+            if array.dtype is not dtype and array.dtype != dtype:  # raw bits may name the type they hold
                 return None
             shape = array.shape
             if len(shape) != rank or not array.size:

@@ -258,4 +258,4 @@ def _viewed(
 
 def _view_of(dtype: str) -> tuple[np.dtype[Any], np.dtype[Any]] | None:
     seen = _seen_as(dtype)
-    return None if seen == dtype else (array_dtype(dtype), storage(dtype))
+    return None if seen == dtype else (array_dtype(dtype), np.dtype(seen))

@@ -332,7 +332,7 @@ def _with_dtype(value: Any, ty: abi.Type) -> Any:
         return Typed(value, ty.dtype if isinstance(ty, abi.Tensor) else None)
     if isinstance(value, tuple) and isinstance(ty, abi.Tuple) and len(value) == len(ty.fields):
         return tuple(_typed(value, ty))
-    return value
+    return value  # arrays in it are asked themselves
 
 
 def _truth(value: Any) -> bool:
@@ -407,7 +407,17 @@ def _assert(frame: _Frame, args: list[Any]) -> Any:
 
 def _match(frame: _Frame, args: list[Any]) -> Any:
     value, ty, what = args
+    value = _as_stored(value, ty)
     frame.symbols.match(value, ty, what)
+    return value
+
+
+def _as_stored(value: Any, ty: abi.Type) -> Any:
+    """A value whose type was not known, as the program holds one of the type."""
+    if isinstance(value, np.ndarray):
+        return value if not isinstance(ty, abi.Tensor) or ty.dtype is None else stored(value, ty.dtype)
+    if isinstance(ty, abi.Tuple) and isinstance(value, tuple) and len(value) == len(ty.fields):
+        return tuple(map(_as_stored, value, ty.fields))
     return value
 
 
@@ -550,8 +560,10 @@ def _shown(value: Any, ty: abi.Type | None) -> Any:
     """A result as callers get it: arrays of types that NumPy lacks are those of `ml_dtypes`."""
     if isinstance(ty, abi.Tuple) and isinstance(value, tuple):
         return tuple(map(_shown, value, ty.fields))
+    if isinstance(value, tuple):  # of a type that says nothing of its items
+        return tuple(_shown(item, None) for item in value)
     dtype = ty.dtype if isinstance(ty, abi.Tensor) else None
-    return presented(value, dtype) if dtype is not None and isinstance(value, np.ndarray) else value
+    return presented(value, dtype) if isinstance(value, np.ndarray) else value
 
 
 def _arrays(value: Any) -> Iterator[np.ndarray]:

@@ -208,6 +208,8 @@ USUAL_DTYPES = (
 """The dtypes that are offered: those of the machine, and the short float."""
 _REGISTERED = 2
 """`isbuiltin` of NumPy's for dtypes that another package has registered."""
+_HELD = "weft.dtype"
+"""The entry of the metadata of a NumPy dtype that names the type its integers hold."""
 
 
 class Scalable(int):
@@ -383,7 +385,7 @@ def is_numpy(dtype: str) -> bool:
 
 @functools.cache
 def storage(dtype: str) -> np.dtype[Any]:
-    """The NumPy dtype that holds one element (an unsigned integer for types NumPy lacks).
+    """The NumPy dtype that holds one element (for types NumPy lacks an integer, whose metadata names the type).
 
     Raises: DTypeError W302 for what no array holds: vectors, handles.
     """
@@ -392,9 +394,36 @@ def storage(dtype: str) -> np.dtype[Any]:
     kind, width, count = _parse(dtype)
     if kind in ("handle", "void") or count != 1:
         raise DTypeError(f"{dtype} has no array storage", code="W302")
-    if kind == "int":
-        return np.dtype("int8")
-    return np.dtype("uint16" if width > 8 else "uint8")
+    holder = "int8" if kind == "int" else "uint16" if width > 8 else "uint8"
+    return np.dtype(holder, metadata={_HELD: dtype})
+
+
+def held(array: np.ndarray) -> str | None:
+    """The type that NumPy lacks and that an array of `storage` holds; None for any other array.
+
+    >>> held(np.zeros(1, storage("bfloat16"))[:0]), held(np.zeros(1, "uint16"))
+    ('bfloat16', None)
+    """
+    metadata = array.dtype.metadata
+    return None if metadata is None else metadata.get(_HELD)
+
+
+def holds(array: np.ndarray, dtype: str) -> bool:
+    """Whether the elements of an array of storage may be of a dtype: one without a note may hold any of its width.
+
+    >>> holds(np.zeros(1, "uint16"), "bfloat16"), holds(np.zeros(1, storage("bfloat16")), "uint16")
+    (True, False)
+    """
+    return array.dtype == storage(dtype) and held(array) in (None, dtype)
+
+
+def holding(array: np.ndarray, dtype: str) -> np.ndarray:
+    """An array of storage as one that says that it holds a dtype, over the same memory.
+
+    >>> held(holding(np.zeros(1, "uint16"), "bfloat16"))
+    'bfloat16'
+    """
+    return array if held(array) == (None if is_numpy(dtype) else dtype) else array.view(storage(dtype))
 
 
 @functools.cache
@@ -430,7 +459,7 @@ def array_dtype(dtype: str) -> np.dtype[Any]:
     import ml_dtypes  # only programs with such types need it
 
     found = getattr(ml_dtypes, dtype, None)
-    return storage(dtype) if found is None else np.dtype(found)
+    return np.dtype(storage(dtype).type if found is None else found)
 
 
 def shares_bits(dtype: str) -> bool:
@@ -439,7 +468,7 @@ def shares_bits(dtype: str) -> bool:
 
 
 def stored(array: np.ndarray, dtype: str) -> np.ndarray:
-    """An array of `array_dtype` as one of `storage`; any other one as it is.
+    """An array of `array_dtype` as one of `storage`, which one of raw bits becomes too; any other one as it is.
 
     Over the same memory where the bits are the same (`shares_bits`), else a copy.
 
@@ -447,17 +476,18 @@ def stored(array: np.ndarray, dtype: str) -> np.ndarray:
     array([16256, 16256], dtype=uint16)
     """
     if array.dtype.isbuiltin != _REGISTERED or array.dtype.name != dtype:
-        return array
+        return holding(array, dtype) if array.dtype == storage(dtype) and held(array) is None else array
     return array.view(storage(dtype)) if shares_bits(dtype) else array.astype(storage(dtype), order="C")
 
 
-def presented(array: np.ndarray, dtype: str) -> np.ndarray:
-    """An array of `storage` as one of `array_dtype`, the inverse of `stored`.
+def presented(array: np.ndarray, dtype: str | None) -> np.ndarray:
+    """An array of `storage` as one of `array_dtype`, the inverse of `stored`; None is the dtype that it says it holds.
 
     >>> presented(np.array([0x3F80, 0x4000], "uint16"), "bfloat16")
     array([1, 2], dtype=bfloat16)
     """
-    if is_numpy(dtype) or array.dtype != storage(dtype):
+    dtype = held(array) if dtype is None else dtype
+    if dtype is None or is_numpy(dtype) or array.dtype != storage(dtype):
         return array
     kind = array_dtype(dtype)
     return array.view(kind) if shares_bits(dtype) else array.astype(kind)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.dtypes import array_dtype
+from weft.dtypes import array_dtype, storage, stored
 from weft.errors import ArgumentError, ShapeError, WeftError
 from weft.ir import Function, IRModule, PrimFunc
 from weft.runtime.registry import register_func, unregister_func
@@ -407,3 +407,44 @@ def test_narrow_values_are_shown_as_numbers(executor: str, capsys: pytest.Captur
     register_func("tests.write", lambda a, out: out.__setitem__(..., a))
     run_of(text.format(dtype="bfloat16"), executor)(np.array([1.5, 2, 3, 0]).astype(array_dtype("bfloat16")))
     assert "1.5" in capsys.readouterr().out
+
+
+UNSTATED = """
+@R.function(pure=False)
+def main(x: R.Tensor((4,), "{dtype}"), given: R.Object):
+    a: R.Object = x
+    b: R.Tensor = x
+    c: R.Object = R.call_packed("tests.see", a, (b, a), ty_args=R.Object)
+    d = R.match_cast(given, R.Tensor((4,), "{dtype}"))
+    pair: R.Object = (a, d)
+    _ = R.print(pair, format="{{}}")
+    return (a, b, c, d, pair)
+"""
+RESTATED = """
+@R.function(pure=False)
+def main(x: R.Tensor((4,), "{dtype}")):
+    a: R.Object = x
+    return R.match_cast(a, R.Tensor((4,), "{raw}"))
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "int4"])
+@pytest.mark.parametrize("executor", ["native", "vm", "interpreter"])
+def test_arrays_keep_their_type_where_no_annotation_states_it(executor: str, dtype: str) -> None:
+    seen: list[str] = []
+
+    def see(a: np.ndarray, group: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        seen.extend(item.dtype.name for item in (a, *group))
+        return a
+
+    register_func("tests.see", see)
+    x = np.array([1, 2, 3, 0]).astype(array_dtype(dtype))
+    bits = stored(x, dtype).astype(storage(dtype).name)
+    for form in (x, bits):
+        a, b, c, d, pair = run_of(UNSTATED.format(dtype=dtype), executor)(form, x)
+        for result in (a, b, c, d, *pair):
+            assert result.dtype == x.dtype
+            np.testing.assert_array_equal(result, x)
+    assert seen == [dtype] * 6
+    with pytest.raises(ShapeError, match=f"got {dtype}"):
+        run_of(RESTATED.format(dtype=dtype, raw=bits.dtype), executor)(x)

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from weft.dtypes import offered_items, presented, stored
+from weft.dtypes import held, offered_items, presented, stored
 from weft.errors import ShapeError
 
 __all__ = ["Isolated", "Typed", "hand_over", "isolated", "plain", "shown"]
@@ -27,15 +27,22 @@ __all__ = ["Isolated", "Typed", "hand_over", "isolated", "plain", "shown"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Typed:
-    """An array of `weft.dtypes.storage`, and the dtype that it holds where that is known."""
+    """An array of `weft.dtypes.storage`, and the dtype that it holds where that is known.
+
+    Where nobody states one, it is the one that the array itself says (`weft.dtypes.held`).
+    """
 
     array: np.ndarray
-    dtype: str | None
+    dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.dtype is None:
+            object.__setattr__(self, "dtype", held(self.array))
 
     @property
     def presented(self) -> np.ndarray:
         """The array as callers see it: over the same memory where the bits are the same."""
-        return self.array if self.dtype is None else presented(self.array, self.dtype)
+        return presented(self.array, self.dtype)
 
 
 def plain(value: Any) -> Any:
@@ -57,6 +64,8 @@ def shown(value: Any) -> Any:
     """
     if isinstance(value, Typed):
         return value.presented
+    if isinstance(value, np.ndarray):
+        return presented(cast("np.ndarray", value), None)
     return tuple(map(shown, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else value
 
 
@@ -108,7 +117,7 @@ def _collect(value: Any, found: list[Typed]) -> None:
     elif isinstance(value, Typed):
         found.append(value)
     elif isinstance(value, np.ndarray):
-        found.append(Typed(cast("np.ndarray", value), None))
+        found.append(Typed(cast("np.ndarray", value)))
 
 
 def _replaced(value: tuple[Any, ...], given: Iterator[np.ndarray]) -> tuple[Any, ...]:
@@ -133,7 +142,7 @@ def _copies(found: Sequence[Typed]) -> list[tuple[Typed, np.ndarray]]:
         key = (*_place(array), array.shape, array.strides, array.dtype, typed.dtype)
         if key not in made:
             copy = np.array(array, order="C") if index not in groups else groups[index]
-            copy = presented(copy, typed.dtype) if typed.dtype is not None else copy
+            copy = presented(copy, typed.dtype)
             copy.flags.writeable = array.flags.writeable
             made[key] = copy.view()
         pairs.append((typed, made[key]))
