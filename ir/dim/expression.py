@@ -319,6 +319,10 @@ def product(dims: Iterable[Dim]) -> Dim:
     return reduce(product_of, dims, 1)
 
 
+_FAR = 1 << 32
+"""A constant above it brings sums near the end of 64 bits."""
+
+
 def ceildiv(a: Dim, b: Dim) -> Dim:
     """a / b rounded up; ShapeError W280 where b is the constant 0.
 
@@ -402,6 +406,8 @@ def _floordiv_constant(a: Dim, k: int) -> Dim:
     low, high = interval_of(numerator)
     if not math.isinf(low) and not math.isinf(high) and low // k == high // k:
         return make_expression(whole) + int(low // k)
+    if rest.get(ONE, 0) > max(_FAR, k // 2):  # (n + k - 1) // k as (n - 1) // k + 1, which 64 bits hold for any n
+        return make_expression(whole) + 1 + atom_dim(make_atom("floordiv", numerator - k, k))
     return make_expression(whole) + atom_dim(make_atom("floordiv", numerator, k))
 
 

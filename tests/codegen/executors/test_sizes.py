@@ -263,3 +263,21 @@ def test_a_function_that_changes_what_a_place_is_read_from_is_checked(kind: str)
     for run in (weft.interpret(module), weft.compile(module)):
         with pytest.raises(weft.BoundsError):
             run["k"](np.zeros(8, "float32"), np.zeros(8, "int64"))
+
+
+@pytest.mark.parametrize("step", [2**63 - 1, 2**63 - 2, 2**62, 2**33])
+def test_a_number_of_steps_near_the_end_of_64_bits_is_exact(step: int) -> None:
+    """Rounded up as (n + step - 1) // step, it left 64 bits."""
+    module = weft.parse(f"""
+@R.function
+def main(x: R.Tensor(("n",), "float32")):
+    n = T.int64()
+    a = R.strided_slice(x, (0,), (0,), (n,), ({step},))
+    b = R.arange(0, n, {step}, "int64")
+    return (a, b)
+""")
+    runs = [weft.interpret(module), *(weft.compile(module, executor=executor) for executor in ("native", "vm"))]
+    for size in (0, 1, 2, 5):
+        for run in runs:
+            a, b = run["main"](np.arange(3, 3 + size, dtype="float32"))
+            assert (a.tolist(), b.tolist()) == (([3.0], [0]) if size else ([], []))
