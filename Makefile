@@ -9,7 +9,7 @@
 #                     of ONNX, random models and the importers' tests that need more than `make test` has
 # make test-operators  the same for PyTorch's collection of operators (half an hour)
 # make test-architectures  the same for sixty networks of transformers and torchvision with random weights (half an hour)
-# make fuzz TIME=3600 hostile archives, cache entries, texts, sizes, calls and callbacks, for so many seconds
+# make fuzz TIME=3600 hostile archives, cache entries, texts, sizes, calls, callbacks and programs, for so many seconds
 # make mutation       plants faults, and sees that the tests that prove a statement notice (minutes)
 # make bench  measures speed and compile time beside torch, onnxruntime, jax, TVM and NumPy, in an environment of its own
 # make clean  removes the environment and everything that was built

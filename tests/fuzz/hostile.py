@@ -1,4 +1,4 @@
-"""Hostile archives, cache entries, texts, sizes, calls and callbacks, for as long as one likes.
+"""Hostile archives, cache entries, texts, sizes, calls and callbacks, and valid programs, for as long as one likes.
 
     python tests/fuzz/hostile.py [--seconds 60] [--start 0] [--only calls,texts]        make fuzz TIME=3600
 
@@ -33,6 +33,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":  # from the checkout, installed or not
     sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+
+from tests.systems.test_random_claims import EXECUTORS, made, measure  # noqa: E402
 
 import weft  # noqa: E402
 from weft.testing import random_module  # noqa: E402
@@ -294,6 +296,13 @@ def results(rng: random.Random) -> None:
         assert (value == index).all(), f"result {index} of {count}"
 
 
+def claims(rng: random.Random) -> None:
+    """Valid programs over symbolic sizes: the values of NumPy on every executor, and of the interpreter."""
+    seed = rng.randrange(1 << 30)
+    found = measure(range(seed, seed + 1), ("interpreter", *EXECUTORS))
+    assert "wrong" not in found.values(), made(seed).text()
+
+
 TARGETS: dict[str, tuple[Callable[[random.Random], None], float]] = {
     "calls": (calls, 20),
     "callbacks": (callbacks, 10),
@@ -301,6 +310,7 @@ TARGETS: dict[str, tuple[Callable[[random.Random], None], float]] = {
     "texts": (texts, 0.5),
     "archives": (archives, 0.3),
     "entries": (entries, 0.1),
+    "claims": (claims, 0.1),
     "results": (results, 0.01),
     "_wrong": (lambda rng: np.testing.assert_equal(1, 2), 1),
     "_dies": (lambda rng: os.abort(), 1),
