@@ -285,6 +285,8 @@ def as_module(value: object) -> IRModule:
     if isinstance(value, (Function, PrimFunc)):
         return IRModule({value.name or "main": value})
     hint = "give an IRModule, or a function under @R.function or @T.prim_func"
+    if isinstance(value, str):
+        hint = "weft.parse(text) reads a module from its text, weft.load(path) a saved executable"
     raise PassError(f"cannot compile {described(value)}", code="W511", hint=hint)
 
 

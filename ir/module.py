@@ -15,6 +15,7 @@ from weft.ir.dim.inspection import first_free
 from weft.ir.graph import ExternFunc, Function
 from weft.ir.node import EMPTY, FrozenMap, Node, ignored, node, replace
 from weft.ir.tensor import PrimFunc
+from weft.support.guards import is_mapping
 from weft.support.providers import provider
 
 __all__ = ["BaseFunc", "DummyGlobalInfo", "IRModule", "fresh_name"]
@@ -62,11 +63,13 @@ class IRModule(Node):
         for field in ("functions", "attrs", "global_infos"):
             value = getattr(self, field)
             if not isinstance(value, FrozenMap):
+                if not is_mapping(value):
+                    raise VerifyError(f"{field} of a module are by name, a dict: got {described(value)}", code="W413")
                 object.__setattr__(self, field, FrozenMap(value))
         given: Mapping[str, Any] = self.functions  # whatever the caller gave
         for name, function in given.items():
             if not isinstance(function, BaseFunc):
-                raise VerifyError(f"{name} is {described(function)}, not a function", code="W413")
+                raise VerifyError(f"{name} is {described(function)}, not a function of weft", code="W413")
 
     def __str__(self) -> str:
         return self.script()

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from weft.errors import Source
+from weft.errors import Source, WeftError, described
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.ir.node import EMPTY
@@ -27,6 +27,7 @@ from weft.ir.tensor import PrimFunc
 from weft.script.reader.macros import Macro
 from weft.script.reader.module.unit import read_unit
 from weft.script.source.diagnostics import Limits, fail
+from weft.script.source.namespace_guard import placed
 from weft.script.source.source_lookup import no_source, program_text
 from weft.script.source.text import Unit, read_deeply
 from weft.support.providers import provider
@@ -80,6 +81,7 @@ def _decorated(func: Callable[..., Any] | None, frame: tuple[FrameType, int]) ->
     return _read_function(func, frame) if func is not None else lambda decorated: _read_function(decorated, frame)
 
 
+@placed("R.function")
 def function(
     func: Callable[..., Any] | None = None,
     *,
@@ -89,9 +91,10 @@ def function(
     name: str | None = None,
 ) -> Any:
     """Read a Python function as a graph function."""
-    return _decorated(func, _caller(sys._getframe(1)))
+    return _decorated(func, _caller(sys._getframe(2)))
 
 
+@placed("T.prim_func")
 def prim_func(
     func: Callable[..., Any] | None = None,
     *,
@@ -102,7 +105,7 @@ def prim_func(
     name: str | None = None,
 ) -> Any:
     """Read a Python function as a tensor-level function."""
-    return _decorated(func, _caller(sys._getframe(1)))
+    return _decorated(func, _caller(sys._getframe(2)))
 
 
 @overload
@@ -139,7 +142,7 @@ def _macro_decorator(func: Any, level: str, hygienic: bool, caller: tuple[FrameT
 
 def _read_macro(func: Any, level: str, hygienic: bool, caller: tuple[FrameType, int]) -> Macro:
     if not isinstance(func, FunctionType):
-        raise fail("W104", f"the decorator takes a Python function, got a {type(func).__name__}")
+        raise _no_function(func)
     code = func.__code__
     source, tree = program_text(caller[0], code, func.__globals__)
     definition = _definition_at(tree, code.co_firstlineno, func.__name__, ast.FunctionDef)
@@ -148,6 +151,12 @@ def _read_macro(func: Any, level: str, hygienic: bool, caller: tuple[FrameType, 
     captured = ChainMap(_Cells(func), dict(caller[0].f_locals), func.__globals__)  # type: ignore[arg-type]
     unit = Unit(source, Limits(), captured=captured)
     return Macro(func.__name__, definition.args, definition.body, unit, level, hygienic)
+
+
+def _no_function(value: object) -> WeftError:
+    """The error for what a decorator of functions decorates, or was called with, where that is no function."""
+    hint = "@I.ir_module decorates a class" if isinstance(value, type) else "options are named: @R.function(pure=False)"
+    return fail("W104", f"the decorator takes a Python function, got {described(value)}", hint=hint)
 
 
 class _Cells(Mapping[str, Any]):
@@ -176,7 +185,8 @@ def _caller(frame: FrameType) -> tuple[FrameType, int]:
 
 def _read_class(cls: type, caller: tuple[FrameType, int]) -> IRModule:
     if not isinstance(cls, type):
-        raise fail("W104", "@I.ir_module decorates a class")
+        hint = "@R.function or @T.prim_func decorates a function"
+        raise fail("W104", f"@I.ir_module decorates a class, got {described(cls)}", hint=hint)
     frame, line = caller
     captured = ChainMap(dict(frame.f_locals), *_function_closures(cls), frame.f_globals)  # type: ignore[arg-type]
     text = program_text(frame, frame.f_code, frame.f_globals)
@@ -191,7 +201,7 @@ def _function_closures(cls: type) -> Iterator[Mapping[str, Any]]:
 
 def _read_function(func: Any, caller: tuple[FrameType, int]) -> Function | PrimFunc | FunctionType:
     if not isinstance(func, FunctionType):
-        raise fail("W104", f"the decorator takes a Python function, got a {type(func).__name__}")
+        raise _no_function(func)
     if _inside_class(func):
         return func
     func = inspect.unwrap(func)  # a decorator below: the reader refuses it by name
@@ -218,6 +228,10 @@ def _read(
     source, tree = text
     definition = _definition_at(tree, line, name, kind)
     if definition is None:
+        waiting = _definition_at(tree, line, name, ast.AsyncFunctionDef)
+        if waiting is not None:
+            place = Unit(source).span(waiting)
+            raise fail("W115", "`async` is not part of the script", place, "write `def`: a call returns its result")
         raise no_source(name, source.name, "the file has changed since it was loaded")
     return read_deeply(
         definition, lambda: read_unit(Unit(source, Limits(), captured=captured, members=members), definition)

@@ -248,10 +248,12 @@ def _operator(name: str) -> _Any:
     try:
         get_op(name)
     except ScriptError as error:
-        hint = error.hint or did_you_mean(name, __dir__(), "R.")
+        other = next((form for form in (f"I.{name}", f"T.{name}") if form in _DECORATORS), None)
+        hint = error.hint or (f"did you mean `{other}`?" if other else did_you_mean(name, __dir__(), "R."))
         raise no_such_name("R", name, (), hint) from None
 
 
+_DECORATORS = ("I.ir_module", "I.pyfunc", "T.prim_func")
 _SPREAD = {"dist.DTensor": DTensor, "dist.device_mesh": device_mesh, "DeviceMesh": device_mesh}
 _NAMED = {
     "Any": AnyType,

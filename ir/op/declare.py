@@ -41,7 +41,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from weft.dtypes import can_hold, check_dtype, is_bool, is_float, is_integer, is_numpy, max_value
-from weft.errors import DTypeError, ScriptError, Span, WeftError
+from weft.errors import DTypeError, ScriptError, Span, WeftError, described
 from weft.ir.attrs import ABSENT
 from weft.ir.deduction.device_mesh import DeviceMesh, parse_placement
 from weft.ir.deduction.infer import TypeContext, quick_type, type_text
@@ -852,5 +852,10 @@ def _describe(value: Any) -> str:
     named = getattr(value, "__weft_name__", None)
     if isinstance(named, str):
         return f"the function {named}"
+    if isinstance(value, Expr):
+        ty = quick_type(value)
+        return f"a value of type {type_text(ty)}" if ty is not None else described(value)
+    if isinstance(value, (tuple, list)) and any(isinstance(item, Expr) for item in value):
+        return f"{described(value)} with {next(_describe(item) for item in value if isinstance(item, Expr))}"
     text = repr(value)
     return f"{text if len(text) < 40 else text[:37] + '...'} ({type(value).__name__})"

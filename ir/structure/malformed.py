@@ -5,13 +5,15 @@ Nothing is looked at while all goes well: what fails on a module asks afterwards
 
 from __future__ import annotations
 
+import difflib
 import functools
+import inspect
 import types
 import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from weft.errors import Span, VerifyError, WeftError, described
+from weft.errors import ArgumentError, Span, VerifyError, WeftError, described
 from weft.ir.node import Node, fields_of
 from weft.support.guards import is_listing, is_mapping, is_tuple
 
@@ -33,11 +35,29 @@ def explained_by(fault: Callable[[Any], WeftError | None]) -> Callable[[F], F]:
             except WeftError:
                 raise
             except FAILURES as error:
+                if isinstance(error, TypeError):
+                    _refuse_mismatch(function, (first, *args), options)
                 raise fault(first) or error from error.__cause__
 
         return typing.cast(F, call)
 
     return decorate
+
+
+class MisfitArgument(ArgumentError, TypeError):
+    """Arguments that the parameters of a function of weft do not take (W850)."""
+
+
+def _refuse_mismatch(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """MisfitArgument where the function does not take such arguments."""
+    taken = inspect.signature(function)
+    try:
+        taken.bind(*args, **options)
+    except TypeError as error:
+        unknown = [name for name in options if name not in taken.parameters]
+        near = difflib.get_close_matches(unknown[0], taken.parameters, 1) if unknown else []
+        hint = f"did you mean `{near[0]}`?" if near else f"it takes: {', '.join(taken.parameters)}"
+        raise MisfitArgument(f"{function.__name__}: {error}", code="W850", hint=hint) from None
 
 
 def malformed(root: Any) -> VerifyError | None:

@@ -47,7 +47,7 @@ def value_text(value: Any) -> str:
         return f"shape {shape_text(value)}"
     if isinstance(value, tuple):
         return f"tuple({', '.join(map(value_text, value))})"
-    return f"{type(value).__name__} {value!r}"[:80]
+    return f"{type(value).__name__} {' '.join(repr(value).split())}"[:80]
 
 
 @dataclass

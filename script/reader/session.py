@@ -197,7 +197,8 @@ class Session:
         except WeftError as error:
             raise error.at(self.span(tree)) from None
         except (ArithmeticError, TypeError, ValueError, KeyError, IndexError) as error:
-            raise self.fail("W124", f"the constant cannot be computed: {error}", tree) from None
+            why = f"there is no key {error}" if isinstance(error, KeyError) else error
+            raise self.fail("W124", f"the constant cannot be computed: {why}", tree) from None
 
     def too_many(self, what: str, tree: ast.AST) -> WeftError:
         """The error for a constant over the limit."""

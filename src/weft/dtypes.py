@@ -282,7 +282,13 @@ MOST_LANES = 4096
 """Of a vector: LLVM takes a few more, and aborts the process beyond 65,535."""
 
 
+_NAMES_OF_C = {"double": "float64", "half": "float16", "long": "int64", "short": "int16", "byte": "uint8"}
+"""Names that other libraries give to dtypes."""
+
+
 def _suggest(dtype: str) -> str | None:
+    if dtype in _NAMES_OF_C:
+        return f"did you mean {_NAMES_OF_C[dtype]!r}?"
     close = difflib.get_close_matches(
         dtype, [*USUAL_DTYPES, *(name for name, row in SCALARS.items() if row.kind == "float")], 1
     )

@@ -191,6 +191,10 @@ class Pass:
             raise PassError(f"pass {cls.text_name} has no option {option!r}", code="W502", span=span, hint=hint)
         if not options.fits(value, known[option]):
             expected = options.type_text(known[option])
+            if isinstance(value, IRModule):
+                hint = f"make the pass, then call it: {cls.__name__}()(module)"
+                message = f"option {option} of {cls.text_name} takes {expected}, got a module"
+                raise PassError(message, code="W502", span=span, hint=hint)
             raise PassError(
                 f"option {option} of {cls.text_name} takes {expected}, got {value!r}", code="W502", span=span
             )

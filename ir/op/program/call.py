@@ -76,7 +76,9 @@ def check_kernel(args: Arguments, context: TypeContext, outputs: Sequence[Type])
     """Check a call against the kernel's signature, where the kernel is in scope."""
     callee = args.gvar
     if not isinstance(callee, GlobalVar):
-        hint = "an extern function is called with R.call_dps_packed"
+        name = getattr(callee, "name", "")
+        known = f"its name has no quotes: `Module.{name}`" if name in context.functions else None
+        hint = known or "an extern function is called with R.call_dps_packed"
         raise ScriptError(
             f"{args.name} calls a kernel of the module, got {type(callee).__name__}",
             code="W135",

@@ -89,9 +89,14 @@ def _call_python(session: Session, function: Callable[..., Any], tree: ast.Call)
     try:
         return adapt(session, run_python(session, lambda: function(*args, **keywords), name, tree), name, tree)
     except WeftError as error:
-        if error.code == "W153" and error.hint is None and any(isinstance(a, (Node, DimExpr)) for a in args):
+        if error.code == "W153" and error.hint is None and any(map(_holds_nodes, args)):
             error.hint = session.level.instead_of(session, name.rpartition(".")[2])
         raise
+
+
+def _holds_nodes(value: Any) -> bool:
+    """Whether a value is one of the script, or lists some."""
+    return any(map(_holds_nodes, value)) if isinstance(value, (list, tuple)) else isinstance(value, (Node, DimExpr))
 
 
 def nothing_instead(session: Session, name: str) -> str | None:

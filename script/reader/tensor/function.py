@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace as replaced
+from typing import Any
 
 from weft import dtypes
 from weft.ir.deduction.infer import type_text
 from weft.ir.node import replace
 from weft.ir.tensor import Buffer, PrimFunc, PrimVar
-from weft.ir.types import PrimType, TupleType, Type
+from weft.ir.types import PrimType, TensorType, TupleType, Type
 from weft.script.forms.reading import TENSOR
 from weft.script.reader.definition import passed_parameters
 from weft.script.reader.expression.level import AROUND
@@ -110,6 +111,7 @@ def _scalar_parameter(session: TensorSession, argument: ast.arg) -> None:
 def _buffer_parameter(session: TensorSession, argument: ast.arg) -> None:
     annotation = _annotation(session, argument)
     made = buffer_expression(session, annotation, argument.arg, place=argument)
+    value: Any = None
     if made is None:
         value = session.value(annotation)
         if isinstance(value, Buffer):
@@ -123,6 +125,7 @@ def _buffer_parameter(session: TensorSession, argument: ast.arg) -> None:
             "W114",
             f"parameter '{argument.arg}': expected T.Buffer(...), T.handle or a dtype such as T.int32",
             annotation,
+            "a function of tensors is decorated with @R.function" if isinstance(value, TensorType) else None,
         )
     session.scope.names[argument.arg] = made
     if isinstance(made, Buffer):

@@ -91,10 +91,15 @@ def offered_array(value: Any) -> np.ndarray | None:
     """
     try:
         if isinstance(value, (np.ndarray, np.generic)):
+            if np.any(getattr(cast("Any", value), "mask", False)):
+                hint = "give the masked elements a value: x.filled(0)"
+                raise ArgumentError("some elements of the masked array have no value", code="W851", hint=hint)
             return np.asarray(cast("Any", value))
         if not hasattr(value, "__dlpack__"):
             return np.asarray(value) if hasattr(value, "__array__") else None
         return _offered_tensor(value)
+    except ArgumentError:
+        raise
     except Exception as error:  # whatever the other project raises
         message = f"the {type(cast('Any', value)).__name__} gives no array: {error}"
         hint = "pass a dense array in the memory of the processor (of torch: `x.detach().cpu().numpy()`)"

@@ -13,7 +13,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from weft.errors import WeftError
@@ -35,11 +35,21 @@ def _is_short(error: BaseException | None) -> bool:
     return isinstance(error, WeftError) and os.environ.get("WEFT_TRACEBACK") != "full"
 
 
+def _is_inner(frame: FrameType, below: bool) -> bool:
+    """Whether a frame is weft's: of its files, a method that Python made for its classes, a decorator below it."""
+    module = str(frame.f_globals.get("__name__", ""))
+    if is_internal(frame.f_code.co_filename) or module.startswith("weft."):
+        return True
+    return below and module == "contextlib"
+
+
 def _without_inner_frames(tb: TracebackType | None) -> TracebackType | None:
     """The traceback of the user's own frames."""
     frames: list[TracebackType] = []
+    below = False
     while tb is not None:
-        if not is_internal(tb.tb_frame.f_code.co_filename):
+        below = _is_inner(tb.tb_frame, below)
+        if not below:
             frames.append(tb)
         tb = tb.tb_next
     kept: TracebackType | None = None

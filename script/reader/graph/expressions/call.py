@@ -77,6 +77,8 @@ def call_graph(session: GraphSession, name: str, tree: ast.Call) -> Any:
                 return apply_binary(session, short, values[0], values[1], tree)
         close = likely_operators(name.removeprefix("T."))
         hint = f"did you mean `R.{close[0]}`?" if close else None
+        if name == "T.Buffer":
+            hint = 'a graph function takes R.Tensor((4,), "float32"); a kernel is decorated with @T.prim_func'
         raise session.fail("W115", f"`{name}` is tensor-level: it belongs in a T.prim_func", tree.func, hint)
     return call_form(session, name, tree)
 
