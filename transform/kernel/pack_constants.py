@@ -9,8 +9,9 @@
 
 `constant_params` says which parameters of private kernels are constants in every call. Packed products copy such an
 operand as a whole into the order in which their tiles read it (`weft.transform.autoschedule.gemm.packed`); other
-kernels that copy one in plain nests of loops lose their copies as well. Calls that copy the same constant in the same
-way share the copy. A copy that is more than twice as large as the constant stays in the kernel.
+kernels that copy one in plain nests of loops lose their copies as well. A copy may widen float16 to float32. Calls that
+copy the same constant in the same way share the copy. A copy that is more than twice as large as the constant stays in
+the kernel.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ from weft.transform.infra.rewriting import FunctionRewriter
 __all__ = ["PackConstants", "constant_params"]
 
 _SLACK = 1 << 12
+_WIDENED = ("float16", "float32")
+"""The conversion that copies may make: it is exact, and NumPy has both types."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,11 @@ def _copy_of(stmt: Stmt) -> tuple[Copy, Buffer, Buffer | None] | None:
     value = stmt.value
     if isinstance(value, FloatImm):
         return Copy(tuple(sizes.values()), *place, value.value), stmt.buffer, None
-    if not isinstance(value, BufferLoad) or value.predicate is not None or value.buffer.dtype != stmt.buffer.dtype:
+    if isinstance(value, Cast) and (value.value.dtype, value.dtype) == _WIDENED:
+        value = value.value
+    elif value.dtype != stmt.buffer.dtype:
+        return None
+    if not isinstance(value, BufferLoad) or value.predicate is not None:
         return None
     source = _place(value, sizes)
     return None if source is None else (Copy(tuple(sizes.values()), *place, source), stmt.buffer, value.buffer)

@@ -103,6 +103,24 @@ def test_weights_of_convolutions_are_packed(channels: int) -> None:
     assert any(array.size <= c.size < 2 * array.size and c.ndim == 2 for c in constants(new))
 
 
+@pytest.mark.parametrize("weight", [(21, 3, 3, 3), (6, 3, 3, 3)])
+def test_weights_of_convolutions_in_float16_are_packed_in_float32(weight: tuple[int, ...]) -> None:
+    text = f"""
+@R.function
+def main(x: R.Tensor(("n", 3, 9, 9), "float16"), w: R.Tensor({weight}, "float16")):
+    return R.nn.conv2d(x, w, padding=1)
+"""
+    array, x = random(*weight, dtype="float16"), random(2, 3, 9, 9, dtype="float16")
+    function = weft.parse(text)
+    assert isinstance(function, Function)
+    new = packed(LegalizeOps()(BindParams("main", {"w": array})(IRModule({"main": function}))), x)
+    assert ("a_packed",) in packings(new).values()
+    (only,) = constants(new)
+    assert only.dtype == "float32"
+    assert array.size <= only.size <= 2 * array.size
+    assert weft.interpret(new)["main"](x[:0]).shape[0] == 0
+
+
 def test_calls_that_use_one_constant_share_its_packed_form() -> None:
     text = """
 from weft.script import ir as I, relax as R

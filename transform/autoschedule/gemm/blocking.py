@@ -135,9 +135,10 @@ class Blocking:
     @cached_property
     def a(self) -> Buffer:
         """The packed block of A, or all of a constant one; a last tile of symbolic size may have rows to spare."""
-        if self.constant_a:  # as narrow as it is stored
+        if self.constant_a:
             rows = known(self.found.extents[self.r])
-            return Buffer("a_packed", (ceil_div(rows, self.mr), self.mr * self.k_extent), self.found.scalar.dtype)
+            dtype = self.capacity.dtype if self.widens_a else self.found.scalar.dtype
+            return Buffer("a_packed", (ceil_div(rows, self.mr), self.mr * self.k_extent), dtype)
         dtype = self.capacity.dtype if self.dot is None else self.dot.a_type
         return Buffer("a_packed", ((self.mc + self.mr) * self.padded_kc,), dtype)
 
@@ -158,9 +159,16 @@ class Blocking:
         """The partial sums of a block; the last block has the remainder of rows, too."""
         return Buffer("partial_sums", (self.mc + self.mr, self.nc), self.capacity.dtype)
 
+    @property
+    def widens_a(self) -> bool:
+        """Whether a constant A is kept in the type of the sums: tiles would convert one element of it at a time."""
+        is_half = self.found.scalar.dtype == "float16" and self.found.casts[0] == ("float32",)
+        return self.constant_a and is_half and self.capacity.dtype == "float32"
+
     def of_a(self, value: PrimExpr) -> PrimExpr:
-        """What a tile reads of A, in the type of the sums: copies are converted as they are made, constants are not."""
-        return self.found.of_a(value) if self.constant_a or self.view_of_a is not None else value
+        """What a tile reads of A, in the type of the sums: copies are converted as they are made."""
+        is_as_stored = self.constant_a or self.view_of_a is not None
+        return self.found.of_a(value) if is_as_stored and not self.widens_a else value
 
     def of_b(self, value: PrimExpr) -> PrimExpr:
         """What a tile reads of B, in the type of the sums."""

@@ -82,11 +82,13 @@ def _copy(
     panel, j = PrimVar("panel", INDEX), PrimVar("j", INDEX)
     first, skipped = row_of_constant(blocking, target, const(start, INDEX))
     row = first if count == 1 else plus(first, panel)
+    widens = target is blocking.a and blocking.widens_a
 
     def at_k(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
         column = plus(plus(const(start, INDEX), times(panel, width)), j)
         place = (row, plus(const(skipped, INDEX), plus(times(number, width), j)))
-        return For(j, 0, used, BufferStore(target, substitute(load, {**values, var: column}), place))
+        value = substitute(load, {**values, var: column})
+        return For(j, 0, used, BufferStore(target, blocking.found.of_a(value) if widens else value, place))
 
     extent = known(blocking.found.extents[blocking.k])
     if blocking.group == 1 or target is not blocking.b:
