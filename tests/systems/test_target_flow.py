@@ -476,6 +476,30 @@ class Module:
     np.testing.assert_allclose(weft.interpret(new)["main"](np.abs(X)), np.sqrt(np.exp(np.abs(X))), rtol=1e-6)
 
 
+def test_copies_of_a_dataflow_block_stay_in_it() -> None:
+    text = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        with R.dataflow():
+            a = R.exp(x, target="b")
+            b = R.tanh(x, target="b")
+            y = R.add(a, b, target="b")
+            R.output(y)
+        z = R.sqrt(x, target="b")
+        w = R.add(y, z)
+        return w
+"""
+    with toy_accelerator.installed() as toy:
+        toy.memory = "sram"
+        new = PlaceCopies("a: llvm; b: toy")(parse(text))
+    assert new["main"].script().count("cls.copy_to_sram, (x,)") == 2, "one in the block, one after it"
+    assert weft.verify(new) == []
+    x = np.abs(X)
+    np.testing.assert_allclose(weft.interpret(new)["main"](x), np.exp(x) + np.tanh(x) + np.sqrt(x), rtol=1e-6)
+
+
 def test_copies_of_a_branch_stay_in_it() -> None:
     text = """
 @I.ir_module
