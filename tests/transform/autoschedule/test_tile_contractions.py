@@ -191,6 +191,34 @@ def test_few_rows_read_weights_where_they_lie(rows: Dim, dtype: str, form: str |
     assert [item.values["form"] for item in decided] == ([] if form is None else [form])
 
 
+@pytest.mark.parametrize(
+    ("a", "left", "b", "right", "inner"),
+    [
+        ((8, 512), "vi, vk", (40, 512), "vj, vk", True),
+        ((512, 8), "vk, vi", (40, 512), "vj, vk", False),
+        ((8, 512), "vi, vk", (40, 512, 2), "vj, vk, 0", False),
+    ],
+)
+def test_operands_that_do_not_lie_along_k_have_no_inner_products(
+    a: tuple[int, ...], left: str, b: tuple[int, ...], right: str, inner: bool
+) -> None:
+    text = f"""
+@T.prim_func
+def product(A: T.Buffer({a}, "float32"), B: T.Buffer({b}, "float32"), C: T.Buffer((8, 40), "float32")):
+    for i, j, k in T.grid(8, 40, 512):
+        with T.sblock("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[{left}] * B[{right}]
+"""
+    function = weft.parse(text)
+    assert isinstance(function, PrimFunc)
+    tiled = TileContractions(machine=MachineModel(512, 32))(IRModule({"product": function}))
+    decided = [item.values["form"] for item in decisions_of(tiled.functions["product"]) if item.kind == "gemm"]
+    assert ("inner" in decided) == inner, decided
+
+
 def test_inner_products_keep_batches_and_what_becomes_of_their_sums() -> None:
     text = """from weft.script import ir as I, relax as R
 
