@@ -166,7 +166,7 @@ class TargetKind:
         It runs at the end of the phase; right before or after the passes of the phase that `before` and `after` name;
         or in place of the pass that `instead` names (for the functions of its part, with scope "function"). Hooks run
         in the order of the target's parts, then of registration; `before` and `after` may name hooks, too. A name that
-        the phase does not have is refused when the passes of the phase are asked for (PassError W561).
+        the phase does not have is refused when the passes of the phase are asked for (PassError W564).
         Raises: PassError W507 for an unknown phase; TargetError W706 for a wrong scope or arity.
         """
         check_phase(phase)

@@ -48,7 +48,7 @@ from weft.ir.structure.merge import merge
 from weft.ir.structure.references import referenced_functions
 from weft.target import Target
 from weft.transform.graph.inline_functions import InlinePrivateFunctions
-from weft.transform.infra.base import Pass
+from weft.transform.infra.base import Pass, failing_in
 from weft.transform.target.origins import is_origin_of
 from weft.transform.target.partition_calls import Declined
 from weft.transform.target.parts import LABEL, OnParts, leaf_parts, owned_parts
@@ -158,7 +158,8 @@ class _Contract:
     def run(self) -> IRModule:
         hook = self.target.kind.lowering_hook
         assert hook is not None
-        with self.target:  # `Target.current()` is the part that the function is for
+        where = f" in the lowering hook of {self.target} (part {self.label!r}) for {self.name!r}"
+        with self.target, failing_in(where):  # `Target.current()` is the part that the function is for
             try:
                 result = hook(self.module, self.function)
             except Declined as error:

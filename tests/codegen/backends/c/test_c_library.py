@@ -414,6 +414,22 @@ def test_a_code_generator_that_fails_is_named(host: str) -> None:
             weft.compile(parsed(DEVICE), f"host: {host}; acc: acc-kind -lanes=8")
 
 
+def test_a_lowering_hook_that_fails_is_named() -> None:
+    def broken(module: IRModule, function: object) -> tuple[IRModule, object]:
+        raise KeyError("lost")
+
+    text = """
+@R.function
+def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+    return R.add(x, x, target="acc")
+"""
+    with toy_accelerator.installed("acc-kind") as kind:
+        kind.lowering(broken)
+        where = r"in the lowering hook of acc-kind \(part 'acc'\) for '\w+': KeyError: 'lost'"
+        with pytest.raises(weft.PassError, match=f"W520: pass run-lowering-hooks failed {where}"):
+            weft.compile(weft.parse(text), "host: llvm; acc: acc-kind")
+
+
 def test_two_models_share_memory_for_the_larger_one(digits, tmp_path: Path) -> None:
     """G6: one library, one arena that is the maximum of both; the metadata says what each needs."""
     module, image, expected = digits
