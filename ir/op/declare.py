@@ -855,7 +855,7 @@ def _describe(value: Any) -> str:
     if isinstance(value, Expr):
         ty = quick_type(value)
         return f"a value of type {type_text(ty)}" if ty is not None else described(value)
-    if isinstance(value, (tuple, list)) and any(isinstance(item, Expr) for item in value):
+    if is_listing(value) and any(isinstance(item, Expr) for item in value):
         return f"{described(value)} with {next(_describe(item) for item in value if isinstance(item, Expr))}"
     text = repr(value)
     return f"{text if len(text) < 40 else text[:37] + '...'} ({type(value).__name__})"
