@@ -853,8 +853,7 @@ def _describe(value: Any) -> str:
     if isinstance(named, str):
         return f"the function {named}"
     if isinstance(value, Expr):
-        ty = quick_type(value)
-        return f"a value of type {type_text(ty)}" if ty is not None else described(value)
+        return f"a value of type {type_text(quick_type(value))}"
     if is_listing(value) and any(isinstance(item, Expr) for item in value):
         return f"{described(value)} with {next(_describe(item) for item in value if isinstance(item, Expr))}"
     text = repr(value)
