@@ -27,7 +27,7 @@ from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, Te
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim as AbiDim
 from weft.runtime.artifact import ArtifactSet
-from weft.runtime.device.object_symbols import HOST_SYMBOLS, PROCESS_SYMBOLS
+from weft.runtime.device.object_symbols import HOST_SYMBOLS, PROCESS_SYMBOLS, in_process
 from weft.runtime.executable import Executable
 from weft.runtime.merging import kept_artifacts
 from weft.runtime.program import PROGRAM, Program, artifact_program, program_artifacts, public_signatures
@@ -73,7 +73,9 @@ def linked(module: IRModule) -> IRModule:
     artifacts = module.attrs.get(ARTIFACTS, ArtifactSet())
     kept = kept_artifacts(artifacts, lambda item: item.kind not in SOURCES and item.loader != "cc")
     needed = {symbol.name for item in kept.values() for symbol in item.needs}
-    kept.link_check({*HOST_SYMBOLS, *PROCESS_SYMBOLS, *(name for name in needed if find_func(name) is not None)})
+    outside = needed - HOST_SYMBOLS - PROCESS_SYMBOLS
+    there = {name for name in outside if find_func(name) is not None or in_process(name)}
+    kept.link_check(HOST_SYMBOLS | PROCESS_SYMBOLS | there)
     return module.with_attr(ARTIFACTS, kept)
 
 

@@ -3,6 +3,7 @@
     needed(code)     the names that an object refers to and does not define; `defined(code)` those that it defines
     HOST_SYMBOLS     what a program may need of the C library and of its mathematical part
     PROCESS_SYMBOLS  what code in a Python process may need besides: of CPython, of the threads of POSIX
+    in_process(name) whether this process has a symbol, as those of libraries are that it has loaded for all
 
 Every symbol that generated code refers to stands in these tables; the tests read the objects of every operator. LLVM is
 free to call functions of the library of its own compiler (`__truncdfhf2`, `__udivti3`, ...): nothing loads that one, so
@@ -11,13 +12,23 @@ the code generators write nothing that it would call them for.
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 
 from weft.errors import ArtifactError
 from weft.runtime.artifact import Artifact, Symbol
 from weft.runtime.device.object_formats import object_symbols
 
-__all__ = ["HOST_SYMBOLS", "OF_TOOLCHAIN", "PROCESS_SYMBOLS", "check_symbols", "defined", "needed", "true_symbols"]
+__all__ = [
+    "HOST_SYMBOLS",
+    "OF_TOOLCHAIN",
+    "PROCESS_SYMBOLS",
+    "check_symbols",
+    "defined",
+    "in_process",
+    "needed",
+    "true_symbols",
+]
 
 _MEMORY = "memcpy memmove memset aligned_alloc free"
 _ROUNDING = "floor ceil trunc nearbyint rint round roundeven"
@@ -46,6 +57,15 @@ def needed(code: bytes) -> frozenset[str]:
 def defined(code: bytes) -> frozenset[str]:
     """The names that an object defines for others; ArtifactError W819 for what is no object file."""
     return frozenset(symbol.name for symbol in object_symbols(code) if symbol.defined and not symbol.local)
+
+
+def in_process(name: str) -> bool:
+    """Whether the process has a C symbol of that name."""
+    try:
+        getattr(ctypes.CDLL(None), name)
+    except (AttributeError, ValueError):
+        return False
+    return True
 
 
 def true_symbols(artifact: Artifact) -> Artifact:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import math
+import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -156,3 +159,31 @@ def test_a_registered_function_is_a_declaration_and_wins_over_a_c_function() -> 
         np.testing.assert_array_equal(z, np.floor(x))
     finally:
         weft.runtime.registry.unregister_func("tanf")
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler to make a library")
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_library_that_the_process_has_loaded_is_called(executor: str, tmp_path: Path) -> None:
+    """D14: neither of C's own library nor of LLVM, which makes code of `labs`."""
+    name = f"twice_of_a_library_{executor}"
+    source, library = tmp_path / "library.c", tmp_path / "library.so"
+    source.write_text(f"float {name}(float x) {{ return x + x; }}\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", library], check=True)
+    module = weft.parse(f"""
+@I.ir_module
+class M:
+    @T.prim_func(private=True)
+    def f(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        for i in range(4):
+            y[i] = T.call_pure_extern("float32", "{name}", x[i])
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        return R.call_tir(cls.f, (x,), out_ty=R.Tensor((4,), "float32"))
+""")
+    assert isinstance(module, IRModule)
+    with pytest.raises(WeftError, match=name) as caught:
+        weft.compile(module, executor=executor, externs=(name,))
+    assert "ctypes.RTLD_GLOBAL" in (caught.value.hint or "")
+    ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+    executable = weft.compile(module, executor=executor, externs=(name,))
+    np.testing.assert_array_equal(executable["main"](np.arange(4, dtype="float32")), [0, 2, 4, 6])

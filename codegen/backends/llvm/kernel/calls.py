@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping, Sequence
 
 from weft import dtypes
@@ -34,9 +33,10 @@ from weft.ir.tensor import (
     PrimVar,
 )
 from weft.runtime.abi import types as abi
+from weft.runtime.device.object_symbols import in_process
 from weft.runtime.registry import find_func
 
-__all__ = ["KERNEL_CALLS", "in_process"]
+__all__ = ["KERNEL_CALLS"]
 
 
 def _call_kernel(emitter: KernelEmitter, expr: PrimCall) -> str:
@@ -226,15 +226,6 @@ def _label(arg: Expr) -> str:
     while isinstance(arg, PrimCall) and arg.args:
         arg = arg.args[0]
     return arg.buffer.name if isinstance(arg, BufferLoad) else ""
-
-
-def in_process(name: str) -> bool:
-    """Whether the process has a C symbol of that name."""
-    try:
-        getattr(ctypes.CDLL(None), name)
-    except (AttributeError, ValueError):
-        return False
-    return True
 
 
 KERNEL_CALLS: Mapping[str, CallForm] = {
