@@ -27,6 +27,12 @@ kernels = '''
             x[1] = x[1] * x[2] + i * x[3]
 
     @T.prim_func
+    def nested(x: T.Buffer((4,), "int64")):
+        for i in T.serial(T.int64(1 << 32)):
+            for j in T.serial(T.int64(1 << 32)):
+                x[1] = x[1] * x[2] + j * x[3]
+
+    @T.prim_func
     def counted(n: T.int64, x: T.Buffer((4,), "int64")):
         for i in range(n):
             x[1] = x[1] * x[2] + i * x[3]
@@ -78,7 +84,7 @@ if handler == "own":
     signal.signal(signal.SIGINT, stop)
 exe = weft.compile(module, executor=executor)
 given = ("counted", "table", "waited")
-every = ("main", "endless", "long", *given, "several")
+every = ("main", "endless", "long", "nested", *given, "several")
 for name in ("main",) if executor in ("graph", "aot") else every:
     x = np.ones(4, "int64")
     try:

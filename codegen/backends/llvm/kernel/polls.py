@@ -2,9 +2,9 @@
 
     while                       every iteration, or every so many that they have EVERY operations
     for, of known size          the innermost loop of LONG operations and more
-    for, of other sizes         the outermost one, and inside of it those whose ends memory does not bound:
+    for, of other sizes         the outermost one, and inside of it those whose ends memory does not bound
         short iterations        the loop goes in parts of QUANTUM operations, and asks between them
-        others                  after so many iterations that they have QUANTUM operations, as the sizes say
+        others                  after so many iterations that they have EVERY or QUANTUM operations, as the sizes say
 
 A question costs a counter in a register most times, and a look at the clock after EVERY or QUANTUM operations: no loop
 of a usual kernel of known size has one. Code without a runtime asks nothing.
@@ -31,7 +31,7 @@ QUANTUM = 1 << 24
 SHORT = 1 << 8
 LONG = 1 << 30
 ALONE = 1 << 36
-"""Iterations that no array has: below it, a loop without loops stays free of calls, for vectors."""
+"""Iterations that no array has: below it, a loop in steps stays free of calls, for vectors."""
 
 
 class Leaves(Protocol):
@@ -85,8 +85,10 @@ def poll_of(emitter: KernelEmitter, stmt: For | While) -> Poll | None:
     body = _work(stmt.body, emitter.work)
     if isinstance(stmt, While):
         return Poll(emitter, max(1, EVERY // max(1, body)))
+    if part_of(emitter, stmt):
+        return None
     if not isinstance(stmt.extent, int):
-        if part_of(emitter, stmt) or not _may_be_long(emitter, stmt):
+        if not _may_be_long(emitter, stmt):
             return None
         amount = emitter.arith.binary("max", "int64", str(work_of(emitter, stmt.body)), "1")
         return Poll(emitter, QUANTUM, emitter.arith.binary("min", "int64", amount, str(QUANTUM)))
@@ -96,10 +98,13 @@ def poll_of(emitter: KernelEmitter, stmt: For | While) -> Poll | None:
 
 
 def part_of(emitter: KernelEmitter, stmt: For) -> int:
-    """The iterations after which a loop of unknown size and short iterations asks; 0 for other loops."""
-    if emitter.program.links_later or isinstance(stmt.extent, int) or stmt.step not in (None, 1):
+    """The iterations after which a loop of short ones asks, if it may be long; 0 for other loops."""
+    if emitter.program.links_later or stmt.step not in (None, 1):
         return 0
     body = _work(stmt.body, emitter.work)
+    if isinstance(stmt.extent, int):
+        long = stmt.extent * body >= LONG and body < EVERY // 16
+        return QUANTUM // max(1, body) if long and not _asks(stmt.body, emitter.work) else 0
     if body >= SHORT or not _may_be_long(emitter, stmt) or _has_unknown_loops(stmt.body):
         return 0
     return QUANTUM // max(1, body)
