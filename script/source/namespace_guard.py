@@ -42,7 +42,7 @@ def placed(name: str) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]
             try:
                 return function(*args, **kwargs)
             except WeftError as error:
-                raise error.at(_user_place(sys._getframe(1))) from None
+                raise error.at(_user_place(sys._getframe(1))) from error.__cause__
             except TypeError:
                 mismatch = _mismatch(function, args, kwargs)
                 if mismatch is None:

@@ -4,7 +4,8 @@
 
 No two requests that are needed at one step overlap, for all values of the symbols. A request is placed at the lowest
 offset (at representative values) that is proved to be free: the start, or the end of another one; where nothing is
-proved, after the greatest end of those that are in the way. Several orders are tried, and the smallest plan is taken.
+proved, after the greatest end of those that are in the way, or, where that is a long expression, after all that were
+placed before: the sum of their sizes is a short one. Several orders are tried, and the smallest plan is taken.
 
 Where a tensor fits at representative values is found by integers, and only such places are proved; that starts and ends
 are in order is proved once for two neighbours, so proofs grow with the number of tensors, not with its square.
@@ -29,6 +30,8 @@ __all__ = ["ALIGNMENT", "Packing", "Request", "aligned", "live_bytes", "pack"]
 
 _TYPICAL = 1024
 _VALUES = (1, 2, 7, 64, 333, _TYPICAL, 4096)
+_MOST_PARTS = 256
+"""Of an offset: greatest ends of greatest ends grow without limit, and are computed at every call."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,14 +146,21 @@ class _Placed(NamedTuple):
 
 def _place(order: Sequence[int], sizes: Sequence[Dim], near: Sequence[Sequence[int]], judge: _Judge) -> Packing:
     placed: dict[int, _Placed] = {}
+    whole: Dim = 0  # no end is beyond the sum of the sizes: every start is an end or the greatest of some
     for i in order:
         others = {placed[j] for j in near[i] if j in placed}
         start = judge.lowest(sizes[i], sorted(others, key=itemgetter(0, 1)))
+        start = whole if start is None else start
         end = start + sizes[i]
         placed[i] = _Placed(judge.weight(start), judge.weight(end), start, end)
+        whole = whole + sizes[i]
     ends = list(dict.fromkeys(place.end for place in placed.values()))
-    total = maximum(*judge.undominated(ends)) if ends else 0
-    return Packing(tuple(placed[i].start for i in range(len(sizes))), total)
+    total = judge.greatest(ends) if ends else 0
+    return Packing(tuple(placed[i].start for i in range(len(sizes))), whole if total is None else total)
+
+
+def _parts(size: Dim) -> int:
+    return size.size if isinstance(size, DimExpr) else 1
 
 
 @dataclass
@@ -205,12 +215,19 @@ class _Judge:
         except ShapeError:  # beyond the limits of dimensions
             return False
 
-    def lowest(self, size: Dim, others: Sequence[_Placed]) -> Dim:
-        """The lowest offset that is free of the others, which come in the order of their starts."""
+    def lowest(self, size: Dim, others: Sequence[_Placed]) -> Dim | None:
+        """The lowest offset that is free of the others, in the order of their starts; None where it is a long one."""
         for offset, before in self._candidates(self.weight(size), others):
             if self._is_free(offset, offset + size, others[:before], others[before:]):
                 return offset
-        return maximum(*self.undominated([place.end for place in others]))
+        return self.greatest([place.end for place in others])
+
+    def greatest(self, sizes: Sequence[Dim]) -> Dim | None:
+        """The greatest of sizes (at least one); None where that is a long expression."""
+        kept = self.undominated(sizes)
+        if sum(_parts(size) for size in kept) > _MOST_PARTS:
+            return None
+        return maximum(*kept)
 
     def _candidates(self, weight: int, others: Sequence[_Placed]) -> Iterable[tuple[Dim, int]]:
         """The start and the ends where the size fits at the usual values, and how many of the others begin before."""

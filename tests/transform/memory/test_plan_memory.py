@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 import textwrap
 from pathlib import Path
 from types import ModuleType
@@ -665,6 +666,21 @@ def test_packing_of_known_sizes_is_near_the_live_bytes(items: list[tuple[int, in
     """At most twice what any plan needs (the best order of several is taken), usually exactly that."""
     requests = [Request(size, first, first + length) for size, first, length in items]
     assert pack(requests).total <= 2 * live_bytes(requests, {}) + 64
+
+
+def test_offsets_of_many_sizes_that_cannot_be_compared_stay_short() -> None:
+    """Greatest ends of greatest ends were beyond the limits of dimensions: a model did not compile (W282)."""
+    chosen = random.Random(0)
+    names = [f"s{index}" for index in range(50)]
+    sizes = [4 * symbol(name) * symbol("m") + 1 for name in names]
+    requests = [Request(size, step, step + chosen.randint(1, 30)) for step, size in enumerate(sizes)]
+    packing = pack(requests)
+    for values in ({name: chosen.choice((1, 3, 100, 1000)) for name in ("m", *names)} for _ in range(5)):
+        offsets = [evaluate(offset, values) for offset in packing.offsets]
+        ends = [offset + evaluate(size, values) for offset, size in zip(offsets, sizes, strict=True)]
+        assert max(ends) <= evaluate(packing.total, values)
+        pairs = ((i, j) for i in range(50) for j in range(i) if requests[i].meets(requests[j]))
+        assert all(ends[i] <= offsets[j] or ends[j] <= offsets[i] for i, j in pairs)
 
 
 def test_a_bound_makes_a_smaller_plan() -> None:
