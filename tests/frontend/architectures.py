@@ -25,7 +25,7 @@ import numpy as np
 import torch
 import torchvision
 import transformers
-from outcomes import failed
+from outcomes import closed, failed
 
 import weft
 from weft.frontend import import_report
@@ -347,14 +347,7 @@ def main() -> int:
             status, detail = run(architecture, options.onnx)
             counts[status] += 1
             print(f"{status:8} {architecture.name}: {detail[:400]}", flush=True)
-    right = counts["native"] + counts["python"]
-    total = sum(counts.values()) - counts["skip"]
-    native = counts["native"] / total if total else 0.0
-    print(
-        f"{right} of {total} right ({right / max(total, 1):.1%}), {native:.1%} native; {dict(counts)}; "
-        f"{time.perf_counter() - start:.0f} s"
-    )
-    return 0 if right >= options.minimum * total and native >= options.native else 1
+    return closed(counts, time.perf_counter() - start, options.minimum, options.native)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from outcomes import failed
+from outcomes import closed, failed
 from torch.utils import _pytree as pytree
 
 import weft
@@ -199,14 +199,7 @@ def main() -> int:
         if status in options.list.split(","):
             name = f"{info.name}.{info.variant_test_name}" if info.variant_test_name else info.name
             print(f"{status:8} {name}: {detail[:300]}", flush=True)
-    right = counts["native"] + counts["python"]
-    total = sum(counts.values()) - counts["skip"]
-    native = counts["native"] / total if total else 0.0
-    print(
-        f"{right} of {total} right ({right / max(total, 1):.1%}), {native:.1%} native; {dict(counts)}; "
-        f"{time.perf_counter() - start:.0f} s"
-    )
-    return 0 if right >= options.minimum * total and native >= options.native else 1
+    return closed(counts, time.perf_counter() - start, options.minimum, options.native)
 
 
 if __name__ == "__main__":
