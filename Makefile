@@ -8,7 +8,7 @@
 # make test-frontends  installs onnx, onnxruntime and torch (large) in an environment of its own, and runs the node tests
 #                     of ONNX, random models and the importers' tests that need more than `make test` has
 # make test-operators  the same for PyTorch's collection of operators (half an hour)
-# make test-architectures  the same for sixty networks of transformers and torchvision with random weights (half an hour)
+# make test-architectures  the same for fifty networks of transformers and torchvision with random weights (half an hour)
 # make fuzz TIME=3600 hostile archives, cache entries, texts, sizes, calls, callbacks and programs, for so many seconds
 # make mutation       plants faults, and sees that the tests that prove a statement notice (minutes)
 # make bench  measures speed and compile time beside torch, onnxruntime, jax, TVM and NumPy, in an environment of its own
