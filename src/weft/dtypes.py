@@ -390,6 +390,7 @@ def is_numpy(dtype: str) -> bool:
 
 
 @functools.cache
+@functools.cache
 def storage(dtype: str) -> np.dtype[Any]:
     """The NumPy dtype that holds one element (for types NumPy lacks an integer, whose metadata names the type).
 

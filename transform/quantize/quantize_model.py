@@ -98,9 +98,9 @@ def quantize(
     assert isinstance(function, Function)
     work = _Work(module, function, chosen, calls_of(data, function), *patterns, metric)
     work.observe()
-    kept, drop, result = work.within(max_drop)
-    report = work.report(kept, drop, max_drop)
-    return attach_report(FoldQuantizeDequantize()(result) if form == "integer" else result, report)
+    kept, best = work.within(max_drop)
+    report = work.report(kept, best.drop, max_drop)
+    return attach_report(best.integer if form == "integer" else best.qdq, report)
 
 
 def _check_limit(max_drop: object, metric: object, form: str) -> None:
@@ -137,6 +137,15 @@ def _prepared(module: IRModule, params: Mapping[str, Any] | None) -> IRModule:
     return Pipeline(
         [Normalize(), CanonicalizeBindings(), FoldConstant(), ApplyRules("real", _RULES), DeadCodeElimination()]
     )(module)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """A model with some of its layers quantized, in both forms, and how much its results decline."""
+
+    drop: float
+    qdq: IRModule
+    integer: IRModule
 
 
 @dataclass
@@ -184,32 +193,32 @@ class _Work:
         noise = noise_of_layers(self.module, self.layers, self.ranges, self.calls, self.scheme)
         self.noise = dict(zip((layer.name for layer in self.layers), noise, strict=True))
 
-    def within(self, max_drop: float | None) -> tuple[list[str], float, IRModule]:
-        """The layers that stay float32 so that the drop is not larger, the drop, and the model in QDQ form."""
+    def within(self, max_drop: float | None) -> tuple[list[str], _Tried]:
+        """The layers that stay float32 so that the drop is not larger, and the model with the others quantized."""
         order = sorted(self.noise, key=lambda name: self.noise[name].decibels)
-        drop, result = self._tried([])
-        if max_drop is None or drop <= max_drop:
-            return [], drop, result
-        few, many, best = 0, len(order), (0.0, self.module)
+        best = self._tried([])
+        if max_drop is None or best.drop <= max_drop:
+            return [], best
+        few, many, best = 0, len(order), _Tried(0.0, self.module, self.module)
         while many - few > 1:
             middle = (few + many) // 2
             tried = self._tried(order[:middle])
-            if tried[0] <= max_drop:
+            if tried.drop <= max_drop:
                 many, best = middle, tried
             else:
                 few = middle
-        return order[:many], *best
+        return order[:many], best
 
-    def _tried(self, kept: list[str]) -> tuple[float, IRModule]:
-        """The drop with some layers in floats, and the model."""
+    def _tried(self, kept: list[str]) -> _Tried:
+        """The model with some layers in floats."""
         names = self.plan.names
         ranges = {names[var]: interval for var, interval in self.ranges.items()}
         insert = InsertQuantizeDequantize(ranges, self.scheme.text, self.include, (*self.exclude, *kept))
-        made = insert(self.module)
-        results = [_result(values) for values in results_of(FoldQuantizeDequantize()(made), self.calls)]
-        if self.metric is not None:
-            return self.before - float(self.metric(results)), made
-        return _drop(self.results, results), made
+        qdq = insert(self.module)
+        integer = FoldQuantizeDequantize()(qdq)
+        results = [_result(values) for values in results_of(integer, self.calls)]
+        drop = _drop(self.results, results) if self.metric is None else self.before - float(self.metric(results))
+        return _Tried(drop, qdq, integer)
 
     # The report
 

@@ -299,7 +299,7 @@ class _Mixing(FunctionRewriter):
             narrow = self._emit(value, var.name, self._narrowed(var.ty), var)
             self._keep(var, narrow)
             if not keeps_half:
-                wide = self._wide(var)
+                self._wide(var)
                 last = self.made[-1]
                 assert isinstance(last, VarBinding)
                 self.made[-1] = replace(last, var=var)

@@ -85,14 +85,13 @@ def _of_dequantized(site: Site, call: Call) -> _Integers | None:
     found = dequantized(site, call)
     if found is None or bits(found.dtype) > 32 or found.dtype == "uint32":
         return None
-    data, bound, is_product = found.data, _bound(site, found.data, found.dtype), False
+    data, bound = found.data, _bound(site, found.data, found.dtype)
     if found.zero.any():
         if found.zero.ndim or bits(found.dtype) > 16:
             return None
         data = get_op("subtract")(get_op("astype")(data, "int32"), whole(int(found.zero)))
         bound += abs(int(found.zero))
-    is_product = found.dtype == "int32"
-    return _Integers(data, found.scale, found.axis - found.ndim, bound, is_product)
+    return _Integers(data, found.scale, found.axis - found.ndim, bound, is_product=found.dtype == "int32")
 
 
 def _bound(site: Site, expr: Expr, dtype: str) -> float:
