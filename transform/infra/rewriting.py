@@ -9,7 +9,7 @@ never the bindings).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from weft.errors import Span
@@ -50,10 +50,18 @@ __all__ = [
     "merge_blocks",
     "operands",
     "shape_variables",
+    "value_behind",
     "void_binding",
 ]
 
 E = TypeVar("E", bound=Expr)
+
+
+def value_behind(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
+    """What a variable stands for, through all variables whose values are known; another expression as it is."""
+    while isinstance(expr, Var) and expr in values:
+        expr = values[expr]
+    return expr
 
 
 def map_dataflow(function: Function, change: Callable[[DataflowBlock], BindingBlock]) -> Function:

@@ -17,7 +17,7 @@ from weft.ir.structure.variables import use_counts
 from weft.ir.structure.visit import walk
 from weft.transform.analysis.purity import is_pure
 from weft.transform.graph.dead_code import without_dead_bindings
-from weft.transform.infra.rewriting import FunctionRewriter, is_marked
+from weft.transform.infra.rewriting import FunctionRewriter, is_marked, value_behind
 from weft.transform.pattern.rewriting import ValueRewriter
 from weft.transform.pattern.rule import Rule, Site
 
@@ -125,9 +125,7 @@ class _Walk(ValueRewriter):
     def operator(self, value: Expr) -> str:
         """The operator that a value is a call of, or a field of a call of."""
         if isinstance(value, TupleGetItem):
-            value = value.value
-            while isinstance(value, Var) and value in self.values:
-                value = self.values[value]
+            value = value_behind(value.value, self.values)
         return value.op.name if isinstance(value, Call) and isinstance(value.op, Op) else ""
 
     def applied(self, rule: Rule, binding: VarBinding) -> Expr | None:

@@ -47,7 +47,7 @@ from weft.ir.node import EMPTY
 from weft.ir.op import get_op
 from weft.ir.op.declare import FIXED
 from weft.transform.analysis.value_numbering import same_type
-from weft.transform.infra.rewriting import bindings_of
+from weft.transform.infra.rewriting import bindings_of, value_behind
 from weft.transform.pattern.application import applied
 from weft.transform.pattern.constructors import has_attr, is_expr, is_tuple, is_tuple_get_item, wildcard
 from weft.transform.pattern.evidence.check import Evidence, evidence
@@ -329,9 +329,7 @@ class _Reader:
         return tuple(found)
 
     def behind(self, expr: Expr) -> Expr:
-        while isinstance(expr, Var) and expr in self.values:
-            expr = self.values[expr]
-        return expr
+        return value_behind(expr, self.values)
 
     def value(self, expr: Expr) -> DFPattern:
         if isinstance(expr, Var):

@@ -22,7 +22,7 @@ from weft.ir import Call, Constant, Expr, Function, Op, TensorType, Var, VarBind
 from weft.ir.deduction.infer import infer_type
 from weft.ir.op import OPS
 from weft.ir.structure.variables import use_counts
-from weft.transform.infra.rewriting import bindings_of
+from weft.transform.infra.rewriting import bindings_of, value_behind
 from weft.transform.rewrite.cancel_transposes import axes_of_permutation
 from weft.transform.rewrite.quantized.moves import selecting
 from weft.transform.rewrite.quantized.operands import called
@@ -122,9 +122,8 @@ def _values(function: Function) -> dict[Var, Expr]:
 
 
 def _constant(values: dict[Var, Expr], value: Expr) -> Constant | None:
-    while isinstance(value, Var) and value in values:
-        value = values[value]
-    return value if isinstance(value, Constant) else None
+    known = value_behind(value, values)
+    return known if isinstance(known, Constant) else None
 
 
 class _Planning:

@@ -43,7 +43,7 @@ from weft.ir.deduction.infer import infer_type
 from weft.ir.op import get_op
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.decisions import Decision, with_decisions
-from weft.transform.infra.rewriting import FunctionRewriter, bindings_of
+from weft.transform.infra.rewriting import FunctionRewriter, bindings_of, value_behind
 from weft.transform.quantize.schemes import QuantizedMatrix, weight_scheme
 from weft.transform.rewrite.cancel_transposes import axes_of_permutation
 
@@ -138,9 +138,8 @@ class _Quantizing(FunctionRewriter):
     # What there is
 
     def _constant(self, value: Expr) -> Constant | None:
-        while isinstance(value, Var) and value in self.values:
-            value = self.values[value]
-        return value if isinstance(value, Constant) else None
+        known = value_behind(value, self.values)
+        return known if isinstance(known, Constant) else None
 
     def _transposed(self, value: Expr) -> Expr | None:
         """The matrix that a value is the transpose of."""

@@ -30,6 +30,7 @@ from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, DimExpr, floordiv, floormod, product, substitute, symbol
 from weft.ir.op import OPS
 from weft.transform.analysis.value_numbering import expr_key, same_type
+from weft.transform.infra.rewriting import value_behind
 from weft.transform.pattern.matching import bindings_of_function
 from weft.transform.pattern.rule import Sides
 
@@ -179,8 +180,7 @@ class _Side:
 
     def element(self, expr: Expr, index: Index) -> Polynomial:
         """The element of a value at an index."""
-        while isinstance(expr, Var) and expr in self.values:
-            expr = self.values[expr]
+        expr = value_behind(expr, self.values)
         if isinstance(expr, Var):
             return self.read(("parameter", self.params[expr]), expr, index)
         if isinstance(expr, Constant):
@@ -208,8 +208,7 @@ class _Side:
 
     def flat(self, expr: Expr, place: Dim) -> Polynomial:
         """The element at a place in memory."""
-        while isinstance(expr, Var) and expr in self.values:
-            expr = self.values[expr]
+        expr = value_behind(expr, self.values)
         dims = self.dims(expr)
         if isinstance(expr, Var):
             return _atom((("parameter", self.params[expr]), place))
