@@ -282,14 +282,12 @@ ARCHITECTURES = (
 
 def imported(net: Any, given: tuple[Any, ...], architecture: Architecture, through_onnx: bool) -> Any:
     """The module of a network."""
+    axes = (architecture.axes,) if isinstance(net, First) else architecture.axes
     if not through_onnx:
-        program = torch.export.export(
-            net, given, dynamic_shapes=(architecture.axes,) if isinstance(net, First) else architecture.axes
-        )
+        program = torch.export.export(net, given, dynamic_shapes=axes)
         return weft.frontend.torch.from_exported(program)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
-        axes = (architecture.axes,) if isinstance(net, First) else architecture.axes
         torch.onnx.export(net, given, path, dynamo=True, dynamic_shapes=axes, verbose=False)
         return weft.frontend.onnx.load(path)
 

@@ -11,6 +11,7 @@ from weft.frontend import windows
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.table import row
+from weft.frontend.sampling import sampled
 from weft.ir.dim import Dim, ceildiv, product
 from weft.ir.graph import Expr, PrimValue, TupleGetItem
 from weft.script import relax as R
@@ -261,9 +262,6 @@ row("MaxRoiPool", max_roi_pool)
 
 def grid_sample(n: OnnxNode, x: Expr, grid: Expr) -> Expr:
     """The image at positions of a grid, whose last axis holds them."""
-    rank = _spatial(n, x)
-    if rank == 1:
-        raise Unsupported("a grid over one axis")
     mode = {
         "bilinear": "bilinear",
         "linear": "bilinear",
@@ -271,13 +269,8 @@ def grid_sample(n: OnnxNode, x: Expr, grid: Expr) -> Expr:
         "bicubic": "bicubic",
         "cubic": "bicubic",
     }[n.attr("mode", "bilinear")]
-    if mode == "bicubic" and rank == 3:
-        raise Unsupported("a cubic grid over three axes")
-    axes = (0, rank + 1, *range(1, rank + 1))
-    layout = "NCHW" if rank == 2 else "NCDHW"
-    return R.image.grid_sample(
-        x, R.permute_dims(grid, axes), mode, layout, n.attr("padding_mode", "zeros"), bool(n.attr("align_corners", 0))
-    )
+    padding, align_corners = n.attr("padding_mode", "zeros"), bool(n.attr("align_corners", 0))
+    return sampled(x, grid, _spatial(n, x), mode, padding, align_corners)
 
 
 def affine_grid(n: OnnxNode, theta: Expr) -> Expr:

@@ -15,6 +15,7 @@ from typing import Any
 
 from weft.dtypes import is_float
 from weft.frontend.emitter import Unsupported
+from weft.frontend.sampling import sampled
 from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.table import row
 from weft.ir.dim import Dim
@@ -68,17 +69,8 @@ def interpolated(n: FxNode, x: Expr, size: Any, align_corners: bool, *scales: An
 
 def grid_sample(n: FxNode, x: Expr, grid: Expr, method: int, padding: int, align_corners: bool) -> Expr:
     """The image at positions of a grid, whose last axis holds them."""
-    rank = n.rank(x)
-    if rank == 5 and method == 2:
-        raise Unsupported("cubic interpolation over three axes")
-    return R.image.grid_sample(
-        x,
-        R.permute_dims(grid, (0, rank - 1, *range(1, rank - 1))),
-        ("bilinear", "nearest", "bicubic")[method],
-        "NCHW" if rank == 4 else "NCDHW",
-        ("zeros", "border", "reflection")[padding],
-        bool(align_corners),
-    )
+    methods, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    return sampled(x, grid, n.rank(x) - 2, methods[method], paddings[padding], bool(align_corners))
 
 
 row("upsample_nearest1d upsample_nearest2d upsample_nearest3d", partial(nearest, mode="asymmetric"))
