@@ -40,7 +40,7 @@ from weft.ir import (
 )
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.infer import TypeContext, infer_type
-from weft.ir.dim import Dim, symbol_name
+from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.graph import ExternFunc
 from weft.ir.kernel.prim_dim import kernel_signature
@@ -342,14 +342,8 @@ def _number(extent: Extent) -> Extent:
 
 def _type_of(buffer: Buffer, kernel: PrimFunc, given: Sequence[Expr], context: TypeContext) -> TensorType:
     """The type of a buffer of a kernel in the sizes of a call."""
-    sizes: dict[str, Dim] = {}
-    for wanted, value in zip(kernel_signature(kernel), given, strict=False):
-        ty = infer_type(value, context)
-        if isinstance(wanted, TensorType) and isinstance(ty, TensorType):
-            for size, dim in zip(wanted.dims or (), ty.dims or (), strict=False):
-                name = None if isinstance(size, int) else str(size)
-                if name is not None and name == symbol_name(name, ""):
-                    sizes.setdefault(name, dim)
+    types = [infer_type(value, context) for value in given]
+    sizes = match_types(kernel_signature(kernel)[: len(types)], types).symbols
     (own,) = kernel_signature(replace(kernel, params=(*kernel.params, buffer)))[-1:]
     assert isinstance(own, TensorType)
     dims = tuple(dim if isinstance(dim, int) else substitute_dim(dim, sizes) for dim in own.dims or ())
