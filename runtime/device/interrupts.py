@@ -30,6 +30,13 @@ __all__ = ["caller", "poller", "raised"]
 POLL_MILLISECONDS = 50
 _MONOTONIC = 6 if sys.platform == "darwin" else 1
 
+_KEEP_ERROR = f"""\
+  %kind = getelementptr i64, ptr %frame, i64 {VALUES}
+  %value = getelementptr i64, ptr %frame, i64 {VALUES + 1}
+  %trace = getelementptr i64, ptr %frame, i64 {VALUES + 2}
+  call void @PyErr_Fetch(ptr %kind, ptr %value, ptr %trace)"""
+"""Code that moves the error of Python to the frame."""
+
 # The time of the last question stands in a word of the frame, which belongs to one thread.
 _TEXT = f"""
 declare i32 @clock_gettime(i32, ptr)
@@ -91,10 +98,7 @@ take:
   %raised = icmp ne i32 %wrong, 0
   br i1 %raised, label %keep, label %free
 keep:
-  %kind = getelementptr i64, ptr %frame, i64 {VALUES}
-  %value = getelementptr i64, ptr %frame, i64 {VALUES + 1}
-  %trace = getelementptr i64, ptr %frame, i64 {VALUES + 2}
-  call void @PyErr_Fetch(ptr %kind, ptr %value, ptr %trace)
+{_KEEP_ERROR}
   br label %free
 free:
   %status = phi i32 [ 0, %take ], [ {INTERRUPTED}, %keep ]
@@ -132,10 +136,7 @@ enter:
   %lost = icmp eq ptr %result, null
   br i1 %lost, label %keep, label %take
 keep:
-  %kind = getelementptr i64, ptr %frame, i64 {VALUES}
-  %value = getelementptr i64, ptr %frame, i64 {VALUES + 1}
-  %trace = getelementptr i64, ptr %frame, i64 {VALUES + 2}
-  call void @PyErr_Fetch(ptr %kind, ptr %value, ptr %trace)
+{_KEEP_ERROR}
   br label %free
 take:
   %long = call i64 @PyLong_AsLongLong(ptr %result)
