@@ -40,7 +40,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.analysis.access_pattern import Nest, nest_of, statements_of
-from weft.transform.autoschedule.rules.loops import INDEX, minus, nested, plus, sequence, times
+from weft.transform.autoschedule.rules.loops import BLOCK, INDEX, minus, nested, plus, sequence, times
 from weft.transform.autoschedule.rules.strides import loads_in, same_place, uses
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.decisions import Decision, with_decisions
@@ -64,7 +64,7 @@ class BlockSums(Pass):
     """
 
     exact: ClassVar[str] = "real"
-    block: Annotated[int, AtLeast(2)] = 1024
+    block: Annotated[int, AtLeast(2)] = BLOCK
 
     @classmethod
     def sample(cls, choices: Choices) -> tuple[BlockSums, str]:

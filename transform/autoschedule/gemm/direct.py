@@ -46,6 +46,7 @@ from weft.transform.autoschedule.gemm.tiles import (
     vector_index,
 )
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, tile_rows, tile_vectors
+from weft.transform.autoschedule.rules.loops import BLOCK
 
 __all__ = ["direct", "streams"]
 
@@ -208,10 +209,6 @@ class _PartialSumBlocks:
         return cover_rows(found.r.name, rows, most, (ceil_div(most, 2),), tile)
 
 
-_BLOCK = 1024
-"""Products that are added up by themselves where there are many."""
-
-
 @dataclass(frozen=True)
 class KRange:
     """A range of k: `extent` from `start` on, whether it adds to partial sums, and completes them."""
@@ -301,4 +298,4 @@ def _block(found: Contraction) -> int | None:
     """How many steps of the first loop over k are added up by themselves; None: all of them."""
     if not found.is_long_sum:
         return None
-    return max(1, _BLOCK // steps_of(found.extents[var] for var in found.reduction[1:]))
+    return max(1, BLOCK // steps_of(found.extents[var] for var in found.reduction[1:]))

@@ -32,7 +32,7 @@ from weft.ir.tensor import (
 from weft.transform.autoschedule.gemm.dot import Dot
 from weft.transform.autoschedule.gemm.match import Contraction, uses
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, vector_tiers
-from weft.transform.autoschedule.rules.loops import sequence
+from weft.transform.autoschedule.rules.loops import in_blocks, sequence
 
 __all__ = [
     "Access",
@@ -206,28 +206,8 @@ class Tile:
         (var, extent), block = self.loops[0], self.block
         if block is None or (isinstance(extent, int) and extent <= block):
             return For(var, 0, extent, step)
-        sums = Buffer("sums", accumulators.shape, accumulators.dtype, "local")
-        number = PrimVar(f"{var.name}_block", INDEX)
-        start, count = times(number, block), as_expr(ceil_of(as_expr(extent, INDEX), block), INDEX)
-        left = binary("sub", as_expr(extent, INDEX), start)
-        inner = For(var, 0, binary("min", left, const(block, INDEX)), substitute(step, {var: plus(start, var)}))
-
-        def add(to: Buffer, value: Buffer) -> Stmt:
-            return self._each_vector(
-                lambda at: BufferStore(to, binary("add", BufferLoad(to, (at,)), BufferLoad(value, (at,))), (at,))
-            )
-
-        several = binary("gt", count, const(1, INDEX))
-        more = binary("lt", plus(number, const(1, INDEX)), count)
-        flush = IfThenElse(more, SeqStmt((add(sums, accumulators), self._cleared(accumulators))), None)
-        return SeqStmt(
-            (
-                AllocBuffer(sums),
-                IfThenElse(several, self._cleared(sums), None),
-                For(number, 0, count, SeqStmt((inner, flush))),
-                IfThenElse(several, add(accumulators, sums), None),
-            )
-        )
+        zero = const(0.0, with_lanes(accumulators.dtype, self.panel.lanes))
+        return in_blocks(For(var, 0, extent, step), block, accumulators, zero, self._each_vector)
 
     def _column_sums(self, vectors: int, b_row: Callable[[PrimExpr], PrimExpr]) -> _ColumnSums:
         """What sums the columns of B where A is offset."""

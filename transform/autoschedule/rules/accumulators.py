@@ -13,22 +13,30 @@ from dataclasses import dataclass
 from functools import partial
 
 from weft import dtypes
-from weft.ir import substitute
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
-    AllocBuffer,
     Buffer,
     BufferLoad,
     BufferStore,
     Extent,
     For,
-    IfThenElse,
     PrimCall,
     PrimExpr,
     PrimVar,
     Stmt,
 )
-from weft.transform.autoschedule.rules.loops import INDEX, as_int, minus, plus, sequence, split, times, vector_loop
+from weft.transform.autoschedule.rules.loops import (
+    BLOCK,
+    INDEX,
+    as_int,
+    in_blocks,
+    minus,
+    plus,
+    sequence,
+    split,
+    times,
+    vector_loop,
+)
 
 __all__ = ["IDENTITIES", "Accumulators", "Each", "Term", "guarded", "is_zero"]
 
@@ -37,9 +45,6 @@ Term = Callable[[PrimExpr], PrimExpr]
 
 Each = Callable[[Callable[[Extent, Term], Stmt]], Sequence[Stmt]]
 """What is done to a result, given its first accumulator and its terms -> the statements that do it to each result."""
-
-_BLOCK = 1024
-"""Steps whose sums are added up by themselves where there are more."""
 
 IDENTITIES: dict[str, Callable[[str], int | float]] = {
     "add": lambda dtype: 0,
@@ -113,9 +118,10 @@ class Accumulators:
             start = plus(times(i, width), times(u, lanes))
             body = sequence(each(partial(self._vector, start=start, offset=times(u, lanes))))
             step = For(u, 0, self.vectors, body, "unrolled")
-            yield from (
-                self._in_blocks(i, steps, step) if self._is_long(steps, may_be_long) else (For(i, 0, steps, step),)
-            )
+            loop = For(i, 0, steps, step)
+            if self._is_long(steps, may_be_long):
+                loop = in_blocks(loop, BLOCK, self.buffer, self.identity, lambda action: sequence(self._all(action)))
+            yield loop
         if self.vectors > 1:
             start = done
             steps, done = split(start, extent, lanes)
@@ -129,24 +135,7 @@ class Accumulators:
     def _is_long(self, steps: Extent, may_be_long: bool) -> bool:
         if self.kind != "add" or self.dtype != "float32":
             return False
-        return steps > _BLOCK if isinstance(steps, int) else may_be_long
-
-    def _in_blocks(self, i: PrimVar, steps: Extent, body: Stmt) -> Iterator[Stmt]:
-        """The loop over whole steps in blocks that are added up by themselves."""
-        sums = Buffer("sums", self.buffer.shape, self.dtype, "local")
-        number, block, total = PrimVar(f"{i.name}_block", INDEX), const(_BLOCK, INDEX), as_expr(steps, INDEX)
-        count = binary("floordiv", plus(total, _BLOCK - 1), block)
-        start = binary("mul", number, block)
-        left = binary("min", binary("sub", total, start), block)
-        inner = For(i, 0, left, substitute(body, {i: plus(start, i)}))
-        several, more = binary("gt", count, const(1, INDEX)), binary("lt", plus(number, 1), count)
-        flush = sequence([*self._all(_added(sums, self.buffer)), *self.clear()])
-        begin = sequence(self._all(lambda j: BufferStore(sums, self.identity, (j,))))
-        end = sequence(self._all(_added(self.buffer, sums)))
-        yield AllocBuffer(sums)
-        yield IfThenElse(several, begin, None)
-        yield For(number, 0, count, sequence([inner, IfThenElse(more, flush, None)]))
-        yield IfThenElse(several, end, None)
+        return steps > BLOCK if isinstance(steps, int) else may_be_long
 
     def _vector(self, first: Extent, term: Term, start: Extent, offset: Extent = 0) -> Stmt:
         def lane(j: PrimExpr) -> Stmt:
@@ -180,10 +169,6 @@ class Accumulators:
             for start in range(0, half, lanes):
                 place = as_int(plus(first, start))
                 yield vector_loop(place, lanes, lambda j, half=half: self.add(j, self.at(plus(j, half))))
-
-
-def _added(to: Buffer, value: Buffer) -> Callable[[PrimExpr], Stmt]:
-    return lambda j: BufferStore(to, binary("add", BufferLoad(to, (j,)), BufferLoad(value, (j,))), (j,))
 
 
 def guarded(j: PrimExpr, left: Extent | None, value: PrimExpr, other: PrimExpr) -> PrimExpr:

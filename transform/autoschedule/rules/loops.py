@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from weft.ir import substitute
 from weft.ir.attrs import CHAIN, SHARED
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
+    AllocBuffer,
     Block,
+    Buffer,
+    BufferLoad,
     BufferStore,
     Extent,
     For,
@@ -25,11 +29,13 @@ from weft.ir.tensor import (
 )
 
 __all__ = [
+    "BLOCK",
     "CHAIN",
     "INDEX",
     "SHARED",
     "as_int",
     "block_nest",
+    "in_blocks",
     "is_chain",
     "minus",
     "nested",
@@ -42,6 +48,8 @@ __all__ = [
 ]
 
 INDEX = "int64"
+BLOCK = 1024
+"""Steps of a sum of floats that are added up by themselves where there are more: one long sum loses digits."""
 Body = Callable[[PrimExpr], Stmt]
 
 
@@ -161,6 +169,39 @@ def block_nest(
             items.append(IterVar(var, 0, extent, kind, loop))
             loops.append((loop, extent))
     return nested(loops, Block(name, store, tuple(items), init=init))
+
+
+def in_blocks(
+    loop: For, block: int, total: Buffer, zero: PrimExpr, each: Callable[[Callable[[PrimExpr], Stmt]], Stmt]
+) -> Stmt:
+    """A loop that adds to the accumulators of a buffer, in blocks of so many steps that are added up by themselves.
+
+    `each` does something at the place of every accumulator (or vector of them), `zero` is what stands there at first.
+    One block needs no further accumulators, which the sizes tell.
+    """
+    sums = Buffer("sums", total.shape, total.dtype, "local")
+    number = PrimVar(f"{loop.loop_var.name}_block", INDEX)
+    extent, size = as_expr(loop.extent, INDEX), const(block, INDEX)
+    count, start = binary("floordiv", plus(extent, block - 1), size), binary("mul", number, size)
+    left = binary("min", binary("sub", extent, start), size)
+    inner = For(loop.loop_var, 0, left, substitute(loop.body, {loop.loop_var: plus(start, loop.loop_var)}))
+
+    def cleared(buffer: Buffer) -> Stmt:
+        return each(lambda at: BufferStore(buffer, zero, (at,)))
+
+    def added(to: Buffer, value: Buffer) -> Stmt:
+        return each(lambda at: BufferStore(to, binary("add", BufferLoad(to, (at,)), BufferLoad(value, (at,))), (at,)))
+
+    several, more = binary("gt", count, const(1, INDEX)), binary("lt", plus(number, 1), count)
+    flush = IfThenElse(more, sequence((added(sums, total), cleared(total))), None)
+    return sequence(
+        (
+            AllocBuffer(sums),
+            IfThenElse(several, cleared(sums), None),
+            For(number, 0, count, sequence((inner, flush))),
+            IfThenElse(several, added(total, sums), None),
+        )
+    )
 
 
 def is_chain(loop: For) -> bool:
