@@ -23,6 +23,8 @@ from weft.script import ir as script_ir
 from weft.script import parse, relax, tir
 from weft.script.forms import syntax
 from weft.script.reader.expression.arguments import signature_text
+from weft.target.kinds import KINDS, Field, TargetKind
+from weft.target.schema import POOL, SCHEMA
 from weft.testing.accuracy import ACCURACY, CHAINS
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.generators.choices import Choices
@@ -286,6 +288,47 @@ def knobs_page() -> str:
     )
 
 
+def targets_page() -> str:
+    """Every field of every built-in kind of target and of configurations."""
+    parts = [
+        _NOTE,
+        "# Fields of targets",
+        "What a target may say, as its text has it and as the command line has it; `weft compile --help-target` lists\n"
+        "the same, with the fields of installed plug-ins. `Target(...).explain()` and `weft target explain` show what\n"
+        "holds and who said so; what a target cannot obey is refused with the reason.",
+    ]
+    for kind in sorted(_builtin_kinds(), key=lambda item: item.name):
+        rows = [
+            _field_row(f"-{name.replace('_', '-')}", f"--target-{kind.name}-{name.replace('_', '-')}", field)
+            for name, field in kind.fields.items()
+        ]
+        parts += [f"## `{kind.name}`: {kind.doc}", "\n".join([*_FIELD_HEAD, *rows])]
+    rows = [
+        _field_row(f"-{name}.{key}", f"--{name}" if key == next(iter(fields)) else f"--{name}-{key}", field)
+        for name, fields in SCHEMA.items()
+        for key, field in fields.items()
+    ]
+    rows += [_field_row(f"-memory.POOL.{key}", "", field) for key, field in POOL.items()]
+    parts += ["## Configurations", "\n".join([*_FIELD_HEAD, *rows])]
+    return "\n\n".join(parts) + "\n"
+
+
+_FIELD_HEAD = ("| text | command line | values | default | meaning |", "|---|---|---|---|---|")
+
+
+def _builtin_kinds() -> list[TargetKind]:
+    """The kinds of weft itself whose parts have options, whatever plug-ins are there."""
+    return [KINDS[name] for name in ("c", "llvm")]
+
+
+def _field_row(text: str, option: str, field: Field) -> str:
+    bounds = f"{field.bounds[0]} to {field.bounds[1]}" if field.bounds is not None else field.type
+    values = ", ".join(f"`{item}`" for item in field.choices) or bounds
+    default = "" if field.default in (None, ()) else f"`{str(field.default).lower()}`"
+    shown = f"`{option}`" if option else ""
+    return f"| `{text}` | {shown} | {values} | {default} | {_escape(field.doc)} |"
+
+
 def accuracy_page() -> str:
     """How far results may be from exact arithmetic."""
     rows = [
@@ -335,6 +378,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "attributes.md": attributes_page,
     "dtypes.md": dtypes_page,
     "knobs.md": knobs_page,
+    "targets.md": targets_page,
 }
 
 
