@@ -27,7 +27,7 @@ from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, Te
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim as AbiDim
 from weft.runtime.artifact import ArtifactSet
-from weft.runtime.device.object_symbols import HOST_SYMBOLS, PROCESS_SYMBOLS, in_process
+from weft.runtime.device.object_symbols import HOST_SYMBOLS, LOAD_FIRST, PROCESS_SYMBOLS, in_process
 from weft.runtime.executable import Executable
 from weft.runtime.merging import kept_artifacts
 from weft.runtime.program import PROGRAM, Program, artifact_program, program_artifacts, public_signatures
@@ -75,7 +75,7 @@ def linked(module: IRModule) -> IRModule:
     needed = {symbol.name for item in kept.values() for symbol in item.needs}
     outside = needed - HOST_SYMBOLS - PROCESS_SYMBOLS
     there = {name for name in outside if find_func(name) is not None or in_process(name)}
-    kept.link_check(HOST_SYMBOLS | PROCESS_SYMBOLS | there)
+    kept.link_check(HOST_SYMBOLS | PROCESS_SYMBOLS | there, hint=LOAD_FIRST)
     return module.with_attr(ARTIFACTS, kept)
 
 

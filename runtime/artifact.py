@@ -306,8 +306,11 @@ class ArtifactSet(Mapping[str, Artifact]):
             raise ArtifactError(f"no {form!r} source", code="W806", hint=hint)
         return "\n".join(texts[form])
 
-    def link_check(self, host: Iterable[str] = ()) -> None:
-        """Check that the set or the host provides every needed symbol; ArtifactError W815 names the others."""
+    def link_check(self, host: Iterable[str] = (), *, hint: str | None = None) -> None:
+        """Check that the set or the host provides every needed symbol; ArtifactError W815 names the others.
+
+        `hint` says what to do about them.
+        """
         self.providers()
         rest, *programs = _together(self)
         always = {*host, *(symbol.name for item in rest for symbol in item.provides)}
@@ -317,7 +320,8 @@ class ArtifactSet(Mapping[str, Artifact]):
             lacking = ((symbol.name, item.name) for item in group for symbol in item.needs if symbol.name not in known)
             missing.update({f"{symbol} (for {name})": None for symbol, name in lacking})
         if missing:
-            raise ArtifactError(f"nothing provides {', '.join(missing)}", code="W815")
+            hint = hint or "add the source or the object that has it: artifacts.union([weft.Artifact(...)])"
+            raise ArtifactError(f"nothing provides {', '.join(missing)}", code="W815", hint=hint)
 
     def to_data(self) -> list[dict[str, Any]]:
         """The set as JSON-like data; NotSerializable when one is only in memory."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from weft.errors import ArtifactError
+from weft.runtime.device.object_symbols import LOAD_FIRST, absent_symbols
 
 __all__ = ["Library", "assembly", "host", "machine_code"]
 
@@ -83,23 +84,29 @@ def machine_code(text: str) -> bytes:
 
 
 class Library:
-    """Loaded object code and the addresses of its exported symbols."""
+    """Loaded object code and the addresses of its exported symbols.
+
+    Raises: ArtifactError W815 for symbols that the process lacks, W805 for code that does not link otherwise.
+    """
 
     def __init__(
         self, objects: Iterable[bytes], exports: Iterable[str], imports: Mapping[str, int] | None = None
     ) -> None:
+        objects = list(objects)
         builder = _binding().JITLibraryBuilder()
         for code in objects:
             builder.add_object_img(code)
-        exports = list(exports)
+        exports, imports = list(exports), imports or {}
         for name in exports:
             builder.export_symbol(name)
-        for name, place in (imports or {}).items():
+        for name, place in imports.items():
             builder.import_symbol(name, place)
         builder.add_current_process()
         with _lock:
             try:
                 self._tracker = builder.link(_linker(), f"weft.{next(_numbers)}")
             except RuntimeError as error:
+                if absent := absent_symbols(objects, imports):
+                    raise ArtifactError(f"nothing provides {', '.join(absent)}", code="W815", hint=LOAD_FIRST) from None
                 raise ArtifactError(f"the machine code does not link: {error}", code="W805") from None
         self.addresses = {name: self._tracker[name] for name in exports}

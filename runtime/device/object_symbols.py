@@ -13,6 +13,7 @@ the code generators write nothing that it would call them for.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Container, Iterable
 from dataclasses import replace
 
 from weft.errors import ArtifactError
@@ -21,12 +22,15 @@ from weft.runtime.device.object_formats import object_symbols
 
 __all__ = [
     "HOST_SYMBOLS",
+    "LOAD_FIRST",
     "OF_TOOLCHAIN",
     "PROCESS_SYMBOLS",
+    "absent_symbols",
     "check_symbols",
     "defined",
     "in_process",
     "needed",
+    "outside_needs",
     "true_symbols",
 ]
 
@@ -48,6 +52,9 @@ PROCESS_SYMBOLS = frozenset(
 OF_TOOLCHAIN = ("__", "_GLOBAL_OFFSET_TABLE_", "_fltused")
 """How the names begin that a C compiler's own library and its linker provide, for objects that others link."""
 
+LOAD_FIRST = "load the library that has it first: ctypes.CDLL(path, ctypes.RTLD_GLOBAL)"
+"""What to do about a symbol that this process lacks."""
+
 
 def needed(code: bytes) -> frozenset[str]:
     """The names that an object refers to and leaves to others; ArtifactError W819 for what is no object file."""
@@ -68,6 +75,15 @@ def in_process(name: str) -> bool:
     return True
 
 
+def absent_symbols(objects: Iterable[bytes], given: Container[str] = ()) -> list[str]:
+    """The names that objects which are linked together in this process need, and neither they nor it have."""
+    together = list(objects)
+    inside = frozenset[str]().union(*map(defined, together))
+    outside = sorted(frozenset[str]().union(*map(needed, together)) - inside)
+    asked = (name for name in outside if name not in given and not name.startswith(OF_TOOLCHAIN))
+    return [name for name in asked if not in_process(name)]
+
+
 def true_symbols(artifact: Artifact) -> Artifact:
     """The artifact of object code with the symbols that its bytes provide and need; prototypes that it states stay."""
     stated = {symbol.name: symbol for symbol in (*artifact.provides, *artifact.needs)}
@@ -78,9 +94,17 @@ def true_symbols(artifact: Artifact) -> Artifact:
     return replace(artifact, provides=provides, needs=needs)
 
 
-def check_symbols(artifact: Artifact) -> None:
-    """ArtifactError W821 for object code that provides or needs other symbols than its artifact says."""
-    read = true_symbols(artifact)
+def outside_needs(code: bytes) -> tuple[Symbol, ...]:
+    """What an object needs of other programs and libraries, without what its compiler and its linker bring along."""
+    return tuple(Symbol(name) for name in sorted(needed(code)) if not name.startswith(OF_TOOLCHAIN))
+
+
+def check_symbols(artifact: Artifact, read: Artifact | None = None) -> None:
+    """ArtifactError W821 for object code that provides or needs other symbols than its artifact says.
+
+    `read` is the artifact as its bytes say it, where it is no plain object code.
+    """
+    read = read or true_symbols(artifact)
     for what in ("provides", "needs"):
         said, there = ({symbol.name for symbol in getattr(item, what)} for item in (artifact, read))
         if said != there:

@@ -4,8 +4,8 @@
     function ::= name, symbol and prototype in C, sizes: [(argument, dimension) | null: 0], bytes of workspace
 
 The C functions take the arguments, then the sizes that the shapes of arrays give, then a workspace; their result is 0
-or the number of the message of a failed assertion. Errors: ArtifactError W810 for data of another form, W803 and W805
-as `weft.runtime.loading.jit`; what the assertions say.
+or the number of the message of a failed assertion. Errors: ArtifactError W810 for data of another form, W821 symbols
+that are not those of the object, W803 and W805 as `weft.runtime.loading.jit`; what the assertions say.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from weft.errors import ArtifactError
 from weft.runtime.abi.failures import failure
 from weft.runtime.artifact import Artifact, Symbol
 from weft.runtime.device.cpu import CPU
+from weft.runtime.device.object_symbols import check_symbols, outside_needs
 from weft.runtime.loading import jit
 
-__all__ = ["C_KERNELS", "c_kernels_data", "load_c_kernels"]
+__all__ = ["C_KERNELS", "c_kernels_data", "check_c_kernels", "load_c_kernels"]
 
 C_KERNELS = "c-kernels"
 """The kind of such artifacts."""
@@ -43,11 +45,47 @@ def c_kernels_data(code: bytes, functions: Sequence[Mapping[str, Any]], messages
 
 def load_c_kernels(artifact: Artifact) -> Mapping[str, Callable[..., Any]]:
     """The kernels of an artifact by name."""
+    content = _read(artifact)
+    symbols = tuple(Symbol(entry.symbol, entry.prototype) for entry in content.entries.values())
+    library = jit([Artifact("object", f"{artifact.name}.o", content.code, artifact.target, symbols)])
+    return {
+        name: _kernel(library[entry.symbol], entry.sizes, entry.workspace, content.messages)
+        for name, entry in content.entries.items()
+    }
+
+
+def check_c_kernels(artifact: Artifact) -> None:
+    """ArtifactError W821 for kernels that provide or need other names than their artifact says."""
+    content = _read(artifact)
+    provides = tuple(map(Symbol, content.entries))
+    check_symbols(artifact, replace(artifact, provides=provides, needs=outside_needs(content.code)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """The C function of a kernel, where its sizes are found, and the bytes of its workspace."""
+
+    symbol: str
+    prototype: str
+    sizes: Sequence[tuple[int, int] | None]
+    workspace: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What the data of an artifact holds."""
+
+    code: bytes
+    entries: Mapping[str, _Entry]
+    messages: Sequence[str]
+
+
+def _read(artifact: Artifact) -> _Content:
     try:
         content = json.loads(artifact.data)
         code = base64.b64decode(content["object"], validate=True)
         entries = {
-            entry["name"]: (
+            str(entry["name"]): _Entry(
                 str(entry["symbol"]),
                 str(entry["prototype"]),
                 [None if x is None else (int(x[0]), int(x[1])) for x in entry["sizes"]],
@@ -55,15 +93,9 @@ def load_c_kernels(artifact: Artifact) -> Mapping[str, Callable[..., Any]]:
             )
             for entry in content["functions"]
         }
-        messages = [str(message) for message in content["messages"]]
+        return _Content(code, entries, [str(message) for message in content["messages"]])
     except (ValueError, KeyError, TypeError, IndexError, binascii.Error, RecursionError) as error:
         raise ArtifactError(f"{artifact.name!r} does not hold kernels: {error}", code="W810") from None
-    symbols = tuple(Symbol(symbol, prototype) for symbol, prototype, _, _ in entries.values())
-    library = jit([Artifact("object", f"{artifact.name}.o", code, artifact.target, symbols)])
-    return {
-        name: _kernel(library[symbol], sizes, workspace, messages)
-        for name, (symbol, _, sizes, workspace) in entries.items()
-    }
 
 
 def _kernel(

@@ -11,7 +11,8 @@ import pytest
 
 from weft.codegen.backends.llvm.machine.cross import CrossMachine, emit_object
 from weft.errors import ArtifactError
-from weft.runtime.device.object_symbols import HOST_SYMBOLS, PROCESS_SYMBOLS, defined, needed
+from weft.runtime.device.linker import Library, machine_code
+from weft.runtime.device.object_symbols import HOST_SYMBOLS, PROCESS_SYMBOLS, absent_symbols, defined, needed
 
 LINKING = Path(__file__).with_name("linking.py")
 
@@ -40,6 +41,17 @@ def test_symbols_are_read_as_the_linker_reads_them() -> None:
         "  ret double %y\n}"
     )
     assert (needed(code), defined(code)) == ({"sin"}, {"f"})
+
+
+def test_a_symbol_that_the_process_lacks_is_named_when_code_is_loaded() -> None:
+    text = "declare double @{0}(double)\ndefine double @{1}(double %x) {{\n  %y = call double @{0}(double %x)\n"
+    text += "  ret double %y\n}}"
+    first, second = (machine_code(text.format(*names)) for names in (("g", "f"), ("absent_here", "g")))
+    for imports, wanted in (({}, ["absent_here"]), ({"absent_here": 1}, [])):
+        assert absent_symbols([first, second], imports) == wanted
+    with pytest.raises(ArtifactError, match="nothing provides absent_here") as info:
+        Library([first, second], ["f"])
+    assert (info.value.code, "RTLD_GLOBAL" in (info.value.hint or "")) == ("W815", True)
 
 
 @pytest.mark.parametrize("code", [b"", b"\x7fELF\x01\x01" + bytes(64), b"\x7fELF\x02\x01" + b"\xff" * 64])

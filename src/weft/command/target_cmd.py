@@ -17,6 +17,7 @@ from weft.runtime.abi.scalars import storage
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.device.object_symbols import HOST_SYMBOLS, OF_TOOLCHAIN, PROCESS_SYMBOLS, check_symbols
 from weft.runtime.program import PROGRAM, program_artifacts, program_of_file
+from weft.runtime.programs.c_kernels import C_KERNELS, check_c_kernels
 from weft.target.kinds import KINDS
 
 __all__ = ["artifact_command", "target_command"]
@@ -128,6 +129,9 @@ def _verify(file: str, artifacts: ArtifactSet, as_json: bool) -> int:
     objects = [item for item in artifacts.values() if item.kind == "object"]
     for item in objects:
         check_symbols(item)
+    for item in artifacts.values():
+        if item.kind == C_KERNELS:
+            check_c_kernels(item)
     elsewhere = all(item.kind != PROGRAM for item in artifacts.values())  # where the C compiler's own library is linked
     runtime = {symbol.name for item in objects for symbol in item.needs if symbol.name.startswith(OF_TOOLCHAIN)}
     artifacts.link_check((HOST_SYMBOLS | PROCESS_SYMBOLS).union(runtime if elsewhere else ()))

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import os
 import shutil
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +16,7 @@ import pytest
 
 import weft
 from weft import Artifact, ArtifactError, IRModule, TargetError
+from weft.runtime.artifact import ArtifactSet, Symbol
 from weft.runtime.programs.c_kernels import load_c_kernels
 
 TEXT = """
@@ -73,6 +80,26 @@ def test_kernels_of_a_c_part_are_compiled_and_called(executor: str, tmp_path: Pa
 def test_the_code_of_a_c_part_is_the_same_every_time() -> None:
     first, second = (weft.compile(model(), TARGET).artifacts["slow.kernels"] for _ in range(2))
     assert first == second
+
+
+@needs_compiler
+@pytest.mark.skipif(shutil.which("nm") is None, reason="no nm")
+@pytest.mark.parametrize("size", ['"n"', "3"])
+def test_kernels_of_a_c_part_say_what_they_need(size: str, tmp_path: Path) -> None:
+    """H2: as `nm` reads their object, without what the C compiler brings along; `weft artifact verify` reads it too."""
+    made = weft.compile(model(size), TARGET).artifacts["slow.kernels"]
+    (tmp_path / "slow.o").write_bytes(base64.b64decode(json.loads(made.data)["object"]))
+    read = subprocess.run(["nm", "-u", str(tmp_path / "slow.o")], capture_output=True, text=True, check=True).stdout
+    undefined = {line.split()[-1] for line in read.splitlines()}
+    needs = {symbol.name for symbol in made.needs}
+    assert "expf" in needs
+    assert needs == {name for name in undefined if not name.startswith("_")}
+    for wrong in ((), (*made.needs, Symbol("more"))):
+        ArtifactSet([replace(made, needs=wrong)]).save(tmp_path / "wrong.zip")
+        command = [sys.executable, "-m", "weft", "artifact", "verify", str(tmp_path / "wrong.zip")]
+        environment = {**os.environ, "PYTHONPATH": "src"}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert (done.returncode, "W821" in done.stderr) == (1, True)
 
 
 @needs_compiler
