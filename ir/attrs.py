@@ -22,9 +22,11 @@ from weft.support.guards import is_listing, is_mapping
 
 __all__ = [
     "ABSENT", "ARTIFACTS", "ASSIGNED", "ATTRIBUTES", "BASE_PY_MODULE", "CARRIED", "CHAIN", "CHEAPER", "CODEGEN",
-    "COMPOSITE", "CONSTANT", "CONSTANTS", "COPIES", "DECISIONS", "DEVICE_ENTRY", "DOC", "DPS", "ENTRY", "EXACTNESS",
+    "COMPOSITE", "CONSTANT", "CONSTANTS", "COPIES", "DECISIONS", "DEVICE_ENTRY", "DOC", "DOUBLE_BUFFER", "DPS", "ENTRY",
+    "EXACTNESS",
     "FORCE_PURE", "FUSION", "GLOBAL_SYMBOL", "HANDLE_BYTES", "HINT", "KERNELS", "KEYS", "LABEL", "NAME", "NOALIAS",
-    "NUM_INPUT", "OP_PATTERN", "PERSISTENT", "PREFETCH", "PRIMITIVE", "REWRITER", "SCHEDULED", "SHARED",
+    "NUM_INPUT", "OP_PATTERN", "PERSISTENT", "PIPELINE_ASYNC", "PIPELINE_ORDER", "PIPELINE_STAGE",
+    "PREFETCH", "PRIMITIVE", "REWRITER", "SCHEDULED", "SHARED",
     "SHARES_MEMORY", "STREAMS", "THREAD_EXTENT", "TOLERANCE", "UPPER_BOUNDS", "VIRTUAL_THREAD", "WHERE",
     "WORKSPACE_SIZE",
     "AttributeKey", "Carrier", "attribute", "wrong_values",
@@ -40,6 +42,7 @@ class Carrier(StrEnum):
     KERNEL = "tensor-level functions"
     CALL = "calls of graph functions"
     LOOP = "loops"
+    BLOCK = "blocks"
     STATEMENT = "attribute statements"
 
 
@@ -156,6 +159,14 @@ STREAMS = _key("weft.streams", Carrier.LOOP, "number from 0",
                "Stores go past the caches (non-temporal) where the buffer has so many bytes or more.")
 CHAIN = _key("weft.chain", Carrier.LOOP, "flag", "A loop over blocks of a chain of contractions.")
 SHARED = _key("weft.shared", Carrier.LOOP, "flag", "A loop that was made to be shared by threads.")
+PIPELINE_STAGE = _key("software_pipeline_stage", Carrier.LOOP, "numbers from 0",
+                      "How many iterations each part of the body is behind; see `inject-software-pipeline`.")
+PIPELINE_ORDER = _key("software_pipeline_order", Carrier.LOOP, "numbers from 0",
+                      "The place of each part of the body in a step of the pipeline.")
+PIPELINE_ASYNC = _key("software_pipeline_async_stages", Carrier.LOOP, "numbers from 0",
+                      "Stages that graphics processors run by themselves; `inject-software-pipeline` refuses them.")
+DOUBLE_BUFFER = _key("double_buffer_scope", Carrier.BLOCK, "number from 0",
+                     "The block fills the buffer of this number one iteration ahead; see `inject-double-buffer`.")
 _key(PREFETCH, Carrier.STATEMENT, "value", "The element is wanted soon: no result changes, the place may not exist.")
 HINT = _key("tirx.hint", Carrier.STATEMENT, "mapping", "What `T.hint` of texts for TVM says.")
 THREAD_EXTENT = _key("thread_extent", Carrier.STATEMENT, "value", "How many threads of an axis there are.")

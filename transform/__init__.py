@@ -80,6 +80,8 @@ from weft.transform.kernel.expand_intrinsics import ExpandIntrinsics
 from weft.transform.kernel.loops.canonicalize_loop import CanonicalizeLoop
 from weft.transform.kernel.loops.hoist_expression import HoistExpression
 from weft.transform.kernel.loops.hoist_if_then_else import HoistIfThenElse
+from weft.transform.kernel.loops.inject_double_buffer import InjectDoubleBuffer
+from weft.transform.kernel.loops.inject_software_pipeline import InjectSoftwarePipeline
 from weft.transform.kernel.loops.loop_partition import LoopPartition
 from weft.transform.kernel.loops.unroll_loop import UnrollLoop
 from weft.transform.kernel.lower_blocks import LowerBlocks
@@ -198,6 +200,8 @@ __all__ = [
     "HoistIfThenElse",
     "HoistLoopInvariants",
     "HoistScratch",
+    "InjectDoubleBuffer",
+    "InjectSoftwarePipeline",
     "InlinePrivateFunctions",
     "InsertQuantizeDequantize",
     "Instrument",

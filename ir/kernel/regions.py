@@ -108,6 +108,13 @@ class Bounds:
         known = {**self.roots, variable: frozenset(self._varies(value))}
         return Bounds(self.names, {**self.ranges, variable: self.of(value)}, known)
 
+    def of_range(self, part: Range) -> Interval | None:
+        """The interval of the indices of a range; None where its ends have no bounds."""
+        start, extent = self.of(part.start), self.of(part.extent)
+        if start is None or extent is None:
+            return None
+        return Interval(start.low, start.high + extent.high - 1, False)
+
     def name(self, variable: PrimVar) -> str:
         """The symbol that stands for a variable in dimensions: its name, made unique."""
         if variable not in self.names:
@@ -407,7 +414,7 @@ def _unsaid(stated: tuple[BufferRegion, ...] | None, said: Boxes, bounds: Bounds
         return None
     boxes: Boxes = {}
     for region in stated:
-        _add(boxes, region.buffer, [_range_interval(bounds, part) for part in region.region])
+        _add(boxes, region.buffer, [bounds.of_range(part) for part in region.region])
     same = boxes.keys() == said.keys() and all(
         _ends(own, extent, bounds) == _ends(other, extent, bounds)
         for buffer in boxes
@@ -446,20 +453,13 @@ def _touched(block: Block) -> tuple[Boxes, Boxes, Bounds]:
         buffer, intervals = access.buffer, list(access.intervals)
         if buffer in sources:
             source = sources[buffer]
-            buffer, intervals = source.buffer, [_range_interval(bounds, part) for part in source.region]
+            buffer, intervals = source.buffer, [bounds.of_range(part) for part in source.region]
         if buffer in local or (access.kind == "read" and _reads_own(access.node, own)):
             continue
         for kind, table in (("read", reads), ("write", writes)):
             if access.kind in (kind, "opaque"):
                 _add(table, buffer, intervals)
     return reads, writes, bounds
-
-
-def _range_interval(bounds: Bounds, part: Range) -> Interval | None:
-    start, extent = bounds.of(part.start), bounds.of(part.extent)
-    if start is None or extent is None:
-        return None
-    return Interval(start.low, start.high + extent.high - 1, False)
 
 
 def _allocated(block: Block) -> set[Buffer]:

@@ -340,6 +340,8 @@ def _check_block(walk: _Walk, node: Block) -> None:
 
 
 def _inside_block(walk: _Walk, node: Block) -> None:
+    if node.annotations:
+        walk.report.add_attributes(node.annotations, Carrier.BLOCK, f"block {node.name!r}", node.span)
     for variable in node.iter_vars:
         for part in (variable.start, variable.extent, variable.value):
             if isinstance(part, PrimExpr):

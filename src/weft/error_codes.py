@@ -323,6 +323,10 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
         ("W585", "a model has nothing to quantize", "the model has nothing to quantize"),
         ("W586", "how a model is to be quantized is none, or a module has no report of it",
          "max_drop is a number, 0 or more, or None; got -1"),
+        ("W590", "a loop cannot be a pipeline as it is asked for",
+         "the loop 'i' cannot be a pipeline: it has 3 parts, and 2 stages and 3 places in the order"),
+        ("W591", "as a pipeline a loop would compute something else",
+         "as a pipeline the loop 'i' would compute something else: a part would run before one of the same iteration"),
     ),
     errors.ScheduleError: (
         ("W600", "a ScheduleError raised outside of weft without a code", ""),

@@ -23,7 +23,7 @@ from weft.ir.dim import substitute as substitute_dim
 from weft.ir.graph import GlobalVar
 from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.kernel.prim import cast
-from weft.ir.kernel.regions import Access, Bounds, Interval, accesses
+from weft.ir.kernel.regions import Bounds, Interval, accesses
 from weft.ir.node import Node
 from weft.ir.tensor import (
     AllocBuffer,
@@ -57,7 +57,9 @@ __all__ = [
     "Nest",
     "Touch",
     "Update",
+    "barrier",
     "conflict",
+    "conflict_at_distance",
     "has_index_of_its_own",
     "loop_carried_dependence",
     "outer_accesses",
@@ -149,7 +151,7 @@ def outer_accesses(stmt: Stmt, bounds: Bounds) -> list[Touch]:
         while buffer in views:
             behind = views[buffer]
             if isinstance(behind, BufferRegion):
-                buffer, intervals = behind.buffer, tuple(_over(access, part) for part in behind.region)
+                buffer, intervals = behind.buffer, tuple(access.bounds.of_range(part) for part in behind.region)
             elif behind is not None:
                 buffer, intervals = behind, (None,) * behind.ndim
             else:
@@ -158,13 +160,6 @@ def outer_accesses(stmt: Stmt, bounds: Bounds) -> list[Touch]:
             writes, reads = access.kind != "read", access.kind != "write"
             found.append(Touch(buffer, writes, reads, intervals, access.node, access.bounds))
     return found
-
-
-def _over(access: Access, part: object) -> Interval | None:
-    start, extent = access.bounds.of(part.start), access.bounds.of(part.extent)  # type: ignore[attr-defined]
-    if start is None or extent is None:
-        return None
-    return Interval(start.low, start.high + extent.high - 1, False)
 
 
 def barrier(stmt: Stmt) -> Node | None:
@@ -297,19 +292,19 @@ def _disjoint(found: Sequence[Touch], point: Point, name: str, loops: Sequence[F
     """Whether accesses at the value `name` and at any later one are apart in one of the ways to look at them."""
     if any(not touch.intervals for touch in found):
         return False
-    later, known = _later(point, name)
+    later = symbol(name) + 1 + symbol("_more")
+    known = _known_of_both(point, name, later)
     return any(_grows(ranges, found, name, later, known) for ranges in _projections(found, point, loops))
 
 
-def _later(point: Point, name: str) -> tuple[Dim, Facts]:
-    """Any later value of a loop's symbol, and what is known of it and of the present one."""
-    later = symbol(name) + 1 + symbol("_more")
+def _known_of_both(point: Point, name: str, later: Dim) -> Facts:
+    """What is known of the present value of a loop's symbol and of a later one."""
     facts = point.facts
     shifted = Facts(
         tuple((substitute_dim(a, {name: later}), substitute_dim(b, {name: later})) for a, b in facts.equalities),
         tuple((substitute_dim(a, {name: later}), substitute_dim(b, {name: later})) for a, b in facts.orders),
     )
-    return later, Facts((*facts.equalities, *shifted.equalities), (*facts.orders, *shifted.orders))
+    return Facts((*facts.equalities, *shifted.equalities), (*facts.orders, *shifted.orders))
 
 
 def _projections(found: Sequence[Touch], point: Point, loops: Sequence[For]) -> Iterable[list[tuple[Dim, Dim]]]:
@@ -508,16 +503,35 @@ def loop_carried_dependence(loop: For, body: Stmt, point: Point) -> Conflict | N
         return Conflict("a body does something whose order cannot be changed")
     inner = point.copy([loop])
     first, second = outer_accesses(loop.body, inner.bounds()), outer_accesses(body, inner.bounds())
-    name = inner.name(loop.loop_var)
-    later, known = _later(inner, name)
-    for buffer in dict.fromkeys(touch.buffer for touch in first):
-        ours = [touch for touch in first if touch.buffer is buffer]
-        theirs = [touch for touch in second if touch.buffer is buffer]
-        if not any(touch.writes for touch in (*ours, *theirs)) or not theirs:
+    later = symbol(inner.name(loop.loop_var)) + 1 + symbol("_more")
+    buffer = _common(first, second, inner, loop, later)
+    if buffer is None:
+        return None
+    reason = f"an iteration needs elements of {buffer.name!r} that a later one of the loop before touches"
+    return Conflict(reason, buffer)
+
+
+def conflict_at_distance(
+    earlier: Sequence[Touch], later: Sequence[Touch], point: Point, loop: For, distance: int
+) -> Buffer | None:
+    """A buffer of which an iteration and the one `distance` after it may touch one element, one writing; or None.
+
+    `point` is inside of the loop, and the accesses are those of one iteration, of two parts of the body.
+    """
+    return _common(later, earlier, point, loop, symbol(point.name(loop.loop_var)) + distance)
+
+
+def _common(ours: Sequence[Touch], theirs: Sequence[Touch], point: Point, loop: For, later: Dim) -> Buffer | None:
+    """A buffer of which our accesses at a later iteration and theirs now may be of one element, one of them writing."""
+    name = point.name(loop.loop_var)
+    known = _known_of_both(point, name, later)
+    for buffer in dict.fromkeys(touch.buffer for touch in ours):
+        first = [touch for touch in ours if touch.buffer is buffer]
+        second = [touch for touch in theirs if touch.buffer is buffer]
+        if not any(touch.writes for touch in (*first, *second)) or not second:
             continue
-        if loop.loop_var in inner.unknown or not _all_apart(ours, theirs, inner, name, later, known):
-            reason = f"an iteration needs elements of {buffer.name!r} that a later one of the loop before touches"
-            return Conflict(reason, buffer)
+        if loop.loop_var in point.unknown or not _all_apart(first, second, point, name, later, known):
+            return buffer
     return None
 
 
