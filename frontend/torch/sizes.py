@@ -48,6 +48,8 @@ class Sizes:
 
     def __init__(self) -> None:
         self._learnt: dict[str, Dim] = {}
+        self._bound: set[str] = set()
+        """Symbols that a parameter or a result has given a value."""
 
     def name(self, sources: Mapping[str, Any], names: Mapping[str, str]) -> None:
         """Call symbols as the user does: which symbol a size of an input is, and what it is called."""
@@ -72,9 +74,17 @@ class Sizes:
         if node is not None and node.maybe_as_int() is None:
             self._learnt[str(node.expr)] = dim
 
+    def learn_symbols(self, sizes: Sequence[Any], dims: Sequence[Dim]) -> None:
+        """The dimensions of a result, for the symbols that no size before it has."""
+        for _, axis, expr in _symbolic([("", sizes)]):
+            if expr.is_Symbol and str(expr) not in self._bound:
+                self._bound.add(str(expr))
+                self._learnt[str(expr)] = dims[axis]
+
     def bind(self, shapes: Sequence[tuple[str, Sequence[Any]]], fresh: Callable[[str], Dim]) -> None:
         """Give a value to symbols that are no size alone: where 2*s is a size, that is a symbol n, and s is n // 2."""
         exprs = [(f"{name}_{axis}", expr) for name, axis, expr in _symbolic(shapes)]
+        self._bound.update(str(inner) for _, expr in exprs for inner in expr.free_symbols)
         alone = {expr for _, expr in exprs if expr.is_Symbol}
         for name, expr in exprs:
             left = expr.free_symbols - alone

@@ -61,10 +61,15 @@ class Types:
 
     def named(self, var: Var, value: Any, name: str) -> Var:
         """A tensor whose sizes only the run can tell, with the symbols by which PyTorch calls them."""
-        if not isinstance(var.ty, TensorType) or var.ty.dims is not None:
+        if not isinstance(var.ty, TensorType):
+            return var
+        if var.ty.dims is not None:  # what PyTorch calls by a new name from here on
+            if isinstance(value, self.torch.Tensor) and value.ndim == len(var.ty.dims):
+                self.sizes.learn_symbols(value.shape, var.ty.dims)
             return var
         wanted = self.type_of(value)
         if isinstance(wanted, TensorType) and wanted.dims is not None:
+            self.sizes.learn_symbols(value.shape, wanted.dims)
             return self.out.builder.match_cast(var, wanted, identifier(name))
         return self.out.named_result(var, name)
 
@@ -74,6 +79,7 @@ class Types:
         expr = getattr(getattr(size, "node", None), "expr", None)
         if expr is not None and expr.is_Symbol:
             dim = self.sizes.dim(size)
+            self.sizes.learn_symbols([size], [dim])
             self.out.builder.match_cast(R.tensor_to_shape(vector), ShapeType((dim,)), "sizes")
             return dim
         (dim,) = self.out.sizes_of(vector, name)

@@ -265,6 +265,24 @@ def test_sizes_that_only_the_run_can_tell_are_symbols() -> None:
     compared(module, Computed(), torch.randn(4, 3), torch.tensor([False, False, True, False]))
 
 
+class Rearranged(nn.Module):
+    """Sizes of contents, in shapes that are written out afterwards."""
+
+    def forward(self, x: Any, mask: Any) -> Any:
+        rows, columns = torch.nonzero(mask, as_tuple=True)
+        chosen = torch.masked_select(x, mask)
+        return rows, columns + rows.shape[0], chosen.reshape(-1, 1), torch.nonzero(mask) + 1, x[rows].unsqueeze(0)
+
+
+def test_sizes_of_contents_are_known_in_the_shapes_that_are_written_with_them() -> None:
+    inputs = torch.randn(4, 4), torch.rand(4, 4) > 0.5
+    module = weft.frontend.torch.from_exported(torch.export.export(Rearranged(), inputs))
+    assert not module.import_report().fallbacks
+    assert not weft.verify(module)
+    for mask in (inputs[1], torch.rand(4, 4) > 0.7, torch.zeros(4, 4, dtype=torch.bool)):
+        compared(module, Rearranged(), inputs[0], mask)
+
+
 def test_weights_may_be_parameters() -> None:
     net = nn.Linear(16, 8).eval()
     program = torch.export.export(net, (torch.randn(2, 16),))
