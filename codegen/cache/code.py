@@ -9,8 +9,8 @@ cache is never needed: one that cannot be read or written, or holds a damaged en
 empty one.
 
 Entries are machine code that will run, so only the user's own are read: the folder and the entry belong to the user,
-nobody else may write them, and the entry is a plain file that holds its key. What is not so is ignored, and the reason
-logged. Files of other names are left alone. Entries that were not used for longest go when all together pass `LIMIT`
+nobody else may write them or put another folder in the place of one above them, and the entry is a plain file that
+holds its key. What is not so is ignored, and the reason logged. Files of other names are left alone. Entries that were not used for longest go when all together pass `LIMIT`
 bytes; what a writer that was killed left behind goes after an hour.
 """
 
@@ -40,6 +40,7 @@ _UNFINISHED = re.compile(r"[0-9a-f]{64}\.\w+\.part")
 _ABANDONED = 3600  # seconds after which nobody is still writing
 _KEY = 64
 _HEAD = 32 + _KEY + 8
+_UNKNOWN = 65534  # the owner of folders of the system in a container that has no name for root
 _LOOK_EVERY = 64  # writes between two looks at the size of all
 _writes: dict[Path, int] = {}
 """How often this process has written to a folder: a look reads the names of all entries."""
@@ -94,17 +95,19 @@ class DiskCache:
         rest = key.encode() + len(code).to_bytes(8, "little") + code + zlib.compress(text.encode(), 1)
         temporary = ""
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(self.folder)
             if self.refused():
                 return
             handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=f"{key}.", suffix=".part")
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(rest).digest() + rest)
             os.replace(temporary, self.folder / f"{key}{_SUFFIX}")
-        except OSError:
+        except BaseException as error:  # an interrupt too leaves no unfinished file
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-            return
+            if isinstance(error, OSError):
+                return
+            raise
         count = _writes.get(self.folder, 0)
         _writes[self.folder] = count + 1
         if count % _LOOK_EVERY == 0:
@@ -113,7 +116,7 @@ class DiskCache:
     def refused(self) -> str:
         """Why the folder is not used, or empty: as for keys of ssh, it is the user's and nobody else may write it."""
         try:
-            why = "" if self.folder is None else _not_private(self.folder.stat(), stat.S_ISDIR)
+            why = "" if self.folder is None else _not_safe(self.folder)
         except OSError:
             why = ""  # not there: it will be made, or the next step fails as well
         if why:
@@ -179,6 +182,28 @@ def _read(path: Path) -> bytes | None:
         except OSError:
             return None
     return data
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder and those above it that are missing, for the user alone whatever the umask."""
+    if not folder.is_dir():
+        _make_private(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _not_safe(folder: Path) -> str:
+    """Why others may decide what is in a folder, or empty."""
+    if why := _not_private(folder.stat(), stat.S_ISDIR):
+        return why
+    if not hasattr(os, "geteuid"):
+        return ""
+    for above in folder.resolve().parents:
+        status = above.stat()
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:
+            return f"others may replace it: they may write {above} (mode {stat.S_IMODE(status.st_mode):o})"
+        if status.st_uid not in (0, os.geteuid(), _UNKNOWN):
+            return f"others may replace it: {above} belongs to somebody else"
+    return ""
 
 
 def _not_private(status: os.stat_result, is_kind: Callable[[int], bool]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -186,6 +187,24 @@ def test_a_folder_that_others_may_write_is_ignored(
     assert object_cache().get(entries[0].stem) is not None
 
 
+def test_a_folder_that_others_may_replace_is_ignored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shared"
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(shared / "mine" / "cache"))
+    run(3)
+    key = sorted((shared / "mine" / "cache").iterdir())[0].stem
+    shared.chmod(0o777)
+    code._log_once.cache_clear()
+    assert object_cache().get(key) is None
+    assert f"others may replace it: they may write {shared} (mode 777)" in caplog.text
+    shared.chmod(0o1777)  # as /tmp
+    assert object_cache().get(key) is not None
+    if os.geteuid() == 0:
+        os.chown(shared, 12345, 12345)
+        assert "belongs to somebody else" in object_cache().refused()
+
+
 def test_an_entry_that_others_may_write_or_own_is_ignored(
     folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +225,33 @@ def test_a_new_folder_and_its_entries_are_the_users_alone(folder: Path) -> None:
     run(3)
     assert folder.stat().st_mode & 0o077 == 0
     assert {path.stat().st_mode & 0o077 for path in folder.iterdir()} == {0}
+
+
+def test_folders_above_it_that_weft_makes_are_the_users_alone_whatever_the_umask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "a" / "b" / "c"))
+    before = os.umask(0)
+    try:
+        run(3)
+    finally:
+        os.umask(before)
+    made = [tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "b" / "c"]
+    assert {path.stat().st_mode & 0o077 for path in made} == {0}
+    assert object_cache().info().entries
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, MemoryError])
+def test_a_writer_that_is_interrupted_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with contextlib.nullcontext() if error is OSError else pytest.raises(error):
+        DiskCache(tmp_path / "c").put(key(1), b"code", "")
+    assert list((tmp_path / "c").iterdir()) == []
 
 
 def test_links_and_pipes_are_no_entries(folder: Path) -> None:
