@@ -10,8 +10,9 @@ empty one.
 
 Entries are machine code that will run, so only the user's own are read: the folder and the entry belong to the user,
 nobody else may write them or put another folder in the place of one above them, and the entry is a plain file that
-holds its key. What is not so is ignored, and the reason logged. Files of other names are left alone. Entries that were not used for longest go when all together pass `LIMIT`
-bytes; what a writer that was killed left behind goes after an hour.
+holds its key. What is not so is ignored, and the reason logged. Files of other names are left alone. Entries that were
+not used for longest go when all together pass `LIMIT` bytes; what a writer that was killed left behind goes after an
+hour.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Block:
         self.depth = 0 if parent is None else parent.depth + 1
         near = self.parent
         balanced = parent is not None and near.depth - near.jump.depth == near.jump.depth - near.jump.jump.depth
-        self.jump: Block = near.jump if balanced else near
+        self.jump: Block = near.jump.jump if balanced else near
 
     def above(self, depth: int) -> Block:
         """The ancestor of a depth."""
