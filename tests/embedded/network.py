@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+import weft
 from weft import transform
 from weft.ir import IRModule
 from weft.script import ir as I
@@ -14,8 +15,9 @@ from weft.script import relax as R
 DATA = Path(__file__).resolve().parents[2] / "examples" / "data"
 
 
+_NETWORK = """
 @I.ir_module
-class Digits:
+class Network:
     @R.function
     def main(
         images: R.Tensor(("n", 1, 8, 8), "float32"),
@@ -25,38 +27,24 @@ class Digits:
         hidden_bias: R.Tensor((64,), "float32"),
         out_weight: R.Tensor((64, 10), "float32"),
         out_bias: R.Tensor((10,), "float32"),
-    ) -> R.Tuple(R.Tensor(("n",), "int64"), R.Tensor(("n", 10), "float32")):
-        with R.dataflow():
-            convolved = R.nn.relu(R.nn.conv2d(images, conv_weight, padding=1) + R.reshape(conv_bias, (1, 16, 1, 1)))
-            pooled = R.reshape(R.nn.max_pool2d(convolved, pool_size=(2, 2), strides=(2, 2)), (n, 256))
-            hidden = R.nn.relu(R.matmul(pooled, hidden_weight) + hidden_bias)
-            confidence = R.nn.softmax(R.matmul(hidden, out_weight) + out_bias)
-            digit = R.argmax(confidence, axis=1)
-            R.output(digit, confidence)
-        return digit, confidence
-
-
-@I.ir_module
-class Scores:
-    """The network up to what its digits are chosen by."""
-
-    @R.function
-    def main(
-        images: R.Tensor(("n", 1, 8, 8), "float32"),
-        conv_weight: R.Tensor((16, 1, 3, 3), "float32"),
-        conv_bias: R.Tensor((16,), "float32"),
-        hidden_weight: R.Tensor((256, 64), "float32"),
-        hidden_bias: R.Tensor((64,), "float32"),
-        out_weight: R.Tensor((64, 10), "float32"),
-        out_bias: R.Tensor((10,), "float32"),
-    ) -> R.Tensor(("n", 10), "float32"):
+    ):
         with R.dataflow():
             convolved = R.nn.relu(R.nn.conv2d(images, conv_weight, padding=1) + R.reshape(conv_bias, (1, 16, 1, 1)))
             pooled = R.reshape(R.nn.max_pool2d(convolved, pool_size=(2, 2), strides=(2, 2)), (n, 256))
             hidden = R.nn.relu(R.matmul(pooled, hidden_weight) + hidden_bias)
             scores = R.matmul(hidden, out_weight) + out_bias
-            R.output(scores)
-        return scores
+            confidence = R.nn.softmax(scores)
+            digit = R.argmax(confidence, axis=1)
+            R.output(scores, digit, confidence)
+        return RESULT
+"""
+
+
+def network(result: str) -> IRModule:
+    """The network with its weights as parameters, whose `main` gives some of: scores, digit, confidence."""
+    module = weft.parse(_NETWORK.replace("RESULT", result))
+    assert isinstance(module, IRModule)
+    return transform.DeadCodeElimination()(module)
 
 
 def images(count: int) -> np.ndarray:
@@ -67,7 +55,7 @@ def images(count: int) -> np.ndarray:
 def bound(count: int) -> IRModule:
     """The network with its weights, for a known number of images."""
     weights = dict(np.load(DATA / "digits_weights.npz"))
-    module = transform.BindParams("main", weights)(Digits)
+    module = transform.BindParams("main", weights)(network("(digit, confidence)"))
     return transform.BindSymbolicVars({"n": count})(module)
 
 

@@ -89,7 +89,7 @@ class Quantised:
 def by_weft(count: int) -> IRModule:
     """The network as `weft.quantize` makes it, for a known number of images."""
     weights = dict(np.load(network.DATA / "digits_weights.npz"))
-    made = weft.quantize(network.Scores, [(network.images(200),)], params=weights)
+    made = weft.quantize(network.network("scores"), [(network.images(200),)], params=weights)
     return transform.BindSymbolicVars({"n": count})(made)
 
 

@@ -9,13 +9,10 @@ are how many architectures are right at all sizes, and how many of these have no
 
 from __future__ import annotations
 
-import argparse
 import collections
-import os
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +22,7 @@ import numpy as np
 import torch
 import torchvision
 import transformers
-from outcomes import closed, failed
+from outcomes import closed, computed, failed, options_of, parser_of
 
 import weft
 from weft.frontend import import_report
@@ -324,21 +321,14 @@ def run(architecture: Architecture, through_onnx: bool) -> tuple[str, str]:
                 return "wrong", f"at {size} differs by {far:.1e}"
     except Exception as error:
         return failed(stage, error)
-    if report.fallbacks:
-        return "python", times + "; " + "; ".join(sorted({f"{node.operator}: {node.why}" for node in report.fallbacks}))
-    return "native", times
+    return computed(report, times)
 
 
 def main() -> int:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("pattern", nargs="?", default="")
+    parser = parser_of(__doc__)
     parser.add_argument("--onnx", action="store_true", help="through a file of ONNX")
-    parser.add_argument("--minimum", type=float, default=0.0)
-    parser.add_argument("--native", type=float, default=0.0)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    os.environ.setdefault("TORCH_LOGS", "-all")
+    options = options_of(parser)
     start, counts = time.perf_counter(), collections.Counter()
     for architecture in ARCHITECTURES:
         if options.pattern in architecture.name:

@@ -8,18 +8,16 @@ have no node in Python, and which are not. `--minimum 0.95 --native 0.9` make th
 
 from __future__ import annotations
 
-import argparse
 import collections
 import dataclasses
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from outcomes import failed
+from outcomes import computed, failed, options_of, parser_of
 
 import weft
 from weft.frontend import import_report
@@ -118,22 +116,16 @@ def run(case: Any, interpret: bool) -> tuple[str, str]:
                     return "wrong", difference
     except Exception as error:
         return failed(stage, error)
-    if report.fallbacks:
-        return "python", "; ".join(f"{node.operator}: {node.why}" for node in report.fallbacks)
-    return "native", ""
+    return computed(report)
 
 
 def main() -> int:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("pattern", nargs="?", default="")
+    parser = parser_of(__doc__)
     parser.add_argument("--kind", default="node")
     parser.add_argument("--interpret", action="store_true")
     parser.add_argument("--list", default="wrong,import,compile,run")
-    parser.add_argument("--minimum", type=float, default=0.0)
-    parser.add_argument("--native", type=float, default=0.0)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+    options = options_of(parser)
     start, counts = time.perf_counter(), collections.Counter()
     for case in cases(options.kind, options.pattern):
         status, detail = run(case, options.interpret)

@@ -2,8 +2,39 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 import traceback
+import warnings
 from collections import Counter
+
+from weft.frontend.report import ImportReport
+
+__all__ = ["closed", "computed", "failed", "options_of", "parser_of"]
+
+
+def parser_of(about: str | None) -> argparse.ArgumentParser:
+    """The options that every collection has: which of its models, and the shares that are asked for."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("pattern", nargs="?", default="")
+    parser.add_argument("--minimum", type=float, default=0.0)
+    parser.add_argument("--native", type=float, default=0.0)
+    return parser
+
+
+def options_of(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The options of this run, from which on warnings and logs of the libraries are not shown."""
+    warnings.simplefilter("ignore")
+    os.environ.setdefault("TORCH_LOGS", "-all")
+    return parser.parse_args()
+
+
+def computed(report: ImportReport, detail: str = "") -> tuple[str, str]:
+    """The status of a model whose results are right: native, or python with the operators that are run there."""
+    if not report.fallbacks:
+        return "native", detail
+    reasons = sorted({f"{node.operator}: {node.why}" for node in report.fallbacks})
+    return "python", "; ".join([detail, *reasons] if detail else reasons)
 
 
 def failed(stage: str, error: Exception) -> tuple[str, str]:

@@ -9,20 +9,17 @@ many operators are right in all of their samples, and how many of these have no 
 
 from __future__ import annotations
 
-import argparse
 import collections
 import gc
 import itertools
-import os
 import signal
 import sys
 import time
-import warnings
 from typing import Any
 
 import numpy as np
 import torch
-from outcomes import closed, failed
+from outcomes import closed, computed, failed, options_of, parser_of
 from torch.utils import _pytree as pytree
 
 import weft
@@ -131,9 +128,7 @@ def run(net: Applied) -> tuple[str, str]:
                 return "wrong", told
     except Exception as error:
         return failed(stage, error)
-    if report.fallbacks:
-        return "python", "; ".join(f"{node.operator}: {node.why}" for node in report.fallbacks)
-    return "native", ""
+    return computed(report)
 
 
 _WORST = ("import", "compile", "run", "wrong", "python", "native", "skip")
@@ -178,16 +173,11 @@ def limited(net: Applied) -> tuple[str, str]:
 
 def main() -> int:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("pattern", nargs="?", default="")
+    parser = parser_of(__doc__)
     parser.add_argument("--samples", type=int, default=2)
     parser.add_argument("--part", default="0/1", help="only every n-th operator: 1/2 is the second half")
     parser.add_argument("--list", default="wrong,import,compile,run")
-    parser.add_argument("--minimum", type=float, default=0.0)
-    parser.add_argument("--native", type=float, default=0.0)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    os.environ.setdefault("TORCH_LOGS", "-all")
+    options = options_of(parser)
     from torch.testing._internal.common_methods_invocations import op_db
 
     start, counts = time.perf_counter(), collections.Counter()

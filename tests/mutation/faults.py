@@ -64,9 +64,14 @@ def fault(statement: str, target: str, *tests: str) -> Callable[[Callable[[Any],
     return keep
 
 
-def returning(value: Any) -> Callable[[Any], Any]:
-    """A fault that gives one value, whatever it is asked."""
-    return lambda right: lambda *args, **options: value
+def returning(value: Any, name: str) -> Callable[[Any], Any]:
+    """A fault of that name: a function that gives one value, whatever it is asked."""
+
+    def wrong(right: Any) -> Any:
+        return lambda *args, **options: value
+
+    wrong.__name__ = name
+    return wrong
 
 
 def then(change: Callable[[Any], Any]) -> Callable[[Any], Any]:

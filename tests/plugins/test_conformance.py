@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.plugins.examples import imported
 from tests.plugins.toy_accelerator import installed
 
 import weft
 from weft import ir
 from weft.codegen.backends.generators import Translated
 from weft.ir.tensor import BufferStore
-from weft.runtime import loading, unregister_func
+from weft.runtime import unregister_func
 from weft.runtime.artifact import Symbol
-from weft.target.kinds import KINDS
 from weft.testing import check_part
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -32,21 +30,8 @@ PRODUCT = (
 @pytest.fixture(scope="module", autouse=True)
 def plugins() -> Iterator[None]:
     """Both examples, and everything of them gone afterwards."""
-    paths = [str(EXAMPLES / name) for name in ("npu", "openblas")]
-    sys.path[:0] = paths
-    try:
-        importlib.import_module("weft_npu")
-        importlib.import_module("weft_openblas")
+    with imported([str(EXAMPLES / name) for name in ("npu", "openblas")]):
         yield
-    finally:
-        for path in paths:
-            sys.path.remove(path)
-        for name in [name for name in sys.modules if name.partition(".")[0] in ("weft_npu", "weft_openblas")]:
-            del sys.modules[name]
-        for kind in ("npu", "openblas"):
-            KINDS.pop(kind, None)
-        loading.unregister_loader("npu-stream")
-        unregister_func("openblas_matmul")
 
 
 def parsed(text: str) -> weft.IRModule:

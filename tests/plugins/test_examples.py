@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.embedded import quantised
+from tests.plugins.examples import imported
 
 import weft
 from weft import Target, TargetError
@@ -26,8 +27,6 @@ from weft.codegen.backends.c import source_tree
 from weft.codegen.backends.c.memory import greedy
 from weft.codegen.backends.generators import generate_artifacts
 from weft.ir import IRModule
-from weft.runtime import loading, unregister_func
-from weft.target.kinds import KINDS
 from weft.transform import default_pipeline
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,17 +52,8 @@ def copied(name: str, folder: Path) -> Path:
 def plugins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, ModuleType]]:
     """Both plug-ins, imported from copies, and everything of them gone afterwards."""
     folder = copied("openblas", copied("npu", tmp_path_factory.mktemp("site")))
-    sys.path.insert(0, str(folder))
-    try:
-        yield {name: importlib.import_module(name) for name in ("weft_npu", "weft_openblas")}
-    finally:
-        sys.path.remove(str(folder))
-        for name in [name for name in sys.modules if name.partition(".")[0] in ("weft_npu", "weft_openblas")]:
-            del sys.modules[name]
-        for kind in ("npu", "openblas"):
-            KINDS.pop(kind, None)
-        loading.unregister_loader("npu-stream")
-        unregister_func("openblas_matmul")
+    with imported([str(folder)]) as modules:
+        yield modules
 
 
 @pytest.fixture(scope="module")

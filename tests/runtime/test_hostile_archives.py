@@ -17,21 +17,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.runtime.saved_program import SOURCE, X
 
 import weft
 from weft.errors import ArtifactError
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.safe_archive import Limits, read_archive, write_archive
 
-SOURCE = """
-from weft.script import relax as R
-
-@R.function
-def main(x: R.Tensor(("n", 2), "float32")) -> R.Tensor(("n", 3), "float32"):
-    y = R.matmul(x, R.const([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"))
-    return y
-"""
-X = np.ones((2, 2), "float32")
 CODES = {"W800", "W801", "W802", "W803", "W810", "W811", "W812"}
 
 

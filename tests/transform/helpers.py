@@ -9,7 +9,21 @@ from weft.ir import Function, IRModule, assert_structural_equal
 from weft.script import parse
 from weft.transform.infra.comparison import comparable_functions, first_difference
 
-__all__ = ["assert_same_meaning", "check", "left_alone", "module", "of_rows", "of_vector"]
+__all__ = ["assert_same_meaning", "check", "graph_function", "left_alone", "module", "of_rows", "of_vector", "parsed"]
+
+
+def parsed(text: str) -> IRModule:
+    """The module that a whole text is."""
+    found = parse(text)
+    assert isinstance(found, IRModule)
+    return found
+
+
+def graph_function(program: IRModule, name: str = "main") -> Function:
+    """A function of a module, which is one of the graph."""
+    found = program[name]
+    assert isinstance(found, Function)
+    return found
 
 
 def module(body: str) -> IRModule:

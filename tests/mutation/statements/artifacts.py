@@ -35,18 +35,16 @@ def the_loader_is_not_read(right: Any) -> Any:
     return classmethod(lambda cls, header, content: right.__func__(cls, {**header, "loader": ""}, content))
 
 
-@fault("C4", "weft.runtime.artifact:ArtifactSet.link_check", f"{C}::test_there_are_no_other_edges")
-def what_nothing_provides_is_linked(right: Any) -> Any:
-    return returning(None)(right)
+fault("C4", "weft.runtime.artifact:ArtifactSet.link_check", f"{C}::test_there_are_no_other_edges")(
+    returning(None, "what_nothing_provides_is_linked")
+)
 
 
-@fault(
+fault(
     "C5",
     "weft.runtime.artifact:Artifact._check_serialisable",
     f"{C}::test_what_is_only_in_memory_is_flagged_and_refuses_to_be_saved",
-)
-def what_is_only_in_memory_is_saved_empty(right: Any) -> Any:
-    return returning(None)(right)
+)(returning(None, "what_is_only_in_memory_is_saved_empty"))
 
 
 @fault("C6", "weft.ir.module:IRModule.with_functions", f"{C}::test_every_pass_keeps_artifacts")
@@ -104,19 +102,19 @@ def constants_stay_in_the_text(right: Any) -> Any:
     return wrong
 
 
-@fault("C12", "weft.transform.analysis.purity:is_pure", f"{C}::test_effects_are_unknown_unless_declared")
-def every_call_is_pure(right: Any) -> Any:
-    return returning(True)(right)
+fault("C12", "weft.transform.analysis.purity:is_pure", f"{C}::test_effects_are_unknown_unless_declared")(
+    returning(True, "every_call_is_pure")
+)
 
 
-@fault("C13", "weft.ir.structure.malformed:malformed", "tests/systems/test_raw_exceptions.py")
-def odd_nodes_pass(right: Any) -> Any:
-    return returning(None)(right)
+fault("C13", "weft.ir.structure.malformed:malformed", "tests/systems/test_raw_exceptions.py")(
+    returning(None, "odd_nodes_pass")
+)
 
 
-@fault("C14", "weft.script.reader.module.unit:_check_version", f"{C}::test_texts_of_before_versions_are_read")
-def a_later_version_is_read(right: Any) -> Any:
-    return returning(None)(right)
+fault("C14", "weft.script.reader.module.unit:_check_version", f"{C}::test_texts_of_before_versions_are_read")(
+    returning(None, "a_later_version_is_read")
+)
 
 
 @fault("C15", "weft.codegen.backends.generators:provenance", f"{C}::test_an_artifact_says_what_it_was_made_from_and_by")

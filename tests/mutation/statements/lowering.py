@@ -63,9 +63,9 @@ def a_kind_from_outside_is_forgotten(right: Any) -> Any:
     return wrong
 
 
-@fault("A5", "weft.transform.infra.pipeline:_between", "tests/transform/infra/test_pipeline.py")
-def a_later_phase_brings_nothing(right: Any) -> Any:
-    return returning([])(right)
+fault("A5", "weft.transform.infra.pipeline:_between", "tests/transform/infra/test_pipeline.py")(
+    returning([], "a_later_phase_brings_nothing")
+)
 
 
 @fault("A5", "weft.transform.infra.phases:phases", f"{A}::test_phases_are_listed_and_a_hook_names_one_of_them")
@@ -81,9 +81,9 @@ def what_a_hook_gives_is_taken(right: Any) -> Any:
     return wrong
 
 
-@fault("A7", "weft.transform.infra.checks:verify_after", f"{A}::test_the_module_is_verified_after_the_pass_of_a_hook")
-def a_pass_is_not_followed_by_the_verifier(right: Any) -> Any:
-    return returning(None)(right)
+fault("A7", "weft.transform.infra.checks:verify_after", f"{A}::test_the_module_is_verified_after_the_pass_of_a_hook")(
+    returning(None, "a_pass_is_not_followed_by_the_verifier")
+)
 
 
 @fault(
@@ -125,9 +125,9 @@ def the_pass_of_a_part_sees_the_whole(right: Any) -> Any:
     return lambda self, module: self.item(module)
 
 
-@fault("A12", "weft.target.kinds:TargetKind.remove_hook", f"{A}::test_unloading_a_plug_in_restores_the_output")
-def a_hook_stays_when_it_is_removed(right: Any) -> Any:
-    return returning(None)(right)
+fault("A12", "weft.target.kinds:TargetKind.remove_hook", f"{A}::test_unloading_a_plug_in_restores_the_output")(
+    returning(None, "a_hook_stays_when_it_is_removed")
+)
 
 
 @fault("A13", "weft.transform.target.phase_hooks:_Placing.order", f"{A}::test_before_and_after_change_the_order")

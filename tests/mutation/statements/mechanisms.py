@@ -27,13 +27,11 @@ def the_interval_of_an_iteration_is_one_longer(right: Any) -> Any:
     return lambda space, loops, low, dim, high: right(space, loops, low, dim, high + 1)
 
 
-@fault(
+fault(
     "H10",
     "weft.transform.analysis.accesses:_has_other_views",
     "tests/transform/autoschedule/test_parallelize_outer_loops.py",
-)
-def another_view_of_written_memory_is_not_seen(right: Any) -> Any:
-    return returning(False)(right)
+)(returning(False, "another_view_of_written_memory_is_not_seen"))
 
 
 @fault("D5", "weft.transform.memory.share_memory:_Choice._may_view", "tests/transform/memory/test_plan_memory.py")
@@ -49,14 +47,14 @@ def a_later_write_is_overlooked(right: Any) -> Any:
     return wrong
 
 
-@fault("D20", "weft.transform.memory.share_memory:_Choice._is_new", "tests/transform/memory/test_plan_memory.py")
-def memory_that_holds_something_counts_as_new(right: Any) -> Any:
-    return returning(True)(right)
+fault("D20", "weft.transform.memory.share_memory:_Choice._is_new", "tests/transform/memory/test_plan_memory.py")(
+    returning(True, "memory_that_holds_something_counts_as_new")
+)
 
 
-@fault("D5", "weft.transform.memory.share_memory:_have_equal_sizes", "tests/transform/memory/test_plan_memory.py")
-def an_output_may_be_larger_than_the_input_that_it_overwrites(right: Any) -> Any:
-    return returning(True)(right)
+fault("D5", "weft.transform.memory.share_memory:_have_equal_sizes", "tests/transform/memory/test_plan_memory.py")(
+    returning(True, "an_output_may_be_larger_than_the_input_that_it_overwrites")
+)
 
 
 @fault("G2", "weft.transform.memory.pack_memory:Request.meets", "tests/codegen/test_packages.py")
@@ -73,13 +71,11 @@ def an_object_needs_nothing(right: Any) -> Any:
     return then(lambda artifact: replace(artifact, needs=()))(right)
 
 
-@fault(
+fault(
     "H2",
     "weft.runtime.program:_target_of",
     f"{COMPILED}::test_an_object_names_its_own_functions_and_what_was_decided_about_them",
-)
-def an_artifact_has_no_target(right: Any) -> Any:
-    return returning("{}")(right)
+)(returning("{}", "an_artifact_has_no_target"))
 
 
 @fault(
@@ -105,27 +101,21 @@ def what_a_target_says_of_its_machine_is_lost(right: Any) -> Any:
     return lambda self: right(replace(self, overrides=()))
 
 
-@fault("H3", "weft.target.float_units:llvm_features", f"{FIELDS}[llvm-mfpu-llvm -mcpu=cortex-m7f -mfpu=fpv5-d16]")
-def every_unit_is_alike_to_llvm(right: Any) -> Any:
-    return returning(())(right)
-
-
-@fault(
-    "H3",
-    "weft.target.builtin:_same_system",
-    f"{FIELDS}[c-mtriple-c -mcpu=cortex-m4f -mtriple=thumbv7em-linux-gnueabi]",
+fault("H3", "weft.target.float_units:llvm_features", f"{FIELDS}[llvm-mfpu-llvm -mcpu=cortex-m7f -mfpu=fpv5-d16]")(
+    returning((), "every_unit_is_alike_to_llvm")
 )
-def c_takes_any_triple(right: Any) -> Any:
-    return returning(True)(right)
 
 
-@fault(
+fault(
+    "H3", "weft.target.builtin:_same_system", f"{FIELDS}[c-mtriple-c -mcpu=cortex-m4f -mtriple=thumbv7em-linux-gnueabi]"
+)(returning(True, "c_takes_any_triple"))
+
+
+fault(
     "E11",
     "weft.target.float_units:_check_convention",
     f"{FIELDS}[llvm-mfloat_abi-llvm -mcpu=cortex-m7f -mtriple=thumbv7em-none-eabi -mfloat-abi=hard]",
-)
-def a_convention_may_contradict_the_triple(right: Any) -> Any:
-    return returning(None)(right)
+)(returning(None, "a_convention_may_contradict_the_triple"))
 
 
 @fault(
@@ -146,13 +136,11 @@ def costs_win_over_labels(right: Any) -> Any:
     return wrong
 
 
-@fault(
+fault(
     "H5",
     "weft.transform.target.part_costs:same_work",
     f"{H}::test_calls_go_where_they_take_less_as_far_as_that_is_known",
-)
-def any_part_does_the_same_work(right: Any) -> Any:
-    return returning(True)(right)
+)(returning(True, "any_part_does_the_same_work"))
 
 
 @fault(
@@ -171,31 +159,23 @@ def a_value_is_copied_for_each_reader(right: Any) -> Any:
     return wrong
 
 
-@fault(
+fault(
     "H6",
     "weft.transform.target.phase_hooks:_Placing.without",
     f"{A}::test_a_pass_is_replaced_for_the_functions_of_its_part",
-)
-def a_pass_is_replaced_for_every_part(right: Any) -> Any:
-    return returning(None)(right)
+)(returning(None, "a_pass_is_replaced_for_every_part"))
 
 
-@fault(
+fault(
     "H6",
     "weft.transform.target.phase_hooks:_Placing.end",
     f"{A}::test_a_hook_stands_before_after_or_in_place_of_a_built_in_pass",
-)
-def a_hook_without_a_place_runs_as_soon_as_it_can(right: Any) -> Any:
-    return returning(None)(right)
+)(returning(None, "a_hook_without_a_place_runs_as_soon_as_it_can"))
 
 
-@fault(
-    "B7",
-    "weft.transform.target.origins:is_origin_of",
-    f"{B}::test_a_public_function_is_recognised_as_it_was_written",
-)
-def any_function_of_the_name_is_the_one(right: Any) -> Any:
-    return returning(True)(right)
+fault(
+    "B7", "weft.transform.target.origins:is_origin_of", f"{B}::test_a_public_function_is_recognised_as_it_was_written"
+)(returning(True, "any_function_of_the_name_is_the_one"))
 
 
 @fault("B10", "weft.transform.target.partition_calls:_with_a_parameter_for_each", "tests/plugins/test_int8_adder.py")
@@ -251,13 +231,11 @@ def devices_are_switched_off_in_the_order_they_were_switched_on(right: Any) -> A
     return wrong
 
 
-@fault(
+fault(
     "C12",
     "weft.transform.graph.common_subexpressions:_Merge._forget",
     "tests/transform/graph/test_common_subexpressions.py",
-)
-def what_a_branch_computed_is_there_after_it(right: Any) -> Any:
-    return returning(None)(right)
+)(returning(None, "what_a_branch_computed_is_there_after_it"))
 
 
 @fault("D4", "weft.ir.dim.expression:_truncated", "tests/ir/dim/test_prover.py", "tests/ir/dim/test_dim.py")
@@ -278,13 +256,11 @@ def another_processor_keeps_the_unit_of_the_tag(right: Any) -> Any:
     return wrong
 
 
-@fault(
+fault(
     "A7",
     "weft.transform.infra.context:check_level",
     "tests/transform/infra/test_checks.py::test_the_level_of_a_context_switches_the_checks_on",
-)
-def the_level_of_a_context_is_overlooked(right: Any) -> Any:
-    return returning(0)(right)
+)(returning(0, "the_level_of_a_context_is_overlooked"))
 
 
 @fault(
@@ -296,19 +272,19 @@ def artifacts_of_others_say_nothing(right: Any) -> Any:
     return lambda item, facts: item
 
 
-@fault("H10", "weft.codegen.host.liveness:TextMemory.give_back", "tests/codegen/host/test_liveness.py")
-def memory_that_was_given_back_is_used(right: Any) -> Any:
-    return returning(None)(right)
+fault("H10", "weft.codegen.host.liveness:TextMemory.give_back", "tests/codegen/host/test_liveness.py")(
+    returning(None, "memory_that_was_given_back_is_used")
+)
 
 
-@fault("H10", "weft.codegen.host.liveness:TextMemory._check_written", "tests/codegen/host/test_liveness.py")
-def a_kernel_writes_a_constant(right: Any) -> Any:
-    return returning(None)(right)
+fault("H10", "weft.codegen.host.liveness:TextMemory._check_written", "tests/codegen/host/test_liveness.py")(
+    returning(None, "a_kernel_writes_a_constant")
+)
 
 
-@fault("G2", "weft.transform.memory.planners:_check_places", "tests/codegen/test_packages.py")
-def the_places_of_a_planner_are_believed(right: Any) -> Any:
-    return returning(None)(right)
+fault("G2", "weft.transform.memory.planners:_check_places", "tests/codegen/test_packages.py")(
+    returning(None, "the_places_of_a_planner_are_believed")
+)
 
 
 @fault(

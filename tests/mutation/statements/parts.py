@@ -23,11 +23,9 @@ def nothing_is_handed_to_an_accelerator(right: Any) -> Any:
     return lambda self, module: module
 
 
-@fault(
+fault(
     "B2", "weft.target.kinds:_check_arity", f"{B}::test_the_form_of_a_lowering_hook_is_checked_when_it_is_registered"
-)
-def a_hook_of_any_form_is_registered(right: Any) -> Any:
-    return returning(None)(right)
+)(returning(None, "a_hook_of_any_form_is_registered"))
 
 
 @fault("B3", "weft.ir.node:FrozenMap.__init__", f"{B}::test_the_module_that_a_hook_looks_at_cannot_be_changed")
@@ -53,14 +51,14 @@ def the_first_function_of_a_hook_is_the_top_one(right: Any) -> Any:
     return wrong
 
 
-@fault("B5", "weft.transform.target.hooks:_Contract.check_signature", f"{B}::test_a_breach_of_the_contract_is_an_error")
-def a_hook_may_change_a_signature(right: Any) -> Any:
-    return returning(None)(right)
+fault("B5", "weft.transform.target.hooks:_Contract.check_signature", f"{B}::test_a_breach_of_the_contract_is_an_error")(
+    returning(None, "a_hook_may_change_a_signature")
+)
 
 
-@fault("B5", "weft.transform.target.hooks:_Contract.check_lowered", f"{B}::test_a_breach_of_the_contract_is_an_error")
-def a_hook_may_leave_operators(right: Any) -> Any:
-    return returning(None)(right)
+fault("B5", "weft.transform.target.hooks:_Contract.check_lowered", f"{B}::test_a_breach_of_the_contract_is_an_error")(
+    returning(None, "a_hook_may_leave_operators")
+)
 
 
 @fault(
@@ -109,9 +107,9 @@ def a_code_generator_sees_the_functions_of_others(right: Any) -> Any:
     return lambda module, mine: (module, right(module, mine)[1])
 
 
-@fault("B11", "weft.codegen.backends.generators:_promised", f"{B}::test_a_code_generator_provides_what_it_promised")
-def a_code_generator_may_leave_symbols_out(right: Any) -> Any:
-    return returning([])(right)
+fault("B11", "weft.codegen.backends.generators:_promised", f"{B}::test_a_code_generator_provides_what_it_promised")(
+    returning([], "a_code_generator_may_leave_symbols_out")
+)
 
 
 @fault(
@@ -135,13 +133,11 @@ def the_function_wins_over_the_call_site(right: Any) -> Any:
     return lambda self, function: ((name, self.own(name) or label) for name, label in right(self, function))
 
 
-@fault(
+fault(
     "B14",
     "weft.transform.target.assign:check_label",
     f"{FLOW}::test_a_call_with_an_unknown_label_is_refused_where_it_stands",
-)
-def any_label_is_known(right: Any) -> Any:
-    return returning(None)(right)
+)(returning(None, "any_label_is_known"))
 
 
 @fault(
@@ -158,9 +154,9 @@ def what_has_no_label_belongs_to_any_part(right: Any) -> Any:
     return wrong
 
 
-@fault("B16", "weft.transform.fusion.fuse_ops:_check_groups", "tests/transform/fusion/test_fuse_ops.py")
-def a_group_may_cross_labels(right: Any) -> Any:
-    return returning(None)(right)
+fault("B16", "weft.transform.fusion.fuse_ops:_check_groups", "tests/transform/fusion/test_fuse_ops.py")(
+    returning(None, "a_group_may_cross_labels")
+)
 
 
 @fault(
@@ -188,18 +184,16 @@ def scratch_stays_after_its_kernel(right: Any) -> Any:
     return wrong
 
 
-@fault(
+fault(
     "B19",
     "weft.codegen.backends.c.steps:_Reader.extern",
     "tests/codegen/backends/c/test_c.py::test_a_library_call_is_carried_by_the_host_code",
+)(returning(None, "calls_of_libraries_are_left_out"))
+
+
+fault("B20", "weft.codegen.backends.generators:_check_translated", "tests/plugins/test_conformance.py")(
+    returning(None, "a_code_generator_may_leave_statements_out")
 )
-def calls_of_libraries_are_left_out(right: Any) -> Any:
-    return returning(None)(right)
-
-
-@fault("B20", "weft.codegen.backends.generators:_check_translated", "tests/plugins/test_conformance.py")
-def a_code_generator_may_leave_statements_out(right: Any) -> Any:
-    return returning(None)(right)
 
 
 @fault("B21", "weft.target.derived:features_of", "tests/target/test_target.py::test_features_follow_from_the_processor")

@@ -11,14 +11,12 @@ CONFIG = "tests/target/test_config.py"
 TARGET = "tests/target/test_target.py"
 
 
-@fault(
+fault(
     "E1",
     "weft.codegen.backends.c.library:SourceTree.write",
     f"{FLOW}::test_one_call_makes_c_for_a_board",
     "tests/codegen/backends/c/test_c_library.py::test_each_label_has_a_file_of_its_own",
-)
-def a_tree_is_not_written(right: Any) -> Any:
-    return returning(None)(right)
+)(returning(None, "a_tree_is_not_written"))
 
 
 @fault(
@@ -60,14 +58,14 @@ def labels_are_not_printed(right: Any) -> Any:
     return lambda self, **options: right(self, **options).replace(', target="b")', ")")
 
 
-@fault("E5", "weft.codegen.plan:_check_fields", f"{FLOW}::test_what_a_configuration_asks_for_is_honoured_or_refused")
-def fields_of_a_configuration_are_overlooked(right: Any) -> Any:
-    return returning(None)(right)
+fault("E5", "weft.codegen.plan:_check_fields", f"{FLOW}::test_what_a_configuration_asks_for_is_honoured_or_refused")(
+    returning(None, "fields_of_a_configuration_are_overlooked")
+)
 
 
-@fault("E6", "weft.codegen.plan:_carried", f"{FLOW}::test_a_module_that_carries_its_target_needs_no_argument")
-def the_target_of_a_module_is_overlooked(right: Any) -> Any:
-    return returning(None)(right)
+fault("E6", "weft.codegen.plan:_carried", f"{FLOW}::test_a_module_that_carries_its_target_needs_no_argument")(
+    returning(None, "the_target_of_a_module_is_overlooked")
+)
 
 
 @fault(
@@ -120,9 +118,9 @@ def a_kernel_alone_is_no_module(right: Any) -> Any:
     return wrong
 
 
-@fault("E11", "weft.target.builtin:_check_architecture", f"{TARGET}::test_wrong_targets_are_refused_at_the_right_place")
-def a_processor_may_contradict_its_triple(right: Any) -> Any:
-    return returning(None)(right)
+fault("E11", "weft.target.builtin:_check_architecture", f"{TARGET}::test_wrong_targets_are_refused_at_the_right_place")(
+    returning(None, "a_processor_may_contradict_its_triple")
+)
 
 
 @fault("E12", "weft.target.schema:config_field", f"{FLOW}::test_choices_of_runtime_live_in_configurations")

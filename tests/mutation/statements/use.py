@@ -32,13 +32,11 @@ def what_was_made_first_is_run(right: Any) -> Any:
     return lambda self, module: self.made.get("executable") or right(self, module)
 
 
-@fault(
+fault(
     "H2",
     "weft.runtime.device.object_symbols:check_symbols",
     "tests/codegen/test_compiled_modules.py::test_an_object_that_does_not_say_the_truth_is_found_by_reading",
-)
-def what_an_object_provides_is_believed(right: Any) -> Any:
-    return returning(None)(right)
+)(returning(None, "what_an_object_provides_is_believed"))
 
 
 @fault(
@@ -50,9 +48,9 @@ def flags_of_c_are_taken_unread(right: Any) -> Any:
     return lambda options, *args, **more: options
 
 
-@fault("H4", "weft.codegen.backends.generators:_check_translated", "tests/plugins/test_conformance.py")
-def statements_that_are_left_out_are_not_missed(right: Any) -> Any:
-    return returning(None)(right)
+fault("H4", "weft.codegen.backends.generators:_check_translated", "tests/plugins/test_conformance.py")(
+    returning(None, "statements_that_are_left_out_are_not_missed")
+)
 
 
 @fault(
@@ -72,18 +70,16 @@ def a_policy_wins_over_the_label(right: Any) -> Any:
     return wrong
 
 
-@fault("H5", "weft.transform.fusion.fuse_ops:_check_groups", "tests/transform/fusion/test_fuse_ops.py")
-def a_custom_decision_crosses_labels(right: Any) -> Any:
-    return returning(None)(right)
+fault("H5", "weft.transform.fusion.fuse_ops:_check_groups", "tests/transform/fusion/test_fuse_ops.py")(
+    returning(None, "a_custom_decision_crosses_labels")
+)
 
 
-@fault(
+fault(
     "H6",
     "weft.target.kinds:check_phase",
     "tests/transform/target/test_phase_hooks.py::test_phases_are_listed_and_a_hook_names_one_of_them",
-)
-def a_hook_may_name_any_phase(right: Any) -> Any:
-    return returning(None)(right)
+)(returning(None, "a_hook_may_name_any_phase"))
 
 
 @fault(
@@ -131,16 +127,14 @@ def two_artifacts_may_provide_one_symbol(right: Any) -> Any:
 MERGING = "tests/runtime/test_merging.py"
 
 
-@fault(
+fault(
     "H8", "weft.runtime.merging:implementations", f"{MERGING}::test_public_functions_of_one_name_are_refused_or_renamed"
+)(returning({}, "declarations_of_one_type_are_one_function"))
+
+
+fault("H8", "weft.runtime.merging:_used", f"{MERGING}::test_a_program_calls_a_function_that_was_compiled_before")(
+    returning([], "a_program_is_taken_out_without_what_it_calls")
 )
-def declarations_of_one_type_are_one_function(right: Any) -> Any:
-    return returning({})(right)
-
-
-@fault("H8", "weft.runtime.merging:_used", f"{MERGING}::test_a_program_calls_a_function_that_was_compiled_before")
-def a_program_is_taken_out_without_what_it_calls(right: Any) -> Any:
-    return returning([])(right)
 
 
 @fault("H1", "weft.runtime.merging:_moved", f"{MERGING}::test_programs_of_two_modules_are_merged_and_taken_apart")
@@ -148,14 +142,14 @@ def a_merged_program_has_the_files_of_the_other(right: Any) -> Any:
     return lambda item, mapping, names: right(item, {}, names)
 
 
-@fault("H9", "weft.codegen.backends.llvm.asm.overflow:Exact.holds", "tests/codegen/executors/test_sizes.py")
-def a_size_may_wrap(right: Any) -> Any:
-    return returning("true")(right)
+fault("H9", "weft.codegen.backends.llvm.asm.overflow:Exact.holds", "tests/codegen/executors/test_sizes.py")(
+    returning("true", "a_size_may_wrap")
+)
 
 
-@fault("H10", "weft.ir.verify.externs:refuse_undeclared_kernels", "tests/codegen/test_externs.py")
-def any_symbol_of_c_may_be_called(right: Any) -> Any:
-    return returning(None)(right)
+fault("H10", "weft.ir.verify.externs:refuse_undeclared_kernels", "tests/codegen/test_externs.py")(
+    returning(None, "any_symbol_of_c_may_be_called")
+)
 
 
 @fault(
@@ -167,6 +161,6 @@ def a_decision_is_not_kept(right: Any) -> Any:
     return lambda function, *args, **options: function
 
 
-@fault("H12", "tests.mutation.run:survives", "tests/mutation/test_faults.py::test_the_tool_tells_what_is_noticed")
-def every_fault_is_told_as_noticed(right: Any) -> Any:
-    return returning(False)(right)
+fault("H12", "tests.mutation.run:survives", "tests/mutation/test_faults.py::test_the_tool_tells_what_is_noticed")(
+    returning(False, "every_fault_is_told_as_noticed")
+)

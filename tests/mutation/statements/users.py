@@ -29,9 +29,9 @@ def everything_is_planned_at_one_place(right: Any) -> Any:
     return then(lambda placed: ([0 for _ in placed[0]], placed[1]))(right)
 
 
-@fault("G3", "weft.codegen.backends.c.memory:Pool.serves", f"{LIBRARY}::test_a_part_writes_only_the_pools_that_it_may")
-def a_part_may_write_any_pool(right: Any) -> Any:
-    return returning(True)(right)
+fault("G3", "weft.codegen.backends.c.memory:Pool.serves", f"{LIBRARY}::test_a_part_writes_only_the_pools_that_it_may")(
+    returning(True, "a_part_may_write_any_pool")
+)
 
 
 @fault(
@@ -72,13 +72,11 @@ def a_placement_is_not_improved(right: Any) -> Any:
     return lambda self, labels: list(reversed(labels))
 
 
-@fault(
+fault(
     "G8",
     "weft.transform.target.assign_by_cost:_Choice.moved",
     f"{G}::test_copies_decide_whether_a_cheap_call_leaves_its_neighbours",
-)
-def copies_cost_nothing(right: Any) -> Any:
-    return returning(0.0)(right)
+)(returning(0.0, "copies_cost_nothing"))
 
 
 @fault(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.transform.analysis.index_values import index_value
 
 import weft
 from weft import parse
@@ -18,7 +19,6 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
-    Cast,
     FloatImm,
     For,
     IntImm,
@@ -35,33 +35,6 @@ KINDS = ("add", "sub", "mul", "min", "max", "floordiv", "floormod")
 SCALARS = (-9, -1, 0, 1, 5)
 
 
-def wrapped(value: int, dtype: str) -> int:
-    """An integer in a dtype."""
-    bits = int(dtype.removeprefix("int"))
-    return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
-
-
-def value(expr: PrimExpr | int, at: dict[PrimVar, int]) -> int:
-    """The number that an index is."""
-    if isinstance(expr, (int, IntImm)):
-        return int(getattr(expr, "value", expr))
-    if isinstance(expr, PrimVar):
-        return at[expr]
-    if isinstance(expr, Cast):
-        return wrapped(value(expr.value, at), expr.dtype)
-    assert isinstance(expr, Binary)
-    a, b = value(expr.a, at), value(expr.b, at)
-    return {
-        "add": a + b,
-        "sub": a - b,
-        "mul": a * b,
-        "min": min(a, b),
-        "max": max(a, b),
-        "floordiv": a // (b or 1),
-        "floormod": a % (b or 1),
-    }[expr.kind]
-
-
 def nest(index: PrimExpr, ranges: tuple[tuple[int, int], tuple[int, int]]) -> tuple[For, Buffer]:
     """Two loops around a store."""
     buffer = Buffer("x", (1 << 20,), "float32")
@@ -74,7 +47,7 @@ def written(index: PrimExpr, ranges: tuple[tuple[int, int], tuple[int, int]]) ->
     (first, count), (low, size) = ranges
     for s in SCALARS:
         yield [
-            {value(index, {ROW: i, COL: j, SHIFT: s}) for j in range(low, low + size)}
+            {index_value(index, {ROW: i, COL: j, SHIFT: s}) for j in range(low, low + size)}
             for i in range(first, first + count)
         ]
 
@@ -222,7 +195,7 @@ def survives(function: PrimFunc, source: tuple[PrimExpr, ...]) -> bool:
     memory = {(i, j): i * columns + j for i in range(rows) for j in range(columns)}
     apart = {}
     for i, j in itertools.product(range(rows), range(columns)):
-        at = tuple(value(part, {ROW: i, COL: j, SHIFT: 0}) for part in source)
+        at = tuple(index_value(part, {ROW: i, COL: j, SHIFT: 0}) for part in source)
         apart[i, j] = at[0] * columns + at[1]
         memory[i, j] = memory[at]
     return memory == apart
@@ -265,7 +238,7 @@ def test_a_reshape_copies_all_elements_in_their_order(
 ) -> None:
     given = Buffer("x", shape, "float32")
     points = [{ROW: i, COL: j} for i in range(4) for j in range(6)]
-    places = [value(source[0], point) * shape[1] + value(source[1], point) for point in points]
+    places = [index_value(source[0], point) * shape[1] + index_value(source[1], point) for point in points]
     assert (places == list(range(24))) is is_one
     assert is_reshape(copy(source, given)) is is_one
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.transform.helpers import graph_function, parsed
 
 import weft
 from weft import analysis
@@ -16,18 +17,6 @@ from weft.testing import random_module
 from weft.transform import LegalizeOps, LowerToMemory, StaticPlanBlockMemory
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "analysis.md"
-
-
-def module(text: str) -> IRModule:
-    made = weft.parse(text)
-    assert isinstance(made, IRModule)
-    return made
-
-
-def function(program: IRModule, name: str = "main") -> Function:
-    found = program[name]
-    assert isinstance(found, Function)
-    return found
 
 
 def test_every_name_has_a_docstring_and_is_named_by_the_module() -> None:
@@ -60,7 +49,7 @@ class Module:
 
 
 def test_variables_of_branches_and_local_functions() -> None:
-    main = function(module(NESTED))
+    main = graph_function(parsed(NESTED))
     names = lambda found: {var.name for var in found}
     assert names(analysis.bound_variables(main)) >= {"x", "c", "s", "inner", "z", "w", "y", "a", "b", "r"}
     assert analysis.free_variables(main) == []
@@ -101,10 +90,10 @@ class Module:
     def d(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
         return Module.c(x)
 """
-    program = module(text)
+    program = parsed(text)
     assert analysis.call_graph(program) == {"a": ("b",), "b": ("a",), "c": ("c",), "d": ("c",)}
     assert analysis.recursive_groups(program) == [("a", "b"), ("c",)]
-    assert analysis.all_global_variables(function(program, "d")) == ["c"]
+    assert analysis.all_global_variables(graph_function(program, "d")) == ["c"]
 
 
 CHAIN = """
@@ -121,7 +110,7 @@ class Module:
 
 
 def test_the_greatest_memory_is_that_of_what_is_there_together() -> None:
-    program = module(CHAIN)
+    program = parsed(CHAIN)
     assert [str(now) for now in analysis.live_bytes(program)] == ["16 * n", "32 * n", "48 * n", "32 * n"]
     assert str(analysis.peak_memory(program)) == "48 * n"
     explicit = LowerToMemory()(LegalizeOps()(program))
@@ -132,11 +121,11 @@ def test_the_greatest_memory_is_that_of_what_is_there_together() -> None:
     with pytest.raises(weft.PassError, match="'f' is no graph function"):
         analysis.peak_memory(IRModule({"f": kernel()}), "f")
     with pytest.raises(weft.PassError, match="the size of 'a' is not known"):
-        analysis.peak_memory(module(CHAIN.replace('("n", 4), ', "ndim=2, dtype=")))
+        analysis.peak_memory(parsed(CHAIN.replace('("n", 4), ', "ndim=2, dtype=")))
 
 
 def test_costs_of_calls_add_up_through_functions() -> None:
-    program = module(CHAIN)
+    program = parsed(CHAIN)
     cost = analysis.function_cost(program)
     assert (str(cost.flops), str(cost.bytes), cost.unknown) == ("16 * n", "144 * n", ())
     lowered = analysis.function_cost(LegalizeOps()(program))
@@ -176,6 +165,6 @@ def test_layouts_of_operators() -> None:
 
 
 def test_calls_are_pure_or_not() -> None:
-    program = module(CHAIN)
-    values = [binding.value for block in function(program).body.blocks for binding in block.bindings]
+    program = parsed(CHAIN)
+    values = [binding.value for block in graph_function(program).body.blocks for binding in block.bindings]
     assert all(analysis.is_pure(value, program) for value in values if isinstance(value, Call))

@@ -6,38 +6,16 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from tests.transform.analysis.index_values import index_value
 
 from weft.ir.kernel.prim import binary
-from weft.ir.tensor import Binary, Buffer, BufferStore, FloatImm, For, IntImm, PrimExpr, PrimFunc, PrimVar, SeqStmt
+from weft.ir.tensor import Buffer, BufferStore, FloatImm, For, PrimExpr, PrimFunc, PrimVar, SeqStmt
 from weft.transform.analysis.loops.inverted_indices import inverted
 from weft.transform.analysis.loops.points import Point
 from weft.transform.analysis.loops.touched_ranges import touched
 
 ROW, COL, OTHER = PrimVar("i", "int64"), PrimVar("j", "int64"), PrimVar("o", "int64")
 SIZES = (3, 4)
-
-
-def value(expr: PrimExpr | int, at: dict[PrimVar, int]) -> int:
-    """The number that an index is."""
-    if isinstance(expr, (int, IntImm)):
-        return int(getattr(expr, "value", expr))
-    if isinstance(expr, PrimVar):
-        return at[expr]
-    assert isinstance(expr, Binary)
-    a, b = value(expr.a, at), value(expr.b, at)
-    return {
-        "add": a + b,
-        "sub": a - b,
-        "mul": a * b,
-        "min": min(a, b),
-        "max": max(a, b),
-        "floordiv": a // (b or 1),
-        "floormod": a % (b or 1),
-        "le": int(a <= b),
-        "lt": int(a < b),
-        "eq": int(a == b),
-        "and": a and b,
-    }[expr.kind]
 
 
 INDICES: list[PrimExpr] = [
@@ -59,7 +37,7 @@ def test_nothing_outside_of_a_touched_range_is_touched(index: PrimExpr) -> None:
     store = BufferStore(buffer, FloatImm(1.0, "float32"), (index,))
     loops = For(ROW, 0, SIZES[0], For(COL, 0, SIZES[1], store))
     (span,) = touched([loops], buffer, Point(PrimFunc((buffer,), loops)))
-    places = {value(index, {ROW: i, COL: j}) for i, j in itertools.product(*map(range, SIZES))}
+    places = {index_value(index, {ROW: i, COL: j}) for i, j in itertools.product(*map(range, SIZES))}
     assert span is None or (span[0] <= min(places) and max(places) <= span[1])  # type: ignore[operator]
     if index in INDICES[:4]:
         assert span == (min(places), max(places))
@@ -86,7 +64,7 @@ def test_what_an_index_is_solved_for_gives_it_back(indices: tuple[PrimExpr, ...]
     found = inverted(indices, {ROW: (0, SIZES[0]), COL: (0, SIZES[1])}, given, point)
     assert (found is not None) is is_solved
     reached = {
-        tuple(value(index, {ROW: i, COL: j}) for index in indices): (i, j)
+        tuple(index_value(index, {ROW: i, COL: j}) for index in indices): (i, j)
         for i, j in itertools.product(*map(range, SIZES))
     }
     if found is None:
@@ -95,8 +73,8 @@ def test_what_an_index_is_solved_for_gives_it_back(indices: tuple[PrimExpr, ...]
     solution, conditions = found
     for place in itertools.product(*(range(16) for _ in given)):
         at = dict(zip(given, place, strict=True))
-        if all(value(condition, at) for condition in conditions):
-            assert reached[place] == (value(solution[ROW], at), value(solution[COL], at))
+        if all(index_value(condition, at) for condition in conditions):
+            assert reached[place] == (index_value(solution[ROW], at), index_value(solution[COL], at))
         else:
             assert place not in reached
 

@@ -12,7 +12,8 @@ import pytest
 import z3
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.transform.analysis.test_independence import COL, ROW, SCALARS, SHIFT, indices, value
+from tests.transform.analysis.index_values import index_value
+from tests.transform.analysis.test_independence import COL, ROW, SCALARS, SHIFT, indices
 
 from weft.ir import walk
 from weft.ir.kernel.prim import binary
@@ -54,7 +55,7 @@ def test_what_is_at_most_another_index_is_so_in_every_iteration(a: PrimExpr, b: 
     assume(one is not None and other is not None)
     assert one is not None
     assert other is not None
-    values = [(value(a, point), value(b, point)) for point in points(ranges)]
+    values = [(index_value(a, point), index_value(b, point)) for point in points(ranges)]
     assert not space.at_most(one, other) or all(x <= y for x, y in values)
     assert not space.below(one, other) or all(x < y for x, y in values)
     assert not space.same(one, other) or all(x == y for x, y in values)
@@ -62,7 +63,7 @@ def test_what_is_at_most_another_index_is_so_in_every_iteration(a: PrimExpr, b: 
         slope = space.slope(one, loop)
         if isinstance(slope, int):
             moved = [({**point, variable: point[variable] + 1}, point) for point in points(ranges)]
-            assert all(value(a, after) - value(a, before) == slope for after, before in moved)
+            assert all(index_value(a, after) - index_value(a, before) == slope for after, before in moved)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_what_holds_at_a_point_holds_wherever_its_condition_does(
     point.assume(condition)
     one, other = point.dim(a), point.dim(b)
     found = [
-        (value(a, at), value(b, at))
+        (index_value(a, at), index_value(b, at))
         for at in points(((0, 4), (0, 4)))
         if at[SHIFT] >= 0 and (condition is None or holds(condition, at))
     ]
@@ -155,7 +156,7 @@ def mentions(expr: PrimExpr, variable: PrimVar) -> bool:
 
 def holds(condition: PrimExpr, at: dict[PrimVar, int]) -> bool:
     assert isinstance(condition, Binary)
-    a, b = value(condition.a, at), value(condition.b, at)
+    a, b = index_value(condition.a, at), index_value(condition.b, at)
     return {"lt": a < b, "le": a <= b, "gt": a > b, "eq": a == b}[condition.kind]
 
 
@@ -190,7 +191,7 @@ def test_bindings_that_cover_a_domain_reach_each_point_of_it(
     loops = (For(ROW, 0, 4, inner), inner)
     claimed = Bindings.of(block, loops, Point(PrimFunc((x,), loops[0]))).covers()
     reached = {
-        tuple(value(e, at) for e in exprs)
+        tuple(index_value(e, at) for e in exprs)
         for at in points(((0, 4), (0, 3)))
         if predicate is None or holds(predicate, at)
     }

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.transform.helpers import graph_function, parsed
 
 import weft
 from weft import transform
-from weft.ir import Function, IRModule, TensorType, Type, Var
+from weft.ir import TensorType, Type, Var
 
 LAYER = """
 @I.ir_module
@@ -28,20 +29,8 @@ class Module:
 X, W, B = np.ones((2, 3), "float32"), np.full((3, 4), 0.5, "float32"), np.arange(4, dtype="float32")
 
 
-def module(text: str) -> IRModule:
-    made = weft.parse(text)
-    assert isinstance(made, IRModule)
-    return made
-
-
-def main(program: IRModule, name: str = "main") -> Function:
-    found = program[name]
-    assert isinstance(found, Function)
-    return found
-
-
 def test_weights_are_asked_for_when_they_are_needed() -> None:
-    before = module(LAYER)
+    before = parsed(LAYER)
     after = transform.LazyGetInput()(before)
     assert weft.verify(after) == []
     weft.testing.assert_round_trip(after)
@@ -55,19 +44,19 @@ def test_weights_are_asked_for_when_they_are_needed() -> None:
     for one, other in zip(weft.interpret(after)["main"](X, get), expected, strict=True):
         np.testing.assert_array_equal(one, other)
     assert asked == [(0, "w"), (1, "b")]  # nothing uses the third
-    lines = main(after).script()
+    lines = graph_function(after).script()
     assert lines.index("R.exp(x)") < lines.index('R.str("w")') < lines.index("R.matmul") < lines.index('R.str("b")')
-    plain = module(LAYER.replace('        R.func_attr({"num_input": 1})\n', ""))
+    plain = parsed(LAYER.replace('        R.func_attr({"num_input": 1})\n', ""))
     assert transform.LazyGetInput()(plain) is plain
 
 
 def test_results_are_handed_over_when_they_are_there() -> None:
-    before = module(LAYER)
+    before = parsed(LAYER)
     after = transform.LazySetOutput()(before)
     assert weft.verify(after) == []
     weft.testing.assert_round_trip(after)
-    assert [param.name for param in main(after).params] == ["x", "fset_output", "w", "b", "unused"]
-    assert main(after).attrs["num_input"] == 2
+    assert [param.name for param in graph_function(after).params] == ["x", "fset_output", "w", "b", "unused"]
+    assert graph_function(after).attrs["num_input"] == 2
     given: dict[int, Any] = {}
 
     def put(place: int, value: Any) -> tuple[()]:
@@ -99,7 +88,7 @@ class Module:
 
 @pytest.mark.parametrize("store", ["lazy_put", None])
 def test_weights_are_prepared_one_by_one(store: str | None) -> None:
-    before = module(TRANSFORM)
+    before = parsed(TRANSFORM)
     after = transform.LazyTransformParams("lazy_get", store)(before)
     assert weft.verify(after) == []
     weft.testing.assert_round_trip(after)
@@ -114,9 +103,9 @@ def test_weights_are_prepared_one_by_one(store: str | None) -> None:
     assert store is None or result == ()
     for one, other in zip(values, expected, strict=True):
         np.testing.assert_array_equal(one, other)
-    whole = module(TRANSFORM.replace("out = (t, b, ", "out = (t, params, "))
+    whole = parsed(TRANSFORM.replace("out = (t, b, ", "out = (t, params, "))
     assert weft.verify(transform.LazyTransformParams()(whole)) == []
-    other = module(TRANSFORM.replace("main_transform_params", "main"))
+    other = parsed(TRANSFORM.replace("main_transform_params", "main"))
     assert transform.LazyTransformParams()(other) is other
 
 
@@ -134,10 +123,10 @@ class Module:
         return Module.layer(x)
 """
     wider = transform.UpdateParamType(lambda var: TensorType((2, 5), "float64") if var.name == "x" else None)
-    after = wider(module(text))
+    after = wider(parsed(text))
     assert weft.verify(after) == []
-    assert weft.structural_equal(main(after).ret_type, TensorType((2, 5), "float64"))
-    nothing = module(text)
+    assert weft.structural_equal(graph_function(after).ret_type, TensorType((2, 5), "float64"))
+    nothing = parsed(text)
     assert transform.UpdateParamType(lambda var: None)(nothing) is nothing
     assert transform.UpdateParamType(lambda var: var.ty)(nothing) is nothing
     wrong: Any = lambda var: "float16"
@@ -149,7 +138,7 @@ class Module:
         return TensorType((3, 3), "float32") if var.name == "w" else None
 
     with pytest.raises(weft.ShapeError):
-        transform.UpdateParamType(square)(module(LAYER.replace('"k"', "4").replace("R.Tensor((4,)", "R.Tensor((4,)")))
+        transform.UpdateParamType(square)(parsed(LAYER.replace('"k"', "4").replace("R.Tensor((4,)", "R.Tensor((4,)")))
 
 
 def test_constants_are_detached_and_bound_again() -> None:
@@ -162,14 +151,14 @@ class Module:
         z = R.multiply(y, R.const(3.0, "float32"))
         return R.add(z, R.const([[5.0, 6.0]], "float32"))
 """
-    before = module(text)
+    before = parsed(text)
     after, arrays = transform.detach_params(before)
     assert weft.structural_equal(transform.DetachParams()(before), after)
     assert {name: array.tolist() for name, array in arrays["main"].items()} == {
         "constant": [1.0, 2.0],
         "constant_1": [[5.0, 6.0]],
     }
-    assert main(after).attrs["num_input"] == 1
+    assert graph_function(after).attrs["num_input"] == 1
     x = np.ones((3, 2), "float32")
     expected = weft.interpret(before)["main"](x)
     np.testing.assert_array_equal(weft.interpret(after)["main"](x, *arrays["main"].values()), expected)

@@ -5,26 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.transform.helpers import graph_function, parsed
 
 import weft
-from weft.ir import Call, Function, GlobalVar, IRModule, TensorType, VDevice
+from weft.ir import Call, GlobalVar, IRModule, TensorType, VDevice
 from weft.ir.deduction.infer import type_text
 from weft.ir.structure.visit import walk
 from weft.testing import assert_round_trip, assert_same_meaning
 from weft.transform import AllocateWorkspace, LambdaLift, MergeCompositeFunctions, RealizeVDevice, UpdateVDevice
-
-
-def module(text: str) -> IRModule:
-    made = weft.parse(text)
-    assert isinstance(made, IRModule)
-    return made
-
-
-def main(program: IRModule, name: str = "main") -> Function:
-    found = program[name]
-    assert isinstance(found, Function)
-    return found
-
 
 DEVICES = """
 @I.ir_module
@@ -49,27 +37,27 @@ def device(ty: Any) -> Any:
 
 
 def test_a_hint_reaches_what_it_is_computed_from_and_what_is_computed_with_it() -> None:
-    after = RealizeVDevice()(module(DEVICES.format("")))
+    after = RealizeVDevice()(parsed(DEVICES.format("")))
     assert weft.verify(after) == []
     assert "hint_on_device" not in after.script()
     assert "to_vdevice" not in after.script()
-    assert device(main(after).params[0].ty) == "vdevice:1"
-    assert device(main(after).params[1].ty) is None  # another part of the graph
-    assert_same_meaning(module(DEVICES.format("")), after, trials=1)
+    assert device(graph_function(after).params[0].ty) == "vdevice:1"
+    assert device(graph_function(after).params[1].ty) is None  # another part of the graph
+    assert_same_meaning(parsed(DEVICES.format("")), after, trials=1)
 
 
 def test_a_value_on_another_device_is_copied() -> None:
-    after = RealizeVDevice()(module(DEVICES.format(', "vdevice:0"')))
+    after = RealizeVDevice()(parsed(DEVICES.format(', "vdevice:0"')))
     assert weft.verify(after) == []
     assert after.script().count("R.to_vdevice") == 1
-    types = {b.var.name: device(b.var.ty) for block in main(after).body.blocks for b in block.bindings}
+    types = {b.var.name: device(b.var.ty) for block in graph_function(after).body.blocks for b in block.bindings}
     assert (types["a"], types["b"], types["c"], types["d"]) == ("vdevice:0", "vdevice:1", "vdevice:1", None)
-    plain = module(DEVICES.format("").replace('R.hint_on_device(a, "vdevice:1")', "R.negative(a)"))
+    plain = parsed(DEVICES.format("").replace('R.hint_on_device(a, "vdevice:1")', "R.negative(a)"))
     assert RealizeVDevice()(plain) is plain
 
 
 def test_a_device_is_exchanged_everywhere() -> None:
-    before = RealizeVDevice()(module(DEVICES.format(', "vdevice:0"')))
+    before = RealizeVDevice()(parsed(DEVICES.format(', "vdevice:0"')))
     new = VDevice("c", 2, "global")
     after = UpdateVDevice(new, 1)(before)
     assert weft.verify(after) == []
@@ -107,11 +95,11 @@ class Module:
 
 
 def composites(lines: str, result: str = "out") -> IRModule:
-    return module(COMPOSITES.format(lines.replace("\n", "\n            "), result))
+    return parsed(COMPOSITES.format(lines.replace("\n", "\n            "), result))
 
 
 def calls(program: IRModule) -> list[str]:
-    return [n.op.name for n in walk(main(program)) if isinstance(n, Call) and isinstance(n.op, GlobalVar)]
+    return [n.op.name for n in walk(graph_function(program)) if isinstance(n, Call) and isinstance(n.op, GlobalVar)]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +122,7 @@ def test_composites_of_one_code_generator_become_one_function(lines: str, result
     assert_round_trip(after)
     assert len(calls(after)) == merged
     for name in calls(after):
-        assert main(after, name).attrs["Codegen"] == "npu"
+        assert graph_function(after, name).attrs["Codegen"] == "npu"
     assert set(after.functions) == {"main", *calls(after)}  # the composites are inside
     assert_same_meaning(before, after, trials=2)
     assert_same_meaning(before, LambdaLift()(after), name="main", trials=1)
@@ -163,16 +151,16 @@ class Module:
 
 
 def test_callers_allocate_as_much_as_the_greatest_call_needs() -> None:
-    before = module(WORKSPACE)
+    before = parsed(WORKSPACE)
     after = AllocateWorkspace()(before)
     assert weft.verify(after) == []
     assert_round_trip(after)
     assert after.script().count("R.zeros(R.shape([24])") + after.script().count("R.zeros((24,)") == 1
-    assert [type_text(main(after, name).params[-1].ty) for name in ("npu", "other")] == [
+    assert [type_text(graph_function(after, name).params[-1].ty) for name in ("npu", "other")] == [
         'R.Tensor((24,), "uint8")',
         'R.Tensor((8,), "uint8")',
     ]
     assert_same_meaning(before, after, name="main", trials=1)
     assert AllocateWorkspace()(after) is after
     with pytest.raises(weft.PassError, match="WorkspaceSize of 'npu' is a number of bytes, got -1"):
-        AllocateWorkspace()(module(WORKSPACE.replace("24", "-1")))
+        AllocateWorkspace()(parsed(WORKSPACE.replace("24", "-1")))
