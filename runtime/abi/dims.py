@@ -21,6 +21,7 @@ __all__ = [
     "dim_names",
     "dim_text",
     "evaluate_dim",
+    "first_solved",
     "shape_text",
     "solve_linear",
 ]
@@ -103,6 +104,22 @@ def solve_linear(dim: Dim | Operation, symbol: str, size: int, values: Mapping[s
         return None
     value, rest = divmod(size - zero, one - zero)
     return value if rest == 0 and value >= 0 and evaluate_dim(dim, {**values, symbol: value}) == size else None
+
+
+def first_solved(dims: Sequence[Dim], sizes: Sequence[int], values: Mapping[str, int]) -> tuple[str, int] | None:
+    """The first symbol without a value that one of the dimensions gives, with that value.
+
+    >>> first_solved(["n", 4], [3, 4], {})
+    ('n', 3)
+    """
+    for dim, size in zip(dims, sizes, strict=True):
+        missing = {name for name in dim_names(dim) if name not in values}
+        if len(missing) == 1:
+            symbol = missing.pop()
+            value = solve_linear(dim, symbol, size, values)
+            if value is not None:
+                return symbol, value
+    return None
 
 
 def dim_text(dim: object) -> str:

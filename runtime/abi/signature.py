@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.errors import ArgumentError
-from weft.runtime.abi.dims import Dim, dim_names, evaluate_dim, solve_linear
+from weft.runtime.abi.dims import Dim, dim_names, evaluate_dim, first_solved
 from weft.runtime.abi.types import Signature, Sized
 
 __all__ = ["Binder", "arranged"]
@@ -60,15 +60,10 @@ class Binder:
     def _solve_one(
         self, ty: Sized, dims: Sequence[Dim], sizes: Sequence[int], got: str, position: int, name: str
     ) -> bool:
-        for dim, size in zip(dims, sizes, strict=True):
-            missing = {symbol for symbol in dim_names(dim) if symbol not in self.values}
-            if len(missing) == 1:
-                symbol = missing.pop()
-                value = solve_linear(dim, symbol, size, self.values)
-                if value is not None:
-                    self._set(symbol, value, position, name)
-                    return True
-        return False
+        found = first_solved(dims, sizes, self.values)
+        if found is not None:
+            self._set(*found, position, name)
+        return found is not None
 
     def explain(self, dims: Sequence[Dim]) -> str:
         """The symbols in some dimensions with their values and sources."""

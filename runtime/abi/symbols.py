@@ -13,7 +13,7 @@ import numpy as np
 from weft.dtypes import holds, offered_items, stored
 from weft.errors import OutOfMemoryError, ShapeError
 from weft.runtime.abi import types as abi
-from weft.runtime.abi.dims import Dim, dim_names, evaluate_dim, solve_linear
+from weft.runtime.abi.dims import Dim, dim_names, evaluate_dim, first_solved
 from weft.runtime.abi.scalars import check_scalar, is_size, shape_sizes
 from weft.runtime.abi.values import as_array, value_text
 
@@ -91,15 +91,10 @@ class Symbols:
         self.sources[symbol] = source
 
     def _solved(self, dims: Sequence[Dim], sizes: Sequence[int], what: str) -> bool:
-        for dim, size in zip(dims, sizes, strict=True):
-            missing = {name for name in dim_names(dim) if name not in self.values}
-            if len(missing) == 1:
-                symbol = missing.pop()
-                value = solve_linear(dim, symbol, size, self.values)
-                if value is not None:
-                    self.bind(symbol, value, what)
-                    return True
-        return False
+        found = first_solved(dims, sizes, self.values)
+        if found is not None:
+            self.bind(*found, what)
+        return found is not None
 
     def explain(self, dims: Sequence[Dim]) -> str:
         """The symbols of some dimensions with values and sources."""

@@ -145,6 +145,19 @@ def _text() -> str:
 # A thread joins by changing the word as it saw it, so never a loop that is over; the caller closes the loop when all of
 # its parts are taken, and waits for those that joined. One that sleeps or has no processor is not waited for.
 _OPEN, _NUMBER = 1 << 16, 17
+
+
+def _spins(then: str) -> str:
+    """The blocks of a loop that looks at the word again, or after many iterations goes on to a block."""
+    return f"""wait:
+  %i.next = add i64 %i, 1
+  %long = icmp ugt i64 %i, SPINS
+  br i1 %long, label %{then}, label %again
+again:
+  PAUSE
+  br label %spin"""
+
+
 _POOL = f"""
 @word = internal global i64 0, align 64
 @next = internal global i64 0, align 64
@@ -223,13 +236,7 @@ spin:
   %number = lshr i64 %word, {_NUMBER}
   %same = icmp eq i64 %number, %seen
   br i1 %same, label %wait, label %look
-wait:
-  %i.next = add i64 %i, 1
-  %long = icmp ugt i64 %i, SPINS
-  br i1 %long, label %rest, label %again
-again:
-  PAUSE
-  br label %spin
+{_spins("rest")}
 rest:
   %a = atomicrmw add ptr @asleep, i64 1 seq_cst
   %check = load atomic i64, ptr @word seq_cst, align 8
@@ -369,13 +376,7 @@ spin:
   %joined = and i64 %state, 255
   %over = icmp eq i64 %joined, 0
   br i1 %over, label %finish, label %wait
-wait:
-  %i.next = add i64 %i, 1
-  %long = icmp ugt i64 %i, SPINS
-  br i1 %long, label %yield, label %again
-again:
-  PAUSE
-  br label %spin
+{_spins("yield")}
 yield:
   %y = call i32 @sched_yield()
   call void @ask(ptr %own.frame, ptr %context)

@@ -6,6 +6,7 @@ reads or gives; every operand is read and every result written once. Of sizes th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from weft import dtypes
@@ -109,15 +110,24 @@ def _cost(module: IRModule, name: str, around: tuple[str, ...]) -> OpCost:
     return total
 
 
-def _sizes(ty: Type) -> Dim | None:
+def _total(ty: Type, of: Callable[[TensorType, Sequence[Dim]], Dim | None]) -> Dim | None:
+    """What the tensors of a value of a type add up to; None where that of one is not known."""
     if isinstance(ty, TupleType):
-        sizes = [_sizes(field) for field in ty.fields]
+        sizes = [_total(field, of) for field in ty.fields]
         known = [size for size in sizes if size is not None]
         return sum(known, 0) if len(known) == len(sizes) else None  # type: ignore[arg-type]
     if isinstance(ty, TensorType):
         dims = dims_of(ty)
-        return None if dims is None else product(dims)
+        return None if dims is None else of(ty, dims)
     return 0
+
+
+def _sizes(ty: Type) -> Dim | None:
+    return _total(ty, lambda tensor, dims: product(dims))
+
+
+def _bytes(ty: TensorType, dims: Sequence[Dim]) -> Dim | None:
+    return None if ty.dtype is None else product(dims) * max(1, dtypes.bits(ty.dtype) // 8)
 
 
 def bytes_of(ty: Type) -> Dim | None:
@@ -126,11 +136,4 @@ def bytes_of(ty: Type) -> Dim | None:
     >>> bytes_of(TensorType((3, 4), "float16"))
     24
     """
-    if isinstance(ty, TupleType):
-        sizes = [bytes_of(field) for field in ty.fields]
-        known = [size for size in sizes if size is not None]
-        return sum(known, 0) if len(known) == len(sizes) else None  # type: ignore[arg-type]
-    if isinstance(ty, TensorType):
-        dims = dims_of(ty)
-        return None if dims is None or ty.dtype is None else product(dims) * max(1, dtypes.bits(ty.dtype) // 8)
-    return 0
+    return _total(ty, _bytes)

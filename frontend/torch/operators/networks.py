@@ -59,18 +59,6 @@ def convolution(
     return result if bias is None else R.add(result, R.reshape(bias, (n.shape(bias)[0], *(1,) * rank)))
 
 
-def _folded(n: FxNode, x: Expr, function: Any) -> Expr:
-    if n.rank(x) == 3:
-        return function(x)
-    return R.squeeze(function(n.emit(R.expand_dims(x, [0]))), [0])
-
-
-def _unfolded(n: FxNode, x: Expr, function: Any) -> Expr:
-    if n.rank(x) == 4:
-        return function(x)
-    return R.squeeze(function(n.emit(R.expand_dims(x, [0]))), [0])
-
-
 def conv(
     n: FxNode,
     x: Expr,
@@ -292,14 +280,14 @@ row(
 )
 row(
     "col2im",
-    lambda n, x, size, kernel, dilation, padding, stride: _folded(
-        n, x, lambda v: R.nn.fold(v, size, kernel, stride, padding, dilation)
+    lambda n, x, size, kernel, dilation, padding, stride: _batched(
+        n, x, 1, lambda v: R.nn.fold(v, size, kernel, stride, padding, dilation)
     ),
 )
 row(
     "im2col",
-    lambda n, x, kernel, dilation, padding, stride: _unfolded(
-        n, x, lambda v: R.nn.unfold(v, kernel, stride, padding, dilation)
+    lambda n, x, kernel, dilation, padding, stride: _batched(
+        n, x, 2, lambda v: R.nn.unfold(v, kernel, stride, padding, dilation)
     ),
 )
 row("max_pool1d max_pool2d max_pool3d", max_pool)

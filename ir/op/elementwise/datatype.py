@@ -7,7 +7,7 @@ from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.node import replace
 from weft.ir.op.common import Kernel, converted, example, f32, kernel_lowering, tensor, typed
-from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.declare import Arguments, Lower, Param
 from weft.ir.op.layout_rules.families import broadcasting
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -19,17 +19,22 @@ def _converted(value: PrimExpr, dtype: str) -> PrimExpr:
     return te.not_equal(value, 0) if is_bool(dtype) and not is_bool(value.dtype) else te.cast(dtype, value)
 
 
-@kernel_lowering
-def _lower_astype(kernel: Kernel) -> PrimFunc | None:
-    args = kernel.args
-    x = kernel.input("x")
-    return kernel.compute(lambda *i: _converted(x(*i), args.dtype))
+def _converting(parameter: str) -> Lower:
+    """The lowering of an operator that gives the values of a parameter in another dtype."""
+
+    @kernel_lowering
+    def lowering(kernel: Kernel) -> PrimFunc | None:
+        dtype = kernel.args.dtype
+        x = kernel.input(parameter)
+        return kernel.compute(lambda *i: _converted(x(*i), dtype))
+
+    return lowering
 
 
 @register_op(
     "astype",
     [Param("x"), Param("dtype", "dtype")],
-    lowering=_lower_astype,
+    lowering=_converting("x"),
     numpy=converted,
     pure=True,
     layout=broadcasting("x"),
@@ -51,17 +56,10 @@ def astype(args: Arguments, context: TypeContext) -> TensorType:
     return replace(tensor(args, "x", context), dtype=args.dtype)
 
 
-@kernel_lowering
-def _lower_wrap(kernel: Kernel) -> PrimFunc | None:
-    args = kernel.args
-    data = kernel.input("data")
-    return kernel.compute(lambda *i: _converted(data(*i), args.dtype))
-
-
 @register_op(
     "wrap_param",
     [Param("data"), Param("dtype", "dtype", "float32")],
-    lowering=_lower_wrap,
+    lowering=_converting("data"),
     numpy=converted,
     pure=True,
     examples=(example(typed("float16", 2, 3)), example(typed("float64", "n"), dtype="float32")),

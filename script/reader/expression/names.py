@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -236,12 +237,16 @@ def captured_path(session: Session, tree: ast.expr) -> Any:
     if isinstance(tree, ast.Attribute) and not tree.attr.startswith("_"):
         base = captured_path(session, tree.value)
         return MISSING if base is MISSING or isinstance(base, Node) else getattr(base, tree.attr, MISSING)
-    if isinstance(tree, ast.Subscript):
-        base = captured_path(session, tree.value)
-        if isinstance(base, (tuple, list, dict)):
-            key = slice_of(session, tree.slice)
-            return session.fold(lambda: base[key], tree)
-    return MISSING
+    return item_of_path(session, tree, captured_path)
+
+
+def item_of_path(session: Session, tree: ast.expr, path: Callable[[Session, ast.expr], Any]) -> Any:
+    """What `sizes["hidden"]` is where `sizes`, found by a reader of paths, is a collection of Python; or MISSING."""
+    base = path(session, tree.value) if isinstance(tree, ast.Subscript) else MISSING
+    if not isinstance(tree, ast.Subscript) or not isinstance(base, (tuple, list, dict)):
+        return MISSING
+    key = slice_of(session, tree.slice)
+    return session.fold(lambda: base[key], tree)
 
 
 def dtype_name(name: str) -> str | None:

@@ -12,7 +12,7 @@ from weft.ir.node import FrozenMap, Node
 from weft.ir.op import OpDef
 from weft.script.reader.expression.arguments import static_arguments
 from weft.script.reader.expression.expansion import as_lambda, expand_macro
-from weft.script.reader.expression.names import adapt, slice_of
+from weft.script.reader.expression.names import adapt, item_of_path
 from weft.script.reader.macros import Macro
 from weft.script.reader.scope import Called, ModuleScope, is_plain
 from weft.script.reader.session import Session
@@ -65,12 +65,7 @@ def static_path(session: Session, tree: ast.expr) -> Any:
         if base is MISSING or isinstance(base, (Node, DimExpr, ModuleScope)) or is_plain(base):
             return MISSING
         return getattr(base, tree.attr, MISSING)
-    if isinstance(tree, ast.Subscript):
-        base = static_path(session, tree.value)
-        if isinstance(base, (tuple, list, dict)):
-            key = slice_of(session, tree.slice)
-            return session.fold(lambda: base[key], tree)
-    return MISSING
+    return item_of_path(session, tree, static_path)
 
 
 def _macro_of_module(session: Session, tree: ast.Attribute) -> Macro | None:

@@ -118,17 +118,8 @@ def _loop(session: TensorSession, tree: ast.For, call: ast.Call, name: str) -> S
         return _downward(session, tree, name, values, step)
     var = PrimVar(tree.target.id, dtype, span=session.span(tree.target))
     body = _loop_body(session, [(tree.target.id, var, start, extent)], tree.body)
-    return For(
-        var,
-        start,
-        extent,
-        body,
-        _LOOP_KINDS[name],
-        values.get("thread"),
-        step,
-        values.get("annotations", EMPTY) or EMPTY,
-        span=session.span(tree),
-    )
+    kind, thread, annotations = _LOOP_KINDS[name], values.get("thread"), values.get("annotations") or EMPTY
+    return For(var, start, extent, body, kind, thread, step, annotations, span=session.span(tree))
 
 
 def _downward(session: TensorSession, tree: ast.For, name: str, values: Mapping[str, Any], step: int) -> Stmt:
@@ -145,17 +136,8 @@ def _downward(session: TensorSession, tree: ast.For, name: str, values: Mapping[
     count = PrimVar(tree.target.id, values.get("dtype") or loop_dtype(start, rounds), span=session.span(tree.target))
     index = apply("sub", start, count if step == -1 else apply("mul", count, -step))
     body = _loop_body(session, [("", count, 0, rounds)], tree.body, {tree.target.id: index})
-    return For(
-        count,
-        0,
-        rounds,
-        body,
-        _LOOP_KINDS[name],
-        values.get("thread"),
-        None,
-        values.get("annotations", EMPTY) or EMPTY,
-        span=session.span(tree),
-    )
+    kind, thread, annotations = _LOOP_KINDS[name], values.get("thread"), values.get("annotations") or EMPTY
+    return For(count, 0, rounds, body, kind, thread, None, annotations, span=session.span(tree))
 
 
 def _grid(session: TensorSession, tree: ast.For, call: ast.Call) -> Stmt:

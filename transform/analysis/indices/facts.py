@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 from weft import dtypes
@@ -23,20 +24,12 @@ _INVERSE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "l
 
 def conjunction(parts: Iterable[PrimExpr]) -> PrimExpr:
     """All of them (at least one), evaluated from the left."""
-    result: PrimExpr | None = None
-    for part in parts:
-        result = part if result is None else binary("and", result, part)
-    assert result is not None
-    return result
+    return reduce(lambda left, right: binary("and", left, right), parts)
 
 
 def disjunction(parts: Iterable[PrimExpr]) -> PrimExpr:
     """One of them (of at least one), evaluated from the left."""
-    result: PrimExpr | None = None
-    for part in parts:
-        result = part if result is None else binary("or", result, part)
-    assert result is not None
-    return result
+    return reduce(lambda left, right: binary("or", left, right), parts)
 
 
 def negated(condition: PrimExpr) -> PrimExpr:
