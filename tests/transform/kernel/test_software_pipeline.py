@@ -170,6 +170,11 @@ def test_calls_of_unknown_functions_may_overlap_where_blocks_say_what_they_touch
         assert "T.reads and T.writes" in str(caught.value)
 
 
+def test_stages_may_count_allocations_as_texts_for_tvm_do() -> None:
+    new = InjectSoftwarePipeline()(pipeline(CHAIN, 4, [0, 0, 0, 0, 0, 1], [0, 2, 1, 3, 4, 5]))
+    weft.assert_structural_equal(new, InjectSoftwarePipeline()(pipeline(CHAIN, 4, [0, 0, 0, 1], [0, 1, 2, 3])))
+
+
 def test_stages_that_run_by_themselves_are_refused() -> None:
     module = pipeline(CHAIN, 4, [0, 0, 0, 1], [0, 1, 2, 3])
     text = module.script().replace(

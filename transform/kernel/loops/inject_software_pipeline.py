@@ -21,7 +21,7 @@ from weft.ir import IRModule, walk
 from weft.ir.attrs import PIPELINE_ASYNC, PIPELINE_ORDER, PIPELINE_STAGE
 from weft.ir.tensor import For, PrimFunc
 from weft.transform.infra.base import FunctionPass
-from weft.transform.kernel.loops.software_pipeline import parts_of, pipelined
+from weft.transform.kernel.loops.software_pipeline import of_parts, pipelined
 from weft.transform.kernel.scalars.stmt_simplify import simplified
 
 __all__ = ["InjectSoftwarePipeline", "with_loops"]
@@ -54,5 +54,5 @@ def _pipelined(function: PrimFunc, loop: For) -> PrimFunc:
         message = f"the loop {loop.loop_var.name!r} has stages that run by themselves, which no target here has"
         hint = f"leave {PIPELINE_ASYNC!r} out: the pipeline is the same one"
         raise PassError(message, code="W590", span=loop.span, hint=hint)
-    order = loop.annotations.get(PIPELINE_ORDER, tuple(range(len(parts_of(loop)[1]))))
-    return pipelined(function, loop, stages, order)
+    order = loop.annotations.get(PIPELINE_ORDER, tuple(range(len(stages))))
+    return pipelined(function, loop, *of_parts(loop, stages, order))

@@ -53,9 +53,9 @@ from weft.transform.analysis.loops.dependence import (
 )
 from weft.transform.analysis.loops.points import Point
 from weft.transform.kernel.own_names import with_own_names
-from weft.transform.schedule.tree import Tree, sequence
+from weft.transform.schedule.tree import Tree, sequence, statements_of
 
-__all__ = ["body_of", "parts_of", "pipelined"]
+__all__ = ["body_of", "of_parts", "parts_of", "pipelined"]
 
 
 @dataclass(frozen=True)
@@ -110,13 +110,19 @@ def body_of(loop: For) -> tuple[tuple[Buffer, ...], tuple[Stmt, ...]]:
     while isinstance(body, Block) and _is_wrapper(body):
         buffers += body.alloc_buffers
         body = body.body
-    statements: list[Stmt] = []
-    for stmt in body.stmts if isinstance(body, SeqStmt) else (body,):
-        if isinstance(stmt, AllocBuffer):
-            buffers.append(stmt.buffer)
-        else:
-            statements.append(stmt)
-    return tuple(buffers), tuple(statements)
+    statements = statements_of(body)
+    buffers += (stmt.buffer for stmt in statements if isinstance(stmt, AllocBuffer))
+    return tuple(buffers), tuple(stmt for stmt in statements if not isinstance(stmt, AllocBuffer))
+
+
+def of_parts(loop: For, stages: Sequence[int], order: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+    """Stages and order of the parts alone, where those given are of allocations too, as texts for TVM count them."""
+    statements = statements_of(loop.body)
+    if not len(stages) == len(order) == len(statements):
+        return stages, order
+    kept = [place for place, stmt in enumerate(statements) if not isinstance(stmt, AllocBuffer)]
+    places = sorted(order[place] for place in kept)
+    return [stages[place] for place in kept], [places.index(order[place]) for place in kept]
 
 
 def _is_wrapper(block: Block) -> bool:
