@@ -13,7 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from weft import dtypes, errors
-from weft.command.listing import describe_operator, facts_of, families
+from weft.command.listing import families
+from weft.command.pages import cell, heading_anchor, title
+from weft.command.pages import operators_page as page_of_operators
 from weft.command.passes import described_passes
 from weft.error_codes import ERROR_CODES
 from weft.ir import IRModule
@@ -44,42 +46,16 @@ def operators_page() -> str:
     ]
     rows = []
     for family, definitions in families().items():
-        names = ", ".join(f"[{item.name}](operators/{family}.md#{_anchor(item.name)})" for item in definitions)
-        rows.append(f"| [{_title(family)}](operators/{family}.md) | {names} |")
+        names = ", ".join(f"[{item.name}](operators/{family}.md#{heading_anchor(item.name)})" for item in definitions)
+        rows.append(f"| [{title(family)}](operators/{family}.md) | {names} |")
     parts.append("| family | operators |\n|---|---|\n" + "\n".join(rows))
     return "\n\n".join(parts) + "\n"
 
 
-def _title(family: str) -> str:
-    return family.replace("_", " ").capitalize()
-
-
-def _anchor(name: str) -> str:
-    """The anchor that a heading has on a page."""
-    return name.replace(".", "")
-
-
 def family_page(family: str, definitions: Sequence[OpDef]) -> str:
-    """The operators of a family: what is declared, and what follows from the declarations."""
-    parts = [
-        _NOTE,
-        f"# {_title(family)}",
-        "In the examples a type stands for a value of that type, and the type after the arrow is the one that weft\n"
-        "deduces. `shapes` are those of the operands and of the result in symbols; `dtypes` is what the dtype of the\n"
-        "first operand, and of those like it, gives; `becomes` is what a call is lowered to, before fusion; `cost` is\n"
-        "the bytes that it reads and writes, at the first of the shapes, and the operations of sums of products.\n"
-        "All families: [operators](../operators.md).",
-    ]
-    for definition in definitions:
-        facts = describe_operator(definition)
-        effects = "" if facts["pure"] else "\n\nMay have effects."
-        parts.append(f"## {facts['name']}\n\n`{facts['signature']}`\n\n{facts['doc']}{effects}")
-        rows = [f"| {name} | {_escape(text)} |" for name, text in facts_of(facts)]
-        parts.append("\n".join(["| | |", "|---|---|", *rows]))
-        lines = [*facts["examples"], *([facts["result"]] if facts["result"] else [])]
-        if lines:
-            parts.append("```\n" + "\n".join(lines) + "\n```")
-    return "\n\n".join(parts) + "\n"
+    """The operators of a family."""
+    more = "\nAll families: [operators](../operators.md)."
+    return f"{_NOTE}\n\n{page_of_operators(title(family), definitions, more)}"
 
 
 _GROUPS = {
@@ -102,9 +78,9 @@ def forms_page() -> str:
         "What a script says by calls, besides [operators](operators.md) and intrinsics. Arguments are written as in\n"
         "Python; `*` takes all the rest. A statement form of your own is one row: [extending.md](extending.md).",
     ]
-    for title, group in _GROUPS.items():
+    for heading, group in _GROUPS.items():
         rows = [f"| `{_signature(form)}` | {_form_doc(form)} |" for _, form in sorted(group.items())]
-        parts.append(f"## {title}\n\n| form | meaning |\n|---|---|\n" + "\n".join(rows))
+        parts.append(f"## {heading}\n\n| form | meaning |\n|---|---|\n" + "\n".join(rows))
     return "\n\n".join(parts) + "\n"
 
 
@@ -115,7 +91,7 @@ def _signature(form: syntax.Form) -> str:
 def _form_doc(form: syntax.Form) -> str:
     function = getattr({"R": relax, "T": tir, "I": script_ir}.get(form.name[0]), form.name[2:], None)
     doc = form.doc or inspect.getdoc(function) or inspect.getdoc(form.node) or ""
-    return _escape(doc.split("\n\n")[0].removesuffix(" Read inside decorated functions."))
+    return cell(doc.split("\n\n")[0].removesuffix(" Read inside decorated functions."))
 
 
 def errors_page() -> str:
@@ -130,7 +106,7 @@ def errors_page() -> str:
     for cls, first, last in _classes():
         rows = [row for row in ERROR_CODES.values() if first <= int(row.code[1:]) <= last]
         parts.append(f"## {cls.__name__} (W{first:03}-W{last:03})\n\n{(cls.__doc__ or '').strip().splitlines()[0]}")
-        lines = [f"| {row.code} | {_escape(row.sentence)} | {_escape(row.example)} |" for row in rows]
+        lines = [f"| {row.code} | {cell(row.sentence)} | {cell(row.example)} |" for row in rows]
         parts.append("\n".join(["| code | what is wrong | a message |", "|---|---|---|", *lines]))
     return "\n\n".join(parts) + "\n"
 
@@ -144,11 +120,6 @@ def _classes() -> Iterator[tuple[type, int, int]]:
     ends = [int(cls.default_code[1:]) - 1 for cls in ordered[1:]] + [999]
     for cls, last in zip(ordered, ends, strict=True):
         yield cls, int(cls.default_code[1:]), last
-
-
-def _escape(message: str) -> str:
-    """A message as one cell of a Markdown table."""
-    return " ".join(message.split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
 _EXACT = {"bit": "", "real": ", in real arithmetic", "approximate": ", approximately"}
@@ -228,11 +199,11 @@ def attributes_page() -> str:
     for carrier in Carrier:
         rows = {row.name: row for (where, _), row in KEYS.items() if where is carrier}
         lines = [
-            f"| {', '.join(f'`{name}`' for name in (row.name, *row.aliases))} | {row.type} | {_escape(row.meaning)} |"
+            f"| {', '.join(f'`{name}`' for name in (row.name, *row.aliases))} | {row.type} | {cell(row.meaning)} |"
             for row in rows.values()
         ]
-        title = f"## Of {carrier.value}"
-        parts.append("\n".join([title, "", "| key, other spellings | value | meaning |", "|---|---|---|", *lines]))
+        heading = f"## Of {carrier.value}"
+        parts.append("\n".join([heading, "", "| key, other spellings | value | meaning |", "|---|---|---|", *lines]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -266,7 +237,7 @@ def knobs_page() -> str:
     """Every tunable of the scheduler: default, range, meaning."""
     lines = [
         f"| `{item.name}` | {item.default} | {item.metadata['range'][0]} to {item.metadata['range'][1]} "
-        f"| {_escape(item.metadata['doc'])} |"
+        f"| {cell(item.metadata['doc'])} |"
         for item in Knobs.known()
     ]
     return (
@@ -326,17 +297,17 @@ def _field_row(text: str, option: str, field: Field) -> str:
     values = ", ".join(f"`{item}`" for item in field.choices) or bounds
     default = "" if field.default in (None, ()) else f"`{str(field.default).lower()}`"
     shown = f"`{option}`" if option else ""
-    return f"| `{text}` | {shown} | {values} | {default} | {_escape(field.doc)} |"
+    return f"| `{text}` | {shown} | {values} | {default} | {cell(field.doc)} |"
 
 
 def accuracy_page() -> str:
     """How far results may be from exact arithmetic."""
     rows = [
         f"| {row.title} | {', '.join(dict.fromkeys(f'`{case.name}`' for case in row.cases))} "
-        f"| {row.roundings} | {_escape(row.scale) or 'none'} |"
+        f"| {row.roundings} | {cell(row.scale) or 'none'} |"
         for row in ACCURACY
     ]
-    chains = [f"| {_escape(what)} | {_escape(length)} |" for what, length in CHAINS]
+    chains = [f"| {cell(what)} | {cell(length)} |" for what, length in CHAINS]
     return (
         "\n\n".join(
             [

@@ -1,4 +1,4 @@
-"""The namespace `R`: graph functions, types, leaves and operators. Written by docs/stubs.py; do not edit."""
+"""The namespace `R`: graph functions, types, leaves and operators. Written from the declarations; do not edit."""
 
 import typing as _t
 from contextlib import AbstractContextManager as _Context

@@ -1,4 +1,4 @@
-"""The namespace `T`: tensor-level functions, buffers, expressions. Written by docs/stubs.py; do not edit."""
+"""The namespace `T`: tensor-level functions, buffers, expressions. Written from the declarations; do not edit."""
 
 import builtins as _b
 import typing as _t

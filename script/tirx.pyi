@@ -1,3 +1,3 @@
-"""Another name of `weft.script.tir`. Written by docs/stubs.py; do not edit."""
+"""Another name of `weft.script.tir`. Written from the declarations; do not edit."""
 
 from weft.script.tir import *

@@ -44,10 +44,10 @@ _COMMANDS = {
     "pass": ("inspect", "apply passes to a module and print the result"),
     "export": ("execute", "write C sources or a shared object, of a module or an archive"),
     "explain": ("explain", "say what is decided about a module, and why"),
-    "phases": ("listing", "list the phases of compilation and their passes"),
+    "phases": ("passes", "list the phases of compilation and their passes"),
     "target": ("target_cmd", "list, show and explain targets"),
     "artifact": ("target_cmd", "show, verify and compare archives of artifacts"),
-    "ops": ("listing", "list the operators, or describe one"),
+    "ops": ("ops_cmd", "list or describe the operators; pages and stubs of them"),
     "import": ("import_cmd", "write a foreign model as text, report on it, check it"),
     "quantize": ("quantize_cmd", "write a float model as integers, and report on it"),
     "qemu": ("qemu", "run exported C sources on an emulated board, or list the boards"),
@@ -240,6 +240,8 @@ def _phases_options(parser: argparse.ArgumentParser) -> None:
 
 def _ops_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="describe this operator, as nn.relu")
+    parser.add_argument("--page", action="store_true", help="as Markdown, of a family or a package NAME too")
+    parser.add_argument("--stubs", metavar="FOLDER", help="write stubs with what plug-ins add, for editors")
 
 
 def _qemu_options(parser: argparse.ArgumentParser) -> None:

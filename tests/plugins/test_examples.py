@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.embedded import quantised
 from tests.plugins.examples import imported
+from tests.script.test_typing import checked
 
 import weft
 from weft import Target, TargetError
@@ -71,6 +72,7 @@ def parsed(text: str) -> IRModule:
 SESSION = """
 import numpy as np, weft
 from tests.embedded import quantised
+from tests.script.test_typing import checked
 try:
     weft.Target("npu")
 except weft.TargetError as error:
@@ -99,23 +101,54 @@ def test_a_plug_in_is_found_by_its_entry_point_and_changes_no_file(tmp_path: Pat
     assert {path: path.stat().st_mtime_ns for path in (ROOT / "ir").rglob("*.py")} == before
 
 
-def test_a_plug_in_adds_operator_pass_kind_hook_code_generator_and_loader(tmp_path: Path) -> None:
-    """A4: from a folder outside of the repository, found by its entry point; no file of weft is touched."""
-    site = tmp_path / "site"
+def installed_woofles(folder: Path) -> dict[str, str]:
+    """The plug-in of the tests as an installed package, and the environment of a process that has it."""
+    site = folder / "site"
     about = site / "weft_woofles-0.1.dist-info"
     about.mkdir(parents=True)
-    woofles = ROOT / "tests" / "plugins" / "woofles"
-    shutil.copy(woofles / "weft_woofles.py", site)
+    shutil.copy(ROOT / "tests" / "plugins" / "woofles" / "weft_woofles.py", site)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: weft-woofles\nVersion: 0.1\n")
     (about / "entry_points.txt").write_text("[weft.plugins]\nwoofles = weft_woofles\n")
-    environment = {**os.environ, "PYTHONPATH": f"{site}:{ROOT}/src"}
-    command = [sys.executable, woofles / "session.py"]
+    return {**os.environ, "PYTHONPATH": f"{site}:{ROOT}/src"}
+
+
+def test_a_plug_in_adds_operator_pass_kind_hook_code_generator_and_loader(tmp_path: Path) -> None:
+    """A4: from a folder outside of the repository, found by its entry point; no file of weft is touched."""
+    environment = installed_woofles(tmp_path)
+    command = [sys.executable, ROOT / "tests" / "plugins" / "woofles" / "session.py"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     code, *lines = done.stdout.splitlines()
     assert code.startswith("W1")  # no such operator, as long as the plug-in is not there
     wanted = ["['woofles']", "2 True", "True True", "True", "True 2", "True woofles -volume=5"]
     assert lines == [*wanted, "woof.bark(x) Three times x."]
+
+
+def test_the_operators_of_a_package_have_a_page_and_stubs(tmp_path: Path) -> None:
+    """From their declarations alone: Markdown for its documentation, and names that type checkers know."""
+    environment, work = installed_woofles(tmp_path), tmp_path / "work"
+    work.mkdir()
+
+    def weft_ops(*arguments: str) -> str:
+        command = [sys.executable, "-m", "weft", "ops", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=work)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    page = weft_ops("--page", "weft_woofles")
+    assert [line for line in page.splitlines() if line.startswith("#")] == [
+        "# Operators of weft_woofles",
+        "## woof.bark",
+    ]
+    assert "Three times x." in page
+    assert 'R.woof.bark(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")' in page
+    weft_ops("--stubs", "typings")
+    (work / "model.py").write_text(
+        "from weft.script import relax as R\n\n\n@R.function\ndef main(x: R.Tensor((2,))):\n"
+        "    return R.woof.bark(R.add(x, x))\n\n\nR.woof.bark()\nR.woof.brak(1)\n"
+    )
+    found = checked(work)
+    assert [line.split(": ")[0].rpartition(":")[2] for line in found] == ["9", "10"], found
 
 
 def test_a_plug_in_that_fails_to_load_is_named(tmp_path: Path) -> None:

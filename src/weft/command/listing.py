@@ -1,43 +1,17 @@
-"""`weft ops` and `weft phases`: the operators that the compiler knows, and the steps that it takes."""
+"""The operators that are declared, by family, and what there is to say about each."""
 
 from __future__ import annotations
 
-import argparse
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import weft
-from weft.command.inputs.targets import chosen_target
 from weft.command.operator_facts import Sample, becomes, cost, dtypes_taken, result_of, samples, shapes
-from weft.command.report import print_json
 from weft.ir.deduction.infer import type_text
-from weft.ir.op import OPS, Example, OpDef, get_op
+from weft.ir.op import OPS, Example, OpDef
 from weft.ir.types import Type
-from weft.transform.infra.phases import phase, phases
 
-__all__ = ["describe_operator", "example_text", "facts_of", "families", "ops_command", "phases_command"]
-
-_WIDTH = 80
-
-
-def ops_command(options: argparse.Namespace) -> int:
-    """List the operators by family, or describe one."""
-    if options.name is None:
-        rows = {family: [definition.name for definition in members] for family, members in families().items()}
-        if options.json:
-            print_json(rows)
-        else:
-            for family, names in rows.items():
-                print(f"{family}:")
-                print(textwrap.fill(" ".join(names), _WIDTH, initial_indent="    ", subsequent_indent="    "))
-        return 0
-    facts = describe_operator(get_op(options.name.removeprefix("R.")))
-    if options.json:
-        print_json(facts)
-    else:
-        print(_page(facts))
-    return 0
+__all__ = ["describe_operator", "example_text", "facts_of", "families"]
 
 
 _PACKAGES = ("elementwise_", "indexing_", "program_", "reductions_")
@@ -101,27 +75,3 @@ def facts_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("dtypes", "becomes", "cost"):
         if facts[name]:
             yield name, facts[name]
-
-
-def _page(facts: Mapping[str, Any]) -> str:
-    """An operator's description as text."""
-    parts = [facts["signature"], textwrap.indent(facts["doc"], "    ")]
-    if facts["examples"]:
-        parts.append("Examples:\n" + textwrap.indent("\n".join(facts["examples"]), "    "))
-    parts.append("\n".join(f"{name:<8} {text}" for name, text in facts_of(facts)))
-    if facts["result"]:
-        parts.append("With numbers:\n" + textwrap.indent(facts["result"], "    "))
-    parts.append(f"family {facts['family']}, {'no effects' if facts['pure'] else 'may have effects'}")
-    return "\n\n".join(parts)
-
-
-def phases_command(options: argparse.Namespace) -> int:
-    """List the phases in order with the passes of each, those of a target where one is named."""
-    target, _ = chosen_target(options)
-    rows = [{"phase": name, "passes": [str(item) for item in phase(name, target).passes]} for name in phases()]
-    if options.json:
-        print_json(rows)
-        return 0
-    for row in rows:
-        print(f"{row['phase']:<10} {', '.join(row['passes']) or '-'}")
-    return 0

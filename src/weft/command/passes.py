@@ -1,7 +1,8 @@
-"""`weft pass --list`: the passes that are registered, what each does, its options and where it runs."""
+"""`weft pass --list` and `weft phases`: the passes that are registered, what each does, and where it runs."""
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import inspect
 import sys
@@ -10,12 +11,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from weft.command.inputs.targets import chosen_target
 from weft.command.report import print_json
 from weft.transform.infra.options import to_text, type_text
 from weft.transform.infra.phases import phase, phases
 from weft.transform.infra.registry import PASSES, find_pass, is_built_in
 
-__all__ = ["described_passes", "list_passes"]
+__all__ = ["described_passes", "list_passes", "phases_command"]
 
 
 def list_passes(name: str | None, as_json: bool) -> int:
@@ -101,3 +103,15 @@ def page_of(facts: dict[str, Any]) -> str:
     keeps = "keeps what programs compute" if facts["keeps_meaning"] else "changes signatures or results on purpose"
     lines.append(f"{runs}, from opt={facts['level']} on; {keeps}")
     return "\n".join([*lines, "", facts["doc"], "", facts["about"]]).rstrip()
+
+
+def phases_command(options: argparse.Namespace) -> int:
+    """List the phases in order with the passes of each, those of a target where one is named."""
+    target, _ = chosen_target(options)
+    rows = [{"phase": name, "passes": [str(item) for item in phase(name, target).passes]} for name in phases()]
+    if options.json:
+        print_json(rows)
+        return 0
+    for row in rows:
+        print(f"{row['phase']:<10} {', '.join(row['passes']) or '-'}")
+    return 0
