@@ -5,22 +5,25 @@
         y = R.matmul(x, lv)                                                      return (lv,)
 
 `main` takes the fields of what `main_transform_params` gives in the place of its weights. Only pure values in dataflow
-blocks, or in plain ones outside branches, move.
+blocks, or in plain ones outside branches, move. What uses `R.builtin.stop_lift_params(x)` stays, and gets `x` itself.
 """
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import (
     Binding,
     BindingBlock,
+    Call,
     DataflowBlock,
     DataflowVar,
     FrozenMap,
     Function,
     IRModule,
+    Op,
     SeqExpr,
     Tuple,
     TupleGetItem,
@@ -86,12 +89,17 @@ class _Split:
                 self.lifted.append(binding)
                 self.known.add(binding.var)
             else:
-                kept.append(binding)
-        return block if len(kept) == len(block.bindings) else replace(block, bindings=tuple(kept))
+                kept.append(_passed_on(binding))
+        same = len(kept) == len(block.bindings) and all(map(operator.is_, kept, block.bindings))
+        return block if same else replace(block, bindings=tuple(kept))
 
     def moves(self, binding: Binding) -> bool:
         """Whether a binding uses weights and nothing else that the function is given."""
-        if not isinstance(binding, VarBinding) or not is_pure(binding.value, self.module):
+        if (
+            not isinstance(binding, VarBinding)
+            or not is_pure(binding.value, self.module)
+            or _passed_on(binding) is not binding
+        ):
             return False
         used = [leaf for leaf in operands(binding.value) if isinstance(leaf, Var)]
         own = set[str]().union(*(symbols_of(weight.ty) for weight in self.weights)) if self.weights else set[str]()
@@ -108,6 +116,14 @@ class _Split:
         block = DataflowBlock((*taken, *moved, last))
         attrs = FrozenMap({NUM_INPUT: 0})
         return Function((params,), SeqExpr((block,), result), result.ty, attrs=attrs, name=name)
+
+
+def _passed_on(binding: Binding) -> Binding:
+    """A binding of what is not to be lifted, as one of the value itself; any other as it is."""
+    call = binding.value if isinstance(binding, VarBinding) else None
+    if isinstance(call, Call) and isinstance(call.op, Op) and call.op.name == "builtin.stop_lift_params":
+        return replace(binding, value=call.args[0])
+    return binding
 
 
 def _renamed(node: object, names: object) -> object:

@@ -123,3 +123,18 @@ def test_random_modules_mean_the_same(seed: int) -> None:
     before = weft.testing.random_module(seed)
     after = transform.ExpandTupleArguments()(transform.RemoveUnusedOutputs()(before))
     weft.testing.assert_same_meaning(before, after, trials=2)
+
+
+def test_what_is_not_to_be_lifted_stays_and_runs() -> None:
+    text = WEIGHTS.replace("R.permute_dims(w)", "R.permute_dims(R.builtin.stop_lift_params(w))")
+    module = weft.parse(text)
+    assert isinstance(module, weft.IRModule)
+    new = transform.LiftTransformParams()(module)
+    main, lifted = new["main"].script(), new["main_transform_params"].script()
+    assert "stop_lift_params" not in main
+    assert ("R.permute_dims" in main, "R.permute_dims" in lifted) == (True, False)
+    assert ("R.multiply" in main, "R.multiply" in lifted) == (False, True)
+    x, w, b = (np.random.default_rng(0).random(shape, "float32") for shape in ((2, 3), (4, 3), (4,)))
+    prepared = weft.compile(new)["main_transform_params"]((w, b))
+    for result in (weft.compile(new)["main"](x, *prepared), weft.compile(module)["main"](x, w, b)):
+        np.testing.assert_allclose(result, x @ w.T + 3 * b, rtol=1e-5)
