@@ -26,7 +26,7 @@ from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim as AbiDim
-from weft.runtime.artifact import ArtifactSet
+from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.device.object_symbols import HOST_SYMBOLS, LOAD_FIRST, PROCESS_SYMBOLS, in_process
 from weft.runtime.executable import Executable
 from weft.runtime.merging import kept_artifacts
@@ -67,16 +67,25 @@ def declared_module(module: IRModule, artifacts: ArtifactSet) -> IRModule:
 
 
 def linked(module: IRModule) -> IRModule:
-    """The module after `link`: only what is loaded, all of whose symbols are there; ArtifactError W815."""
+    """The module after `link`: what is loaded, all of whose symbols are there, and libraries for C; ArtifactError W815.
+
+    A library that C programs link is what the executor aot is for; sources beside other programs are left out.
+    """
     if not holds_program(module):  # sources, and objects for others to link
         return module
     artifacts = module.attrs.get(ARTIFACTS, ArtifactSet())
-    kept = kept_artifacts(artifacts, lambda item: item.kind not in SOURCES and item.loader != "cc")
+    kept = kept_artifacts(artifacts, _is_loaded)
     needed = {symbol.name for item in kept.values() for symbol in item.needs}
     outside = needed - HOST_SYMBOLS - PROCESS_SYMBOLS
     there = {name for name in outside if find_func(name) is not None or in_process(name)}
     kept.link_check(HOST_SYMBOLS | PROCESS_SYMBOLS | there, hint=LOAD_FIRST)
+    if any(item.kind == "object" and item.loader == "cc" for item in artifacts.values()):
+        kept = kept_artifacts(artifacts, lambda item: item.loader == "cc" or _is_loaded(item))
     return module.with_attr(ARTIFACTS, kept)
+
+
+def _is_loaded(item: Artifact) -> bool:
+    return item.kind not in SOURCES and item.loader != "cc"
 
 
 def holds_program(module: IRModule) -> bool:

@@ -1,7 +1,7 @@
 """The phases `codegen` and `link` as passes: lowered functions become declarations, and artifacts do what they did.
 
     GenerateCode     the back end of the part that drives makes the program; other parts make theirs (`build`)
-    LinkArtifacts    what is loaded stays, and every symbol that some artifact needs is there
+    LinkArtifacts    what is loaded stays, with libraries for C, and every symbol that some artifact needs is there
 
 What the program is asked to be stands in their options; `weft.compile` hands over the plan that it made of its
 arguments. Hooks of the two phases see the whole module, since artifacts are the module's.
@@ -95,7 +95,7 @@ class GenerateCode(Pass):
 
 @dataclass(frozen=True)
 class LinkArtifacts(Pass):
-    """Keep the artifacts that are loaded, and check that each symbol is there; sources and C objects stay as they are.
+    """Keep the artifacts that are loaded, and check that each symbol is there; libraries for C stay as they are.
 
     Raises: ArtifactError W815 for symbols that nothing provides.
     """

@@ -49,7 +49,7 @@ from weft.runtime.device.guards import guards, is_guarded
 from weft.runtime.device.interrupts import poller, raised
 from weft.runtime.device.linker import Library
 from weft.runtime.explanation import report
-from weft.runtime.program import Program, program_artifacts, program_of_file
+from weft.runtime.program import Program, program_artifacts, program_of_file, public_signatures
 from weft.runtime.programs import RUNNERS
 from weft.runtime.programs.fastcall import fast_call, result_tensors
 from weft.support.aligned import ALIGNMENT
@@ -293,7 +293,7 @@ class Executable(Mapping[str, CompiledFunction]):
         self.functions: dict[str, Any] = {}
         found: dict[int, dict[str, Any]] = {}
         self._all_loaded: list[_Loaded] = []
-        for item in (*program.beside, program):
+        for item in self._programs:
             used = {name: found[id(other)][own] for name, (other, own) in item.uses.items()}
             self._loaded = _Loaded(item, {**(members or {}), **used}, device or CPU)
             self._all_loaded.append(self._loaded)
@@ -339,13 +339,16 @@ class Executable(Mapping[str, CompiledFunction]):
 
     def explain(self, name: str | None = None) -> str:
         """What the compiler decided about each kernel (or the one of a name), why, and what of it can be pinned."""
-        together = (*self._program.beside, self._program)
-        return report(item for one in together for item in one.decisions if name in (None, item["function"]))
+        return report(item for one in self._programs for item in one.decisions if name in (None, item["function"]))
 
     def release_memory(self) -> None:
         """Give the memory back that the functions keep between calls."""
         for loaded in self._all_loaded:
             loaded.trim()
+
+    @property
+    def _programs(self) -> tuple[Program, ...]:
+        return (*self._program.beside, self._program)
 
     @property
     def executor(self) -> str:
@@ -387,20 +390,32 @@ class Executable(Mapping[str, CompiledFunction]):
 
     def linkable(self) -> ArtifactSet:
         """The program for C to link, as `export` writes it; errors as there."""
-        together = (*self._program.beside, self._program)
-        files = (item for one in together for item in one.artifacts.values() if item.loader == "cc")
-        linkable = ArtifactSet(files)
-        if not any(item.kind == "object" for item in linkable.values()) and self._linkable is not None:
-            linkable = self._linkable()
-        if not any(item.kind == "object" for item in linkable.values()):
-            message = f"C programs cannot call what the executor {self.executor} runs, and no file holds the model"
-            hint = 'export before saving, or save what weft.compile(module, executor="aot") makes'
-            raise ArtifactError(message, code="W819", hint=hint)
-        return linkable
+        if self._linkable is not None and not all(map(_for_c, self._programs)):
+            return self._linkable()
+        absent = [item for item in self._programs if not _for_c(item)]
+        if absent:
+            raise _no_library(absent)
+        return ArtifactSet(item for item in self.artifacts.values() if item.loader == "cc")
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, which `weft.load` reads without the compiler."""
         archive.write(path, self._program)
+
+
+def _for_c(program: Program) -> bool:
+    """Whether a program has a library for C to link."""
+    return any(item.kind == "object" and item.loader == "cc" for item in program.artifacts.values())
+
+
+def _no_library(programs: Sequence[Program]) -> ArtifactError:
+    """W819 for programs that C cannot call, when the model that they were compiled from is not here."""
+    names = ", ".join(item.name for program in programs for item in public_signatures(program))
+    return ArtifactError(
+        f"C programs cannot call {names}: compiled for calls from Python, and what is saved, or linked into a module,"
+        " does not hold the model that a library for C is made of",
+        code="W819",
+        hint='export before saving; what executor="aot" makes keeps its library, also when it is merged',
+    )
 
 
 def _functions(loaded: _Loaded) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from typing import Any
 
 from weft.errors import ArtifactError
 from weft.runtime.artifact import PROGRAM, Artifact, ArtifactSet, Symbol, members_of
+from weft.runtime.library_names import UNNAMED, fresh_library, libraries, library_apart
 from weft.runtime.programs.bytecode import program_bytes
 
 __all__ = [
@@ -37,30 +38,53 @@ FOR_C = "cc"
 
 
 def merge_artifacts(
-    left: Mapping[str, Artifact], right: ArtifactSet, names: Mapping[str, str] | None = None
+    left: Mapping[str, Artifact],
+    right: ArtifactSet,
+    names: Mapping[str, str] | None = None,
+    *,
+    rename_libraries: bool = False,
 ) -> ArtifactSet:
     """The artifacts of both; the programs of `right` provide functions under other `names` where they say so.
+
+    Of two libraries for C of one name that of `right` gets another one, where nobody named it or the caller says so.
 
     >>> merge_artifacts(ArtifactSet(), ArtifactSet([Artifact("c", "a.c", b"")])).names
     ('a.c',)
     """
-    return _merged(ArtifactSet(left.values()), right, names or {})[0]
+    return _merged(ArtifactSet(left.values()), right, names or {}, rename_libraries=rename_libraries)[0]
 
 
-def _merged(left: ArtifactSet, right: ArtifactSet, names: Mapping[str, str]) -> tuple[ArtifactSet, dict[str, str]]:
+def _merged(
+    left: ArtifactSet, right: ArtifactSet, names: Mapping[str, str], *, rename_libraries: bool = False
+) -> tuple[ArtifactSet, dict[str, str]]:
     """The artifacts of both, and the name of each of `right` in the result."""
     left, right = _stated(left), _stated(right)
     placed = _Placed(left)
     belonging = {name for item in _programs(right) for name in members_of(item) or ()}
+    moved = _moved_libraries(left, right, every=rename_libraries)
     mapping: dict[str, str] = {}
     for item in right.values():
         if item.kind != PROGRAM:
-            mapping[item.name] = placed.add(item, renames=_has_any_name(item, belonging))
+            mapping[item.name] = placed.add(moved.get(item.name, item), renames=_has_any_name(item, belonging))
     for item in _in_order(right):
         mapping[item.name] = placed.add(_moved(item, mapping, names), renames=True)
     merged = ArtifactSet(placed.by_name.values())
     merged.providers()  # no symbol has two
     return merged, mapping
+
+
+def _moved_libraries(left: ArtifactSet, right: ArtifactSet, *, every: bool) -> dict[str, Artifact]:
+    """The artifacts of those libraries of `right` that must have other names beside `left`, by the names they had."""
+    ours, theirs = libraries(left), libraries(right)
+    used = {*ours, *theirs}
+    found: dict[str, Artifact] = {}
+    for name, items in theirs.items():
+        same = all(left.get(item.name) == item for item in items)
+        if name in ours and not same and (every or name == UNNAMED):
+            new = fresh_library(name, used)
+            used.add(new)
+            found |= library_apart(items, name, new, left)
+    return found
 
 
 def _has_any_name(item: Artifact, belonging: Container[str]) -> bool:

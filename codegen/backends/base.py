@@ -35,6 +35,7 @@ from weft.ir.module import IRModule
 from weft.ir.node import EMPTY
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.executable import Executable, Program
+from weft.runtime.library_names import UNNAMED
 from weft.runtime.programs.bytecode import listing
 from weft.support.providers import load
 from weft.target import Target
@@ -88,7 +89,7 @@ class Plan:
     @property
     def model(self) -> str:
         """The name of the compiled model, for symbols and files: its own, that of the package, else `model`."""
-        return self.name or str(self._field("package").get("name", "model"))
+        return self.name or str(self._field("package").get("name", UNNAMED))
 
     @property
     def package(self) -> str:

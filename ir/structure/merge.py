@@ -42,7 +42,8 @@ def merge(into: IRModule, other: IRModule, *, public: str = "error") -> MergeRes
     """Add the functions of `other` to `into`, and the artifacts of both where they are compiled.
 
     `public` says what happens to a public function whose name is taken by a different one: "error" (PassError W530) or
-    "rename". PassError W531 for attributes that disagree, ArtifactError W814 for symbols that C programs link.
+    "rename"; to a library for C of a name that was chosen (`package.name`) as well: ArtifactError W814. One that nobody
+    named becomes `model_1` beside another. PassError W531 for attributes that disagree.
 
     >>> merge(IRModule({}), IRModule({})).mapping
     {}
@@ -74,7 +75,7 @@ def merge(into: IRModule, other: IRModule, *, public: str = "error") -> MergeRes
         replace(
             into,
             functions=FrozenMap(functions),
-            attrs=_joined("attribute", into.attrs, other.attrs, symbols),
+            attrs=_joined("attribute", into.attrs, other.attrs, symbols, rename_libraries=public == "rename"),
             global_infos=_joined("global info", into.global_infos, other.global_infos),
         ),
         mapping,
@@ -169,23 +170,32 @@ def rename_functions(module: IRModule, mapping: Mapping[str, str], symbols: Mapp
     return replace(module, functions=FrozenMap(functions))
 
 
-def _united(left: Any, right: Any, names: Mapping[str, str]) -> Any:
+def _united(left: Any, right: Any, names: Mapping[str, str], *, rename_libraries: bool) -> Any:
     """The artifacts of both; W814 where two have one name, or provide one symbol."""
     try:
-        return provider("merge_artifacts")(left, right, names)
+        return provider("merge_artifacts")(left, right, names, rename_libraries=rename_libraries)
     except WeftError as error:
         error.hint = error.hint or (
-            "merge the modules before their code is generated, give each model for C its own name (-package.name),"
-            ' or leave its library out: weft.lower(module, start="link", stop="link")'
+            'give each model for C its own name (-package.name), have it renamed: merge(into, other, public="rename"),'
+            " or merge the modules before their code is generated"
         )
         raise
 
 
-def _joined(what: str, left: FrozenMap, right: FrozenMap, names: Mapping[str, str] = EMPTY) -> FrozenMap:
+def _joined(
+    what: str,
+    left: FrozenMap,
+    right: FrozenMap,
+    names: Mapping[str, str] = EMPTY,
+    *,
+    rename_libraries: bool = False,
+) -> FrozenMap:
     joined: dict[str, Any] = dict(left)
     for key, value in right.items():
         if key == ARTIFACTS:
-            joined[key] = _united(joined.get(key, {}), value, names) if key in joined or names else value
+            ours = joined.get(key, {})
+            united = key in joined or names
+            joined[key] = _united(ours, value, names, rename_libraries=rename_libraries) if united else value
         elif key not in joined:
             joined[key] = value
         elif first_mismatch(joined[key], value) is not None:

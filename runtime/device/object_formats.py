@@ -18,7 +18,16 @@ from dataclasses import dataclass
 
 from weft.errors import ArtifactError
 
-__all__ = ["ObjectSymbol", "object_symbols"]
+__all__ = [
+    "COFF_MACHINES",
+    "COFF_ROW",
+    "ObjectSymbol",
+    "SymbolTable",
+    "elf_tables",
+    "mach_tables",
+    "object_symbols",
+    "text_at",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +37,16 @@ class ObjectSymbol:
     name: str
     defined: bool
     local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolTable:
+    """Where the rows of a table of symbols stand in a file, where their names begin, and the header of these names."""
+
+    rows: range
+    names: int
+    size: int
+    header: int
 
 
 def object_symbols(code: bytes) -> list[ObjectSymbol]:
@@ -41,7 +60,8 @@ def object_symbols(code: bytes) -> list[ObjectSymbol]:
         raise ArtifactError("an object file is damaged", code="W819") from None
 
 
-def _text(code: bytes, place: int) -> str:
+def text_at(code: bytes, place: int) -> str:
+    """The string that ends in a zero byte."""
     return code[place : code.index(b"\0", place)].decode()
 
 
@@ -56,23 +76,28 @@ _ELF_LAYOUTS = {
 _ELF_SYMBOL_TABLE = 2
 
 
-def _elf(code: bytes) -> Iterator[ObjectSymbol]:
+def elf_tables(code: bytes) -> Iterator[SymbolTable]:
+    """The tables of symbols of an ELF object; the header of their names is that of their section."""
     if code[4] not in _ELF_LAYOUTS or code[5] != 1:
         raise ArtifactError("only little-endian ELF objects are read", code="W819")
-    table_format, table_at, counts_at, section_format, symbol_format = _ELF_LAYOUTS[code[4]]
+    table_format, table_at, counts_at, section_format, _ = _ELF_LAYOUTS[code[4]]
     (table,) = struct.unpack_from(table_format, code, table_at)
     entry, count = struct.unpack_from("<HH", code, counts_at)
     if not count:
         raise ArtifactError("an object file has no sections", code="W819")
     sections = [struct.unpack_from(section_format, code, table + entry * index) for index in range(count)]
     for _, kind, _, _, start, size, link, _, _, row in sections:
-        if kind != _ELF_SYMBOL_TABLE:
-            continue
-        names = sections[link][4]
-        for place in range(start + row, start + size, row):  # the first row is empty
-            fields = struct.unpack_from(symbol_format, code, place)
+        if kind == _ELF_SYMBOL_TABLE:
+            rows = range(start + row, start + size, row)  # the first row is empty
+            yield SymbolTable(rows, sections[link][4], sections[link][5], table + entry * link)
+
+
+def _elf(code: bytes) -> Iterator[ObjectSymbol]:
+    for table in elf_tables(code):
+        for place in table.rows:
+            fields = struct.unpack_from(_ELF_LAYOUTS[code[4]][-1], code, place)
             name, info, section = fields[0], fields[-3], fields[-1]
-            yield ObjectSymbol(_text(code, names + name), section != 0, not info >> 4)
+            yield ObjectSymbol(text_at(code, table.names + name), section != 0, not info >> 4)
 
 
 # Mach-O
@@ -83,7 +108,8 @@ _MACH_LAYOUTS = {b"\xce\xfa\xed\xfe": (28, "<IBBHI"), b"\xcf\xfa\xed\xfe": (32, 
 _MACH_SYMBOL_TABLE, _MACH_DEBUGGING, _MACH_KIND, _MACH_EXTERNAL = 2, 0xE0, 0x0E, 0x01
 
 
-def _mach(code: bytes) -> Iterator[ObjectSymbol]:
+def mach_tables(code: bytes) -> Iterator[SymbolTable]:
+    """The table of symbols of a Mach-O object; the header of its names is in a load command."""
     place, row = _MACH_LAYOUTS[code[:4]]
     (commands,) = struct.unpack_from("<I", code, 16)
     for _ in range(commands):
@@ -91,37 +117,44 @@ def _mach(code: bytes) -> Iterator[ObjectSymbol]:
         if size < 8:
             raise ValueError("a load command without a size")
         if command == _MACH_SYMBOL_TABLE:
-            table, count, names, _ = struct.unpack_from("<IIII", code, place + 8)
-            for index in range(count):
-                name, kind, _, _, value = struct.unpack_from(row, code, table + index * struct.calcsize(row))
-                if not kind & _MACH_DEBUGGING:
-                    known = bool(kind & _MACH_KIND) or value != 0  # without a section, a size: of a common symbol
-                    yield ObjectSymbol(_text(code, names + name).removeprefix("_"), known, not kind & _MACH_EXTERNAL)
+            start, count, names, total = struct.unpack_from("<IIII", code, place + 8)
+            step = struct.calcsize(row)
+            yield SymbolTable(range(start, start + count * step, step), names, total, place + 16)
         place += size
+
+
+def _mach(code: bytes) -> Iterator[ObjectSymbol]:
+    for table in mach_tables(code):
+        for place in table.rows:
+            name, kind, _, _, value = struct.unpack_from(_MACH_LAYOUTS[code[:4]][1], code, place)
+            if not kind & _MACH_DEBUGGING:
+                known = bool(kind & _MACH_KIND) or value != 0  # without a section, a size: of a common symbol
+                text = text_at(code, table.names + name).removeprefix("_")
+                yield ObjectSymbol(text, known, not kind & _MACH_EXTERNAL)
 
 
 # COFF
 
 
-_COFF_MACHINES = (b"\x64\x86", b"\x4c\x01", b"\x64\xaa", b"\xc4\x01")  # x86-64, x86, AArch64, ARM
-_COFF_ROW, _COFF_EXTERNAL, _COFF_WEAK = "<8sIhHBB", 2, 105
+COFF_MACHINES = (b"\x64\x86", b"\x4c\x01", b"\x64\xaa", b"\xc4\x01")  # x86-64, x86, AArch64, ARM
+COFF_ROW, _COFF_EXTERNAL, _COFF_WEAK = "<8sIhHBB", 2, 105
 
 
 def _coff(code: bytes) -> Iterator[ObjectSymbol]:
     table, count = struct.unpack_from("<II", code, 8)
-    names = table + count * struct.calcsize(_COFF_ROW)
+    names = table + count * struct.calcsize(COFF_ROW)
     prefix = "_" if code.startswith(b"\x4c\x01") else ""
     index = 0
     while index < count:
-        name, value, section, _, kind, more = struct.unpack_from(_COFF_ROW, code, table + index * 18)
+        name, value, section, _, kind, more = struct.unpack_from(COFF_ROW, code, table + index * 18)
         if (
             kind == _COFF_WEAK and more
         ):  # the row after it names the default, which stands in no section for a reference
             (default,) = struct.unpack_from("<I", code, table + (index + 1) * 18)
-            section = max(0, struct.unpack_from(_COFF_ROW, code, table + default * 18)[2])
+            section = max(0, struct.unpack_from(COFF_ROW, code, table + default * 18)[2])
         index += 1 + more
         long = struct.unpack("<II", name)[1] if name[:4] == b"\0\0\0\0" else None
-        text = name.rstrip(b"\0").decode() if long is None else _text(code, names + long)
+        text = name.rstrip(b"\0").decode() if long is None else text_at(code, names + long)
         known = section != 0 or (kind == _COFF_EXTERNAL and value != 0)
         yield ObjectSymbol(text.removeprefix(prefix), known, kind not in (_COFF_EXTERNAL, _COFF_WEAK))
 
@@ -233,5 +266,5 @@ _FORMATS: tuple[tuple[tuple[bytes, ...], Callable[[bytes], Iterator[ObjectSymbol
     ((b"\x7fELF",), _elf),
     (tuple(_MACH_LAYOUTS), _mach),
     ((b"\0asm",), _wasm),
-    (_COFF_MACHINES, _coff),
+    (COFF_MACHINES, _coff),
 )

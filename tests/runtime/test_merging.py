@@ -88,8 +88,6 @@ def test_programs_of_two_modules_are_merged_and_taken_apart(left: str, phase: st
     first = weft.lower(First, executor=left, stop=phase)
     for right in EXECUTORS:
         second = weft.lower(Second, executor=right, stop=phase)
-        if (left, right, phase) == ("aot", "aot", "codegen"):
-            continue  # both hold a library for C with the symbol model_run: refused below
         merged = parsed(merge(first, second).module)
         assert_values(merged, main=ONE, f=TWO)
         linked = weft.lower(merged, start="link", stop="link")
@@ -272,7 +270,7 @@ def test_code_of_this_process_is_refused_for_a_target_that_cannot_call_it() -> N
 @pytest.mark.parametrize("target", ["c", "llvm -mcpu=cortex-m4"])
 @pytest.mark.parametrize("phase", ["codegen", "link"])
 def test_libraries_for_c_are_merged_where_their_names_differ(target: str, phase: str, tmp_path: Path) -> None:
-    """H8: models of one name are refused; files for builds are beside each other."""
+    """H8: models that were given one name are refused, unless they may be renamed; files for builds stay beside."""
     made = [
         weft.lower(module, weft.Config(target, package={"name": name}).to_target(), stop=phase)
         for module, name in ((First, "one"), (Second, "two"))
@@ -288,15 +286,9 @@ def test_libraries_for_c_are_merged_where_their_names_differ(target: str, phase:
     with pytest.raises(weft.ArtifactError) as caught:
         merge(made[0], other)
     assert caught.value.code == "W814"
-    assert "name" in (caught.value.hint or "")
-
-
-def test_libraries_for_c_of_aot_programs_are_refused_until_they_are_left_out() -> None:
-    first, second = (weft.lower(module, executor="aot", stop="codegen") for module in (First, Second))
-    with pytest.raises(weft.ArtifactError) as caught:
-        merge(first, second)
-    assert caught.value.code == "W814"
-    assert 'stop="link"' in (caught.value.hint or "")
+    assert 'public="rename"' in (caught.value.hint or "")
+    renamed = merge(made[0], other, public="rename").module.attrs["artifacts"]
+    assert {"one_run", "one_1_run"} <= {symbol.name for item in renamed.values() for symbol in item.provides}
 
 
 RUN = """
@@ -324,8 +316,6 @@ def test_modules_are_put_together_and_taken_apart_in_another_process(tmp_path: P
     wanted = {}
     for executor, phase in itertools.product(EXECUTORS, ("codegen", "link")):
         name = f"{executor}_{phase}"
-        if (executor, phase) == ("aot", "codegen"):
-            continue
         model, old, value = (First, "main", ONE) if phase == "link" else (Second, "f", TWO)
         module = weft.lower(named(model, old, name), executor=executor, stop=phase)
         (tmp_path / f"part_{name}.py").write_text(module.script())
@@ -360,13 +350,13 @@ def test_symbols_of_programs_do_not_meet_and_others_do() -> None:
 
     alone = [ArtifactSet([provides(f"{n}.o", n.encode())]) for n in "ab"]
     with pytest.raises(weft.ArtifactError) as caught:
-        merge_artifacts(*alone)
+        merge_artifacts(alone[0], alone[1])
     assert caught.value.code == "W814"
     programs = [
         ArtifactSet([*item.values(), Artifact("weft-program", "program.json", b'{"objects":["%s.o"]}' % n.encode())])
         for n, item in zip("ab", alone, strict=True)
     ]
-    merged = merge_artifacts(*programs)
+    merged = merge_artifacts(programs[0], programs[1])
     assert {"a.o", "b.o", "program.json", "program_1.json"} == set(merged)
     merged.link_check()
 

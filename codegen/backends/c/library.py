@@ -28,6 +28,7 @@ from weft.codegen.backends.generators import provenance
 from weft.errors import ArtifactError, TargetError
 from weft.ir.module import IRModule
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
+from weft.runtime.library_names import LIBRARY, UNNAMED
 from weft.runtime.safe_archive import write_whole
 from weft.target import Target
 from weft.target.triple import Triple
@@ -52,7 +53,7 @@ def generate(
     module: IRModule,
     function: str = "main",
     *,
-    model: str = "model",
+    model: str = UNNAMED,
     planner: Planner = greedy,
     target: Target | str = "c",
     externs: Collection[str] = (),
@@ -126,7 +127,12 @@ class SourceTree:
             linkage.needs,
             codegen="c",
             loader="cc",
-            provenance={**self.provenance, "flags": [*self.flags(path), f"-std={_standard(self)}"], "folder": folder},
+            provenance={
+                **self.provenance,
+                "flags": [*self.flags(path), f"-std={_standard(self)}"],
+                "folder": folder,
+                LIBRARY: self.name,
+            },
         )
 
 
@@ -134,7 +140,7 @@ def source_tree(
     models: IRModule | Mapping[str, IRModule],
     target: Target | str,
     *,
-    name: str = "model",
+    name: str = UNNAMED,
     function: str | Mapping[str, str] = "main",
     planner: Planner = greedy,
     externs: Collection[str] = (),

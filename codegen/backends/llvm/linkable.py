@@ -45,6 +45,7 @@ from weft.ir.tensor import PrimFunc
 from weft.runtime.abi.frame import FRAME_WORDS, SITE
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.device.object_symbols import true_symbols
+from weft.runtime.library_names import LIBRARY
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 
@@ -119,11 +120,19 @@ def object_artifacts(
     message = Symbol(f"{model}_message", f"const char *{model}_message(int32_t code)")
     symbol = Symbol(f"{model}_run", f"int32_t {model}_run(void *, void *, void *, void *)")
     symbols, needs = (symbol, message), tuple(Symbol(name) for name in source.needs)
-    facts = {"llvm": llvm_version(), "flags": list(flags)}
+    facts = {"llvm": llvm_version(), "flags": list(flags), LIBRARY: model}
     made = Artifact("object", f"{model}.o", code, target, symbols, needs, "llvm", "cc", facts)
     return [
         true_symbols(made),
-        Artifact("header", f"{model}.h", source.header.encode(), target, codegen="llvm", loader="cc"),
+        Artifact(
+            "header",
+            f"{model}.h",
+            source.header.encode(),
+            target,
+            codegen="llvm",
+            loader="cc",
+            provenance={LIBRARY: model},
+        ),
     ]
 
 

@@ -522,7 +522,7 @@ def test_a_loaded_executable_exports_what_its_file_holds(tmp_path: Path) -> None
         if code is None:
             assert (again.export(tmp_path / "files") / "model.o").exists()
             continue
-        with pytest.raises(weft.ArtifactError, match=f"what the executor {executor} runs") as caught:
+        with pytest.raises(weft.ArtifactError, match="C programs cannot call main: compiled for") as caught:
             again.export(tmp_path / "files")
         assert caught.value.code == code
 
