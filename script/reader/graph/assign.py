@@ -41,7 +41,10 @@ from weft.script.source.diagnostics import did_you_mean
 
 __all__ = ["is_static", "read_claim"]
 
-_ELEMENTS = "R.where and R.scatter_elements make a tensor with other elements; a T.prim_func writes them"
+_ELEMENTS = (
+    "R.where and R.scatter_elements make a tensor with other elements, and a T.prim_func writes them; in a loop"
+    " `rows.append(y)` on `rows = []` collects a row of each iteration, and `R.stack(rows)` is the tensor"
+)
 
 
 @GRAPH.tree(ast.Assign)
