@@ -23,13 +23,7 @@ MISTAKES = {
     "transposed": (GRAPH, "return x.T", "W115", "x.T", "write `R.permute_dims(x, ...)`"),
     "name of PyTorch": (GRAPH, "return R.cat([x, x])", "W140", "R.cat", "did you mean R.concat?"),
     "elements assigned": (GRAPH, "x[0] = x\n    return x", "W115", "x[0]", "R.where and R.scatter_elements"),
-    "rows assigned": (
-        GRAPH,
-        'y = R.zeros((n, 4), "float32")\n    for i in range(n):\n        y[i] = x[i]\n    return y',
-        "W115",
-        "y[i]",
-        "`rows.append(y)`",
-    ),
+    "rows assigned": (GRAPH, "for i in range(n): x[i] = x[0]\n    return x", "W115", "x[i]", "`rows.append(y)`"),
     "condition of many values": (
         GRAPH,
         "if x > 0:\n        y = x\n    else:\n        y = -x\n    return y",
