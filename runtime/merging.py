@@ -21,8 +21,8 @@ from typing import Any
 
 from weft.errors import ArtifactError
 from weft.runtime.artifact import PROGRAM, Artifact, ArtifactSet, Symbol, members_of
-from weft.runtime.library_names import UNNAMED, fresh_library, libraries, library_apart
 from weft.runtime.programs.bytecode import program_bytes
+from weft.runtime.programs.library_names import UNNAMED, fresh_library, libraries, library_apart
 
 __all__ = [
     "extract_artifacts",

@@ -35,8 +35,8 @@ from weft.ir.module import IRModule
 from weft.ir.node import EMPTY
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.executable import Executable, Program
-from weft.runtime.library_names import UNNAMED
 from weft.runtime.programs.bytecode import listing
+from weft.runtime.programs.library_names import UNNAMED
 from weft.support.providers import load
 from weft.target import Target
 from weft.transform.autoschedule.knobs import Knobs

@@ -28,7 +28,7 @@ from weft.codegen.backends.generators import provenance
 from weft.errors import ArtifactError, TargetError
 from weft.ir.module import IRModule
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
-from weft.runtime.library_names import LIBRARY, UNNAMED
+from weft.runtime.programs.library_names import LIBRARY, UNNAMED
 from weft.runtime.safe_archive import write_whole
 from weft.target import Target
 from weft.target.triple import Triple

@@ -45,7 +45,7 @@ from weft.ir.tensor import PrimFunc
 from weft.runtime.abi.frame import FRAME_WORDS, SITE
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.device.object_symbols import true_symbols
-from weft.runtime.library_names import LIBRARY
+from weft.runtime.programs.library_names import LIBRARY
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 

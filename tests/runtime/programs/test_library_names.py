@@ -14,8 +14,8 @@ import pytest
 import weft
 from weft.ir import extract, merge
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
-from weft.runtime.library_names import fresh_library, libraries, library_apart
 from weft.runtime.merging import merge_artifacts
+from weft.runtime.programs.library_names import fresh_library, libraries, library_apart
 from weft.script import ir as I
 from weft.script import relax as R
 
