@@ -9,24 +9,25 @@ import numpy as np
 import weft
 from weft import transform
 from weft.ir import IRModule
-from weft.script import ir as I
-from weft.script import relax as R
 
 DATA = Path(__file__).resolve().parents[2] / "examples" / "data"
 
 
-_NETWORK = """
-@I.ir_module
-class Network:
-    @R.function
-    def main(
-        images: R.Tensor(("n", 1, 8, 8), "float32"),
+_WEIGHTS = """
+images: R.Tensor(("n", 1, 8, 8), "float32"),
         conv_weight: R.Tensor((16, 1, 3, 3), "float32"),
         conv_bias: R.Tensor((16,), "float32"),
         hidden_weight: R.Tensor((256, 64), "float32"),
         hidden_bias: R.Tensor((64,), "float32"),
         out_weight: R.Tensor((64, 10), "float32"),
         out_bias: R.Tensor((10,), "float32"),
+"""
+_NETWORK = """
+@I.ir_module
+class Network:
+    @R.function
+    def main(
+        WEIGHTS
     ):
         with R.dataflow():
             convolved = R.nn.relu(R.nn.conv2d(images, conv_weight, padding=1) + R.reshape(conv_bias, (1, 16, 1, 1)))
@@ -42,9 +43,13 @@ class Network:
 
 def network(result: str) -> IRModule:
     """The network with its weights as parameters, whose `main` gives some of: scores, digit, confidence."""
-    module = weft.parse(_NETWORK.replace("RESULT", result))
+    return transform.DeadCodeElimination()(_parsed(_NETWORK.replace("RESULT", result)))
+
+
+def _parsed(text: str) -> IRModule:
+    module = weft.parse(text.replace("WEIGHTS", _WEIGHTS))
     assert isinstance(module, IRModule)
-    return transform.DeadCodeElimination()(module)
+    return module
 
 
 def images(count: int) -> np.ndarray:
@@ -59,10 +64,9 @@ def bound(count: int) -> IRModule:
     return transform.BindSymbolicVars({"n": count})(module)
 
 
+_DIVIDED = """
 @I.ir_module
 class Divided:
-    """The same network in two functions, each with the label of the part of a target that runs it."""
-
     @R.function(private=True)
     def features(
         images: R.Tensor(("n", 1, 8, 8), "float32"),
@@ -88,13 +92,7 @@ class Divided:
 
     @R.function
     def main(
-        images: R.Tensor(("n", 1, 8, 8), "float32"),
-        conv_weight: R.Tensor((16, 1, 3, 3), "float32"),
-        conv_bias: R.Tensor((16,), "float32"),
-        hidden_weight: R.Tensor((256, 64), "float32"),
-        hidden_bias: R.Tensor((64,), "float32"),
-        out_weight: R.Tensor((64, 10), "float32"),
-        out_bias: R.Tensor((10,), "float32"),
+        WEIGHTS
     ) -> R.Tuple(R.Tensor(("n",), "int64"), R.Tensor(("n", 10), "float32")):
         with R.dataflow():
             pooled = cls.features(images, conv_weight, conv_bias)
@@ -103,10 +101,11 @@ class Divided:
             digit = R.argmax(confidence, axis=1)
             R.output(digit, confidence)
         return digit, confidence
+"""
 
 
 def divided(count: int) -> IRModule:
-    """The network in labelled functions with its weights, for a known number of images."""
+    """The same in functions with the label of the part of a target that runs each."""
     weights = dict(np.load(DATA / "digits_weights.npz"))
-    module = transform.BindParams("main", weights)(Divided)
+    module = transform.BindParams("main", weights)(_parsed(_DIVIDED))
     return transform.BindSymbolicVars({"n": count}, "main")(module)

@@ -76,6 +76,15 @@ next:
 """
 
 
+def _uncounted(block: str, then: str) -> str:
+    """From the block named here on a waiting block counts no more, unless it is a storage, which never did."""
+    return f"""  br i1 %storage, label %{then}, label %{block}
+{block}:
+  %{block}.before = atomicrmw sub ptr @weft.kept, i64 %capacity monotonic
+  br label %{then}
+{then}:"""
+
+
 _LINUX = sys.platform == "linux"
 _ADVICE = f"call i32 @madvise(ptr %block, i64 %size, i32 {_MADV_HUGEPAGE})" if _LINUX else ""  # refused: as before
 _GUARDED = {
@@ -116,11 +125,7 @@ put:
   %done = extractvalue { i64, i1 } %pair, 1
   br i1 %done, label %out, label %next''').replace("%entry", "%start")
     }over:
-  br i1 %storage, label %free, label %uncount
-uncount:
-  %back = atomicrmw sub ptr @weft.kept, i64 %capacity monotonic
-  br label %free
-free:
+{_uncounted("uncount", "free")}
   call void @free(ptr %block)
   ret void
 out:
@@ -161,11 +166,7 @@ free:
   call void @free(ptr %block)
   br label %next''')
     }found:
-  br i1 %storage, label %give, label %taken
-taken:
-  %now = atomicrmw sub ptr @weft.kept, i64 %capacity monotonic
-  br label %give
-give:
+{_uncounted("taken", "give")}
   store i64 1, ptr %block
   ret ptr %block
 over:
