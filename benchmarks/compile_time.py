@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cases import Case, Input, cases, module_of
+from shared.cases import Case, Input, cases, module_of
 
 HERE = Path(__file__).parent
 CHOSEN = (

@@ -21,7 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is importe
 os.environ.setdefault("WEFT_NUM_THREADS", "1")
 
 import numpy as np
-from cases import RESNET_18, layer_norm, rms_norm, softmax
+from shared.cases import RESNET_18, layer_norm, rms_norm, softmax
 
 import weft
 from weft.ir import TensorType, Var

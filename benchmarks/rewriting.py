@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
-from cases import Case, Input, cases, module_of
+from shared.cases import Case, Input, cases, module_of
 
 import weft
 from weft.transform import PassContext

@@ -140,7 +140,7 @@ def tvm_call(case: Any, inputs: Sequence[Any], threads: int) -> Call | None:
     """The module in TVM's spelling, built by its default pipeline for this processor."""
     import llvmlite.binding as llvm
     import tvm
-    from cases import module_of
+    from shared.cases import module_of
     from tvm import relax
     from tvm.script import from_source
 
@@ -173,7 +173,7 @@ def as_array(value: Any) -> Any:
 def measure(case: Any, threads: int, rivals: Sequence[str], seconds: float) -> Row:
     """Compile, compare, and time all libraries in turn."""
     import numpy as np
-    from cases import module_of
+    from shared.cases import module_of
 
     import weft
 
@@ -258,7 +258,7 @@ def timed(calls: dict[str, Call], seconds: float, pause: float = 0.0) -> dict[st
 def worker(arguments: argparse.Namespace) -> None:
     """One number of threads: rows as lines of JSON."""
     sys.path.insert(0, str(HERE))
-    from cases import cases
+    from shared.cases import cases
 
     kept = tempfile.TemporaryDirectory()  # what earlier runs compiled is not found
     os.environ["WEFT_CACHE_DIR"] = kept.name

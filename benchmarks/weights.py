@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from timing import least
+from shared.timing import least
 
 WANTED = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 WANTED.add_argument("--threads", type=int, default=1)

@@ -42,19 +42,29 @@ def operators_page() -> str:
         _NOTE,
         "# Operators",
         "Written `R.<name>` in scripts and in Python; each family has a page. `weft ops NAME` prints one entry.\n"
-        "An operator of your own is one declaration: [extending.md](extending.md).",
+        "An operator of your own is one declaration: [extending.md](../extending.md).",
     ]
     rows = []
     for family, definitions in families().items():
-        names = ", ".join(f"[{item.name}](operators/{family}.md#{heading_anchor(item.name)})" for item in definitions)
-        rows.append(f"| [{title(family)}](operators/{family}.md) | {names} |")
+        names = ", ".join(f"[{item.name}]({_place(family)}#{heading_anchor(item.name)})" for item in definitions)
+        rows.append(f"| [{title(family)}]({_place(family)}) | {names} |")
     parts.append("| family | operators |\n|---|---|\n" + "\n".join(rows))
     return "\n\n".join(parts) + "\n"
 
 
+_THEMES = ("nn", "vision")
+"""What the names of many families begin with: their pages share a folder."""
+
+
+def _place(family: str) -> str:
+    """Where the page of a family is, from docs/reference/."""
+    theme, _, rest = family.partition("_")
+    return f"operators/{theme}/{rest}.md" if theme in _THEMES else f"operators/{family}.md"
+
+
 def family_page(family: str, definitions: Sequence[OpDef]) -> str:
     """The operators of a family."""
-    more = "\nAll families: [operators](../operators.md)."
+    more = f"\nAll families: [operators]({'../' * _place(family).count('/')}operators.md)."
     return f"{_NOTE}\n\n{page_of_operators(title(family), definitions, more)}"
 
 
@@ -76,7 +86,7 @@ def forms_page() -> str:
         _NOTE,
         "# Forms of the script",
         "What a script says by calls, besides [operators](operators.md) and intrinsics. Arguments are written as in\n"
-        "Python; `*` takes all the rest. A statement form of your own is one row: [extending.md](extending.md).",
+        "Python; `*` takes all the rest. A statement form of your own is one row: [extending.md](../extending.md).",
     ]
     for heading, group in _GROUPS.items():
         rows = [f"| `{_signature(form)}` | {_form_doc(form)} |" for _, form in sorted(group.items())]
@@ -251,7 +261,7 @@ def knobs_page() -> str:
                 '(`PassContext(config={"knobs": {"mc": 96}})`).\n'
                 'What a machine has is in its target: `Target("llvm").explain()`.\n'
                 "What follows for one kernel is its decision, which can be pinned in the kernel's text:\n"
-                "[extending.md](extending.md#a-rule-of-the-scheduler).",
+                "[extending.md](../extending.md#a-rule-of-the-scheduler).",
                 "\n".join(["| knob | default | range | meaning |", "|---|---|---|---|", *lines]),
             ]
         )
@@ -353,19 +363,20 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-PAGES |= {f"operators/{family}.md": partial(family_page, family, members) for family, members in families().items()}
+PAGES |= {_place(family): partial(family_page, family, members) for family, members in families().items()}
+REFERENCE = ROOT / "docs" / "reference"
 
 
 def main() -> int:
     """Write every page, and take away those of families that are no more."""
     for name, page in PAGES.items():
-        path = ROOT / "docs" / name
-        path.parent.mkdir(exist_ok=True)
+        path = REFERENCE / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(page(), encoding="utf-8")
-    for path in (ROOT / "docs" / "operators").glob("*.md"):
-        if f"operators/{path.name}" not in PAGES:
+    for path in (REFERENCE / "operators").rglob("*.md"):
+        if str(path.relative_to(REFERENCE)) not in PAGES:
             path.unlink()
-    print(f"wrote {len(PAGES)} pages to docs/")
+    print(f"wrote {len(PAGES)} pages to docs/reference/")
     return 0
 
 

@@ -1,4 +1,6 @@
-"""How far results may be from exact arithmetic: a row for each kind of operator, read by docs/accuracy.md and by tests.
+"""How far results may be from exact arithmetic: a row for each kind of operator.
+
+Read by docs/reference/accuracy.md and by tests.
 
     |result - exact|  <=  ulp(exact) / 2  +  roundings * 2^-24 * scale           (float16, bfloat16 and float32)
 

@@ -154,6 +154,27 @@ def test_folders_have_few_entries() -> None:
     assert {name: len(found) for name, found in entries.items() if len(found) > most[name]} == {}
 
 
+PROSE = {".": 19, "docs/reference/operators": 30}
+"""The checkout itself, of which eight are the folders of the library, and a page for each family of operators."""
+
+
+def test_folders_beside_the_library_have_few_entries() -> None:
+    """The checkout, its documentation, benchmarks, examples and notebooks: what git knows, but hidden files."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if run.returncode != 0:
+        pytest.skip("not a checkout of git")
+    entries: dict[str, set[str]] = {}
+    for path in (Path(line) for line in run.stdout.splitlines() if (ROOT / line).exists()):
+        for part in (path, *path.parents):
+            if part.name and not part.name.startswith("."):
+                entries.setdefault(str(part.parent), set()).add(part.name)
+    beside = ("docs", "benchmarks", "examples", "notebooks")
+    wanted = {name: found for name, found in entries.items() if name == "." or name.split("/")[0] in beside}
+    assert {".", "docs", "benchmarks"} <= set(wanted)
+    assert {name for name, found in wanted.items() if len(found) > PROSE.get(name, MOST_ENTRIES)} == set()
+
+
 def test_folders_of_tests_mirror_the_sources() -> None:
     """The tests of ir/dim/ are in tests/ir/dim/: what has moved away leaves no folder of tests behind."""
     mirrors = [folder for folder in folders_of_tests() if folder.parts and folder.parts[0] not in MAP]

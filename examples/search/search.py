@@ -25,7 +25,6 @@ import weft
 
 ROOT = Path(__file__).resolve().parents[2]
 INDEX = ROOT / ".search" / "index.npz"
-GENERATED = {"operators.md", "passes.md", "errors.md"}  # references, which one looks up by name
 BATCH, TOP, LEAST_WORDS = 16, 3, 6
 QUESTIONS = (
     "how do I run a model with another batch size without compiling again",
@@ -36,11 +35,11 @@ QUESTIONS = (
 
 def passages() -> list[tuple[str, str]]:
     """(page and heading, text) for each paragraph and row of a table of the documentation; code is left out."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    docs = ROOT / "docs"  # without docs/reference, where one looks up by name
+    pages = [ROOT / "README.md", *sorted([*docs.glob("*.md"), *docs.glob("guide/*.md")])]
     return [
         (f"{path.relative_to(ROOT)}: {heading}", text)
         for path in pages
-        if path.name not in GENERATED
         for heading, text in paragraphs(path.read_text(encoding="utf-8"), path.name)
         if len(text.split()) >= LEAST_WORDS
     ]

@@ -1,4 +1,4 @@
-"""Questions about programs, in one place: what passes ask, for passes of your own (docs/analysis.md).
+"""Questions about programs, in one place: what passes ask, for passes of your own (docs/guide/analysis.md).
 
 Graph functions
     all_variables, bound_variables, used_variables, free_variables       of a function or an expression

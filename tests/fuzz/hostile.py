@@ -4,7 +4,7 @@
 
 Every seed is one case of each target, in a child process: a child that dies, an exception that is none of weft's, and a
 value that is not the interpreter's are findings, told with their target and seed (`--start SEED --seconds 1` runs it
-again). Exits with 1 when there are any. What must hold is in docs/security.md.
+again). Exits with 1 when there are any. What must hold is in docs/guide/security.md.
 """
 
 from __future__ import annotations

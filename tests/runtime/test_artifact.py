@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.hash_seeds import printed_under_hash_seeds
+from tests.support.hash_seeds import printed_under_hash_seeds
 
 from weft import ArtifactError
 from weft.runtime.artifact import Artifact, ArtifactSet, NotSerializable, Symbol

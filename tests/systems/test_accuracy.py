@@ -1,4 +1,4 @@
-"""The bounds of docs/accuracy.md hold: types, sizes, symbolic sizes, levels and values as hypothesis draws them."""
+"""The bounds of docs/reference/accuracy.md hold: types, sizes, levels and values as hypothesis draws them."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Pass:
     def sample(cls, choices: Choices) -> tuple[Pass, str] | None:
         """A pass of this class, and the script of a module that it changes; None where none is written.
 
-        Tests run samples at check level 3, and docs/passes.md shows the simplest one before and after.
+        Tests run samples at check level 3, and docs/reference/passes.md shows the simplest one before and after.
         """
         return None
 

@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 import pytest
-from tests.hash_seeds import printed_under_hash_seeds
+from tests.support.hash_seeds import printed_under_hash_seeds
 
 from weft import parse
 from weft.ir import (

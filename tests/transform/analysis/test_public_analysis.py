@@ -16,7 +16,7 @@ from weft.ir.dim import evaluate
 from weft.testing import random_module
 from weft.transform import LegalizeOps, LowerToMemory, StaticPlanBlockMemory
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "analysis.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "analysis.md"
 
 
 def test_every_name_has_a_docstring_and_is_named_by_the_module() -> None:

@@ -765,8 +765,8 @@ def test_compiled_code_honours_the_plan(text: str, choice: bool) -> None:
 
 
 def benchmark() -> ModuleType:
-    """benchmarks/memory_plan.py as a module."""
-    path = Path(__file__).parents[3] / "benchmarks" / "memory_plan.py"
+    """benchmarks/passes/memory_plan.py as a module."""
+    path = Path(__file__).parents[3] / "benchmarks" / "passes" / "memory_plan.py"
     spec = importlib.util.spec_from_file_location("memory_plan", path)
     assert spec is not None
     assert spec.loader is not None

@@ -402,7 +402,7 @@ def test_a_trace_is_simplified_to_what_does_something() -> None:
 
 
 def test_the_page_on_schedules_names_every_primitive() -> None:
-    page = Path(__file__).parents[3].joinpath("docs", "schedules.md").read_text(encoding="utf-8")
+    page = Path(__file__).parents[3].joinpath("docs", "guide", "schedules.md").read_text(encoding="utf-8")
     table = page[page.index("| family |") : page.index("Factors of `split`")]
     known = {name for name in PRIMITIVES if hasattr(Schedule, name)} | {"seed", "fork_seed"}
     assert set(re.findall(r"`(\w+)`", table)) == known

@@ -4,8 +4,8 @@
     tanh(x) = t / (t + 2),     t = exp(2 |x|) - 1 = 2**n * p + (2**n - 1), with the sign of x
 
 P is an interpolation at Chebyshev nodes or better (relative error of exp before rounding below 4e-9 in float32, 2e-17
-in float64); the bounds in units in the last place are in docs/performance.md. exp overflows to infinity, underflows
-through the denormals to 0; nan is handed on. Branch-free.
+in float64); the bounds in units in the last place are in docs/guide/performance.md. exp overflows to infinity,
+underflows through the denormals to 0; nan is handed on. Branch-free.
 
 Sources: Cody and Waite, Software manual for the elementary functions, 1980 (the reduction of x by ln 2 in two parts);
 Muller, Elementary functions, 2016.

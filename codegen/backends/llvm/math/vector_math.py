@@ -6,9 +6,8 @@
     pow(x, y) = 2**(y log2 |x|) in float64, then the cases that the standard lists
 
 P and Q are interpolations at Chebyshev nodes; their errors are below 1e-8 of the result. The bounds in units in the
-last place are those of docs/performance.md, which tests hold them to. Zeros, infinities, denormals and nan give what
-the C library gives.
-"""
+last place are those of docs/guide/performance.md, which tests hold them to. Zeros, infinities, denormals and nan give
+what the C library gives."""
 
 from __future__ import annotations
 

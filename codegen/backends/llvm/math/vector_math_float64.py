@@ -7,8 +7,8 @@
                 standard lists; the C library on processors without fused multiply-add, which the sums need
 
 The polynomials are interpolations at Chebyshev nodes; their errors are below 2e-17 of the result. The bounds in units
-in the last place are those of docs/performance.md, which tests hold them to. Zeros, infinities, denormals and nan give
-what the C library gives.
+in the last place are those of docs/guide/performance.md, which tests hold them to. Zeros, infinities, denormals and nan
+give what the C library gives.
 
 Sources: Dekker, A floating-point technique for extending the available precision, 1971 (sums of two numbers); Cody and
 Waite, Software manual for the elementary functions, 1980.

@@ -1,6 +1,6 @@
 """exp, log, erf, pow and the like in vector code: close to the exact values everywhere, special values included.
 
-How close is stated in docs/performance.md, and read from there.
+How close is stated in docs/guide/performance.md, and read from there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.codegen.helpers import module
 
 import weft
 
-PAGE = Path(__file__).parents[5] / "docs" / "performance.md"
+PAGE = Path(__file__).parents[5] / "docs" / "guide" / "performance.md"
 ROW = re.compile(r"^\| (\w+) \| ([\d.]+) \| ([\d.]+) \|$", re.MULTILINE)
 BOUNDS = {name: {"float32": float(a), "float64": float(b)} for name, a, b in ROW.findall(PAGE.read_text())}
 

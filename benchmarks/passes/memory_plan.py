@@ -1,6 +1,6 @@
 """How much memory the plan of a Llama-3-8B-shaped decoder takes: sizes only, nothing is allocated and nothing runs.
 
-    python benchmarks/memory_plan.py [--layers 32] [--joined] [--json]
+    python benchmarks/passes/memory_plan.py [--layers 32] [--joined] [--json]
 
 32 layers, model size 4096, 32 query and 8 key and value heads, feed-forward 14336, vocabulary 128256, float16. Prefill
 runs with 128, 256, 512 and 1024 tokens in succession, decoding with batches of 1, 16, 32 and 64 and a cache of 1024:

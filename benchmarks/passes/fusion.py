@@ -1,6 +1,6 @@
 """What fusion gives: a chain of six elementwise operators on four million elements, fused and not.
 
-    python benchmarks/fusion.py
+    python benchmarks/passes/fusion.py
 
 Each time is the best of a few runs; the ratio is fused to unfused, so less is better.
 """

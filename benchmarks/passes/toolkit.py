@@ -1,6 +1,6 @@
 """How long the toolkit itself takes: import, build, print, read, verify and clean up modules of many bindings.
 
-    python benchmarks/toolkit.py [--profile read|print|build|verify|dce]
+    python benchmarks/passes/toolkit.py [--profile read|print|build|verify|dce]
 
 Each figure is the best of a few runs. The last column compares 10,000 bindings with 5,000: 2.0 is linear.
 """
