@@ -287,8 +287,11 @@ def _quantize_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scheme", default="int8", help="int8 with -symmetric, -tensor, -entropy ... (default: int8)")
     parser.add_argument("--max-drop", type=float, metavar="X", help="layers stay float32 until results differ by less")
     parser.add_argument("--params", metavar="PATH", help="an .npz file of arrays for parameters of main")
-    for name, what in (("include", "quantize only"), ("exclude", "leave out")):
+    patterns = {"include": "quantize only", "exclude": "leave out", "force": "quantize although slower:"}
+    for name, what in patterns.items():
         parser.add_argument(f"--{name}", metavar="PATTERN", action="append", default=[], help=f"{what} layers by name")
+    parser.add_argument("--measure", action="store_true", help="what layers cost is measured here, not estimated")
+    parser.add_argument("--target", metavar="TARGET", help="what costs are estimated for (default: this machine)")
     parser.add_argument("--qdq", action="store_true", help="keep floats between quantize and dequantize")
     parser.add_argument("-o", "--output", metavar="PATH", help="the text; large arrays go to a folder beside it")
     parser.add_argument("--report", action="store_true", help="what became of each layer (default without -o)")

@@ -38,7 +38,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_model_is_written_and_runs(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["quantize", "net.py", "--data", "x.npz", "--params", "w.npz", "--report", "-o", "out.py"]) == 0
+    options = ["--data", "x.npz", "--params", "w.npz", "--force", "*", "--report", "-o", "out.py"]
+    assert main(["quantize", "net.py", *options]) == 0
     assert capsys.readouterr().out.startswith("int8: 2 of 2 layers")
     text = (files / "out.py").read_text()
     assert len(list((files / "out.weights").iterdir())) == 2
@@ -60,6 +61,8 @@ def test_json_holds_the_report(files: Path, capsys: pytest.CaptureFixture[str]) 
         "w.npz",
         "--exclude",
         "y",
+        "--target",
+        "llvm -mcpu=cortex-m4",
         "--qdq",
         "--scheme",
         "int8-symmetric",

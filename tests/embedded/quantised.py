@@ -89,7 +89,8 @@ class Quantised:
 def by_weft(count: int) -> IRModule:
     """The network as `weft.quantize` makes it, for a known number of images."""
     weights = dict(np.load(network.DATA / "digits_weights.npz"))
-    made = weft.quantize(network.network("scores"), [(network.images(200),)], params=weights)
+    images = [(network.images(200),)]
+    made = weft.quantize(network.network("scores"), images, params=weights, target="llvm -mcpu=cortex-m4")
     return transform.BindSymbolicVars({"n": count})(made)
 
 

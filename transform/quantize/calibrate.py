@@ -189,7 +189,7 @@ def _signal_and_noise(
 ) -> list[Expr]:
     operands: list[Expr] = []
     for var in layer.activations:
-        grid = scheme.activations(*ranges[var], symmetric=layer.weights is None)
+        grid = scheme.activations(*ranges[var], symmetric=layer.is_symmetric)
         scale, zero = PrimValue(float(grid.scale), "float32"), PrimValue(grid.zero, "int32")
         operands.append(get_op("dequantize")(get_op("quantize")(replaced(var), scale, zero), scale, zero))
     if layer.weights is not None:

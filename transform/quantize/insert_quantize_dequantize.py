@@ -121,7 +121,7 @@ class _Inserting(FunctionRewriter):
         return [*new, replace(binding, value=replace(call, args=tuple(args)))]
 
     def _operands(self, new: list[Binding], layer: Layer) -> list[Expr]:
-        symmetric = layer.weights is None
+        symmetric = layer.is_symmetric
         operands: list[Expr] = [self._quantized(new, var, symmetric) for var in layer.activations]
         if layer.weights is not None:
             operands.append(self._weights(new, layer.weights, layer.var.name))

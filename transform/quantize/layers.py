@@ -3,6 +3,8 @@
     layer ::= a product (`matmul`, `linear`) or a convolution of floats: its activations, and its weights where they
               are constant, or a second value of activations
 
+Only what a function computes itself is observed: products in branches, loops and other functions have a reason instead.
+
 A sum or a mean is quantized as well where its result goes into a layer, through operators whose results can be
 integers: the terms that no layer has just computed become integers first. Every value has a name of its own here: its
 name in the text, with a number where that is not unique.
@@ -18,22 +20,27 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weft.dtypes import presented
-from weft.ir import Call, Constant, Expr, Function, Op, TensorType, Var, VarBinding
+from weft.ir import Call, Constant, Expr, Function, If, IRModule, Node, Op, TensorType, Var, VarBinding
 from weft.ir.deduction.infer import infer_type
 from weft.ir.op import OPS
+from weft.ir.structure.references import referenced_functions
 from weft.ir.structure.variables import use_counts
+from weft.ir.structure.visit import walk
 from weft.transform.infra.rewriting import bindings_of, value_behind
 from weft.transform.rewrite.cancel_transposes import axes_of_permutation
 from weft.transform.rewrite.quantized.moves import selecting
 from weft.transform.rewrite.quantized.operands import called
-from weft.transform.rewrite.quantized.products import CONVOLUTIONS, LARGEST_SUM
+from weft.transform.rewrite.quantized.products import CONVOLUTIONS, LARGEST_SUM, TRANSPOSED_CONVOLUTIONS
 
-__all__ = ["Layer", "Plan", "Refused", "Weights", "observed", "plan_of", "sums_between"]
+__all__ = ["Layer", "Plan", "Refused", "Weights", "observed", "plan_of", "products_elsewhere", "sums_between"]
 
-_PASSED = ("nn.relu", "nn.relu6", "clip")
-"""Operators that give integers for integers, beside those that select elements."""
+_PASSED = ("nn.relu", "nn.relu6", "clip", "maximum", "minimum")
+"""Operators that give integers for integers, beside those that select elements: limits of numbers."""
 _MEANS = ("mean", *(f"nn.adaptive_avg_pool{count}d" for count in (1, 2, 3)))
 """Sums of one value."""
+
+_WINDOWED = (*CONVOLUTIONS, *TRANSPOSED_CONVOLUTIONS)
+_LAYERS = ("matmul", "linear", *_WINDOWED)
 
 _UNNAMED = re.compile(r"[lg]v\d*(_\d+)?")
 """Names that are made where a program has none."""
@@ -68,6 +75,26 @@ class Layer:
         """The name of its operator."""
         assert isinstance(self.call.op, Op)
         return self.call.op.name
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether zero points of its activations have to be 0."""
+        return self.weights is None or self.operator in TRANSPOSED_CONVOLUTIONS
+
+    @property
+    def groups(self) -> int:
+        """The groups of channels of a convolution."""
+        is_convolution = self.operator in _WINDOWED
+        return OPS[self.operator].values(self.call)["groups"] if is_convolution else 1
+
+    @property
+    def channels_of_group(self) -> tuple[int, int]:
+        """How many channels each group of a convolution reads and gives; the sums and the columns of a product."""
+        if self.operator not in _WINDOWED or self.weights is None:
+            return self.terms, 0 if self.weights is None else self.weights.values.shape[self.weights.axis]
+        layout = OPS[self.operator].values(self.call)["kernel_layout"]
+        shape = self.weights.values.shape
+        return shape[layout.index("I")], shape[layout.index("O")] // self.groups
 
     @property
     def terms(self) -> int:
@@ -106,6 +133,23 @@ def plan_of(function: Function) -> Plan:
     return _Planning(function).run()
 
 
+def products_elsewhere(module: IRModule, function: Function) -> list[Refused]:
+    """The products of the other functions that a function calls, none of which is quantized."""
+    found: list[Refused] = []
+    pending, seen = [function], set[str]()
+    while pending:
+        for name in sorted(set(referenced_functions(pending.pop())) - seen):
+            seen.add(name)
+            other = module.functions.get(name)
+            if not isinstance(other, Function):
+                continue
+            pending.append(other)
+            reason = f"it is computed by the function {name}, not by main itself"
+            for var, call in _products(other):
+                found.append(Refused(f"{name}.{var.name}", _name_of(call), reason))
+    return found
+
+
 def observed(function: Function, layers: list[Layer]) -> list[Var]:
     """The values whose intervals are needed to quantize layers, and the sums between them."""
     terms = [var for terms in sums_between(function, layers).values() for var in terms]
@@ -117,6 +161,18 @@ def sums_between(function: Function, layers: list[Layer]) -> dict[Var, list[Var]
     return _Sums(function, layers).run()
 
 
+def _products(root: Node) -> Iterator[tuple[Var, Call]]:
+    """The products anywhere below a node, with the variables of their results."""
+    for node in walk(root):
+        if isinstance(node, VarBinding) and (call := called(node.value, *_LAYERS)) is not None:
+            yield node.var, call
+
+
+def _name_of(call: Call) -> str:
+    assert isinstance(call.op, Op)
+    return call.op.name
+
+
 def _values(function: Function) -> dict[Var, Expr]:
     return {item.var: item.value for item in bindings_of(function.body) if isinstance(item, VarBinding)}
 
@@ -126,27 +182,43 @@ def _constant(values: dict[Var, Expr], value: Expr) -> Constant | None:
     return known if isinstance(known, Constant) else None
 
 
+def _bodies(values: dict[Var, Expr]) -> Iterator[tuple[str, Expr]]:
+    """What is computed a number of times that differs, and what that is."""
+    for value in values.values():
+        if isinstance(value, If):
+            yield "a branch", value
+        elif isinstance(value, Function):
+            yield "a loop or a local function", value
+
+
 class _Planning:
     def __init__(self, function: Function) -> None:
         self.values = _values(function)
-        self.plan = Plan(names=_distinct([*function.params, *self.values]))
+        self.inner = [(where, *item) for where, root in _bodies(self.values) for item in _products(root)]
+        inner = dict.fromkeys(var for _, var, _ in self.inner)
+        self.plan = Plan(names=_distinct([*function.params, *self.values, *inner]))
         self.sums = {first: self.plan.names[var] for first, var in _first_operands(self.values, "add")}
         self.followers = dict(_first_operands(self.values, "add", "nn.relu"))
 
     def run(self) -> Plan:
         for var, value in self.values.items():
-            if called(value, "matmul", "linear", *CONVOLUTIONS) is not None and isinstance(value, Call):
+            if called(value, *_LAYERS) is not None and isinstance(value, Call):
                 self._layer(var, value)
+        for where, var, call in self.inner:
+            self._refuse(self._label(var), call, f"it is computed in {where}, where values are not observed")
         return self.plan
+
+    def _refuse(self, name: str, call: Call, reason: str) -> None:
+        self.plan.order.append(name)
+        self.plan.refused.append(Refused(name, _name_of(call), reason))
 
     def _layer(self, var: Var, call: Call) -> None:
         name = self._label(var)
         found = self._made(name, var, call)
-        self.plan.order.append(name)
         if isinstance(found, str):
-            assert isinstance(call.op, Op)
-            self.plan.refused.append(Refused(name, call.op.name, found))
+            self._refuse(name, call, found)
         else:
+            self.plan.order.append(name)
             self.plan.layers.append(found)
 
     def _label(self, var: Var) -> str:
@@ -179,6 +251,8 @@ class _Planning:
             if channel is None:
                 return "its layout has blocks"
             layer = Layer(name, var, call, (left,), weights, names - {""}, channel, bias)
+            if layer.operator in TRANSPOSED_CONVOLUTIONS and layer.groups > 1:
+                return "its scales are for channels, which a transposed convolution in groups shares"
         return layer if (why := _unfit(layer, types)) is None else why
 
     def _weights(self, call: Call) -> Weights | None:
@@ -203,7 +277,7 @@ class _Planning:
     def _channel(self, call: Call) -> int | None:
         """The axis of output channels in the result, from the end; None where the layout has blocks."""
         assert isinstance(call.op, Op)
-        if call.op.name not in CONVOLUTIONS:
+        if call.op.name not in _WINDOWED:
             return -1
         args = OPS[call.op.name].values(call)
         result = args["out_layout"] or args["data_layout"]

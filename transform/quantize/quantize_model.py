@@ -1,6 +1,7 @@
 """weft.quantize: a float model and some data to a model of integer kernels, with a report.
 
-    prepare      constants folded, norms and factors folded into weights
+    prepare      private functions inlined, constants folded, norms and factors folded into weights
+    cost         each layer in floats and in integers, estimated or measured: what integers make slower stays float32
     observe      the float model runs over the data: the interval of every value that integers are to stand for
     judge        each layer alone on quantized operands: its ratio of signal to noise
     quantize     QDQ form around the layers (InsertQuantizeDequantize), integers of that (FoldQuantizeDequantize)
@@ -8,9 +9,7 @@
                  the least ratio stay float32: as few of them, in that order, as a bisection finds
 
 The drop is `metric(results of the float model) - metric(results of the quantized one)` where a metric is given: a
-function of the list of results, one for each item of data, that is larger for better ones. Without a metric it is the
-largest of the drops of the results: of floats the norm of the difference divided by the norm (0.01 is 40 dB), of
-integers and truth values the share of elements that differ.
+function of the list of results, one for each item of data, that is larger for better ones; else `drop` says what it is.
 
 Errors: PassError W580 to W586.
 """
@@ -18,7 +17,7 @@ Errors: PassError W580 to W586.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -26,12 +25,16 @@ import numpy as np
 
 from weft.errors import PassError, described
 from weft.ir import Function, IRModule, Op, TensorType, Var
-from weft.ir.dim import DimExpr, evaluate, free_symbols
+from weft.ir.dim import DimExpr, free_symbols
 from weft.ir.structure.visit import walk
+from weft.support.providers import provider
+from weft.target import Target
+from weft.target.machine_model import MachineModel
 from weft.transform.graph.bind_params import BindParams
 from weft.transform.graph.canonicalize import CanonicalizeBindings
 from weft.transform.graph.dead_code import DeadCodeElimination
 from weft.transform.graph.fold_constant import FoldConstant
+from weft.transform.graph.inline_functions import InlinePrivateFunctions
 from weft.transform.graph.normalize import Normalize
 from weft.transform.infra.pipeline import Pipeline
 from weft.transform.quantize.calibrate import (
@@ -42,8 +45,10 @@ from weft.transform.quantize.calibrate import (
     observed_intervals,
     results_of,
 )
+from weft.transform.quantize.drop import result_drop
 from weft.transform.quantize.insert_quantize_dequantize import InsertQuantizeDequantize, is_asked_for
-from weft.transform.quantize.layers import Layer, Plan, observed, plan_of
+from weft.transform.quantize.layer_costs import LayerCost, costs_of, shape_of
+from weft.transform.quantize.layers import Layer, Plan, observed, plan_of, products_elsewhere
 from weft.transform.quantize.model_schemes import ModelScheme, model_scheme
 from weft.transform.quantize.quantize_weights import checked_patterns
 from weft.transform.quantize.report import QuantizationReport, QuantizedLayer, attach_report
@@ -67,6 +72,9 @@ def quantize(
     params: Mapping[str, Any] | None = None,
     include: str | Sequence[str] = ("*",),
     exclude: str | Sequence[str] = (),
+    force: str | Sequence[str] = (),
+    costs: Literal["estimated", "measured"] = "estimated",
+    target: Target | str | None = None,
     form: Literal["integer", "qdq"] = "integer",
 ) -> IRModule:
     """The model with its products and convolutions on int8; `quantization_report` of the module says how well.
@@ -74,14 +82,15 @@ def quantize(
     `main` of the model runs over `data`, an iterable of arguments (tuples in order, mappings by name, an array alone
     for one parameter), to see which values occur; its weights are constants, or `params` binds them. For the scheme
     see `weft.transform.quantize.model_schemes`. Layers stay float32 that `exclude` names (patterns of the names of
-    products, weights and sums), and those that make the drop larger than `max_drop`: the decline of
-    `metric(results)`, which gets the list of results and is larger for better ones; without it the relative error of
-    float results, and the share of others that differ. The result is in integers, the same bits on every target, or
-    in QDQ form (`form="qdq"`).
+    products, weights and sums), those that integers make slower unless `force` names them, and those that make the
+    drop larger than `max_drop`: the decline of `metric(results)`, which gets the list of results and is larger for
+    better ones; without it the relative error of float results, and the share of others that differ. What is slower
+    is estimated for `target` (this machine if it is not given), or `costs="measured"`: each layer compiled and run
+    here. The result is in integers, the same bits on every target, or in QDQ form (`form="qdq"`).
 
     Raises: PassError W571 for patterns that are none, W580 for a scheme that is none, W581 to W583 for data that does
-    not fit, W584 for a model that is quantized already, W585 for one without anything to quantize, W586 for a limit
-    or a metric that is none.
+    not fit, W584 for a model that is quantized already, W585 for one without anything to quantize, W586 for a limit,
+    a metric, a form or costs that are none; TargetError for a target that is none.
 
     >>> import weft
     >>> text = '@R.function\\ndef main(x: R.Tensor((1, 2), "float32"), w: R.Tensor((2, 2), "float32")):\\n'
@@ -91,27 +100,38 @@ def quantize(
     array([[ 1., -2.]], dtype=float32)
     """
     patterns = checked_patterns("include", include), checked_patterns("exclude", exclude)
+    forced = checked_patterns("force", force)
     chosen = model_scheme(scheme)
-    _check_limit(max_drop, metric, form)
+    _check_limit(max_drop, metric)
+    _check_choice("form", form, "integer", "qdq")
+    _check_choice("costs", costs, "estimated", "measured")
+    if costs == "measured" and target is not None:
+        message = f"costs are measured on this machine, and estimated for the target {str(target)!r}"
+        raise PassError(message, code="W586", hint="leave out target= or costs=")
+    machine = provider("scheduled_machine")(Target("llvm" if target is None else target))
     module = _prepared(_module(model), params)
     function = module["main"]
     assert isinstance(function, Function)
     work = _Work(module, function, chosen, calls_of(data, function), *patterns, metric)
+    work.leave_slower(None if costs == "measured" else machine, forced)
     work.observe()
     kept, best = work.within(max_drop)
     report = work.report(kept, best.drop, max_drop)
     return attach_report(best.integer if form == "integer" else best.qdq, report)
 
 
-def _check_limit(max_drop: object, metric: object, form: str) -> None:
+def _check_limit(max_drop: object, metric: object) -> None:
     number = isinstance(max_drop, (int, float)) and not isinstance(max_drop, bool)
     if max_drop is not None and not (number and math.isfinite(max_drop) and max_drop >= 0):  # type: ignore[arg-type]
         raise PassError(f"max_drop is a number, 0 or more, or None; got {max_drop!r}", code="W586")
     if metric is not None and not callable(metric):
         message = f"metric is a function of the list of results, got {described(metric)}"
         raise PassError(message, code="W586")
-    if form not in ("integer", "qdq"):
-        raise PassError(f"form is 'integer' or 'qdq', got {form!r}", code="W586")
+
+
+def _check_choice(name: str, given: object, first: str, second: str) -> None:
+    if given not in (first, second):
+        raise PassError(f"{name} is {first!r} or {second!r}, got {given!r}", code="W586")
 
 
 def _module(model: object) -> IRModule:
@@ -135,7 +155,14 @@ def _prepared(module: IRModule, params: Mapping[str, Any] | None) -> IRModule:
     if params:
         module = BindParams("main", params)(module)
     return Pipeline(
-        [Normalize(), CanonicalizeBindings(), FoldConstant(), ApplyRules("real", _RULES), DeadCodeElimination()]
+        [
+            Normalize(),
+            InlinePrivateFunctions(),
+            CanonicalizeBindings(),
+            FoldConstant(),
+            ApplyRules("real", _RULES),
+            DeadCodeElimination(),
+        ]
     )(module)
 
 
@@ -165,20 +192,35 @@ class _Work:
     results: list[Any] = field(default_factory=list)
     noise: dict[str, LayerNoise] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
+    costs: dict[str, LayerCost] = field(default_factory=dict)
     before: float = 0.0
     """What the metric says of the float model."""
 
     def __post_init__(self) -> None:
         self.plan = plan_of(self.function)
+        self.plan.refused += products_elsewhere(self.module, self.function)
+        self.layers = self.plan.layers
         for layer in self.plan.layers:
             if not is_asked_for(layer, self.include, self.exclude):
                 self.reasons[layer.name] = "excluded"
-        self.layers = [layer for layer in self.plan.layers if layer.name not in self.reasons]
+        self._leave_out()
         if not self.layers:
             told = [f"{item.name}: {item.reason}" for item in self.plan.refused[:3]]
             told += [f"{name}: {reason}" for name, reason in list(self.reasons.items())[:3]]
             hint = "; ".join(told) or "matmul, linear and convolutions with constant weights are; params= binds weights"
             raise PassError("the model has nothing to quantize", code="W585", hint=hint)
+
+    def _leave_out(self) -> None:
+        self.layers = [layer for layer in self.layers if layer.name not in self.reasons]
+
+    def leave_slower(self, machine: MachineModel | None, forced: tuple[str, ...]) -> None:
+        """See what the layers cost, on a machine or measured here: those that integers make slower stay float32."""
+        self.costs = costs_of(self.layers, self._sizes(), self.scheme, machine)
+        for layer in self.layers:
+            cost = self.costs.get(layer.name)
+            if cost is not None and cost.is_slower and not is_asked_for(layer, forced, ()):
+                self.reasons[layer.name] = f"slower: {cost}"
+        self._leave_out()
 
     def observe(self) -> None:
         """See the intervals of values, and the noise of each layer alone."""
@@ -189,7 +231,7 @@ class _Work:
         for layer in self.layers:
             if not all(var in self.ranges for var in layer.activations):
                 self.reasons[layer.name] = "no finite values of its operands were seen"
-        self.layers = [layer for layer in self.layers if layer.name not in self.reasons]
+        self._leave_out()
         noise = noise_of_layers(self.module, self.layers, self.ranges, self.calls, self.scheme)
         self.noise = dict(zip((layer.name for layer in self.layers), noise, strict=True))
 
@@ -213,11 +255,12 @@ class _Work:
         """The model with some layers in floats."""
         names = self.plan.names
         ranges = {names[var]: interval for var, interval in self.ranges.items()}
-        insert = InsertQuantizeDequantize(ranges, self.scheme.text, self.include, (*self.exclude, *kept))
+        left = [name for name, reason in self.reasons.items() if reason != "excluded"]
+        insert = InsertQuantizeDequantize(ranges, self.scheme.text, self.include, (*self.exclude, *left, *kept))
         qdq = insert(self.module)
         integer = FoldQuantizeDequantize()(qdq)
         results = [_result(values) for values in results_of(integer, self.calls)]
-        drop = _drop(self.results, results) if self.metric is None else self.before - float(self.metric(results))
+        drop = result_drop(self.results, results) if self.metric is None else self.before - float(self.metric(results))
         return _Tried(drop, qdq, integer)
 
     # The report
@@ -229,7 +272,7 @@ class _Work:
         rows |= {
             item.name: QuantizedLayer(item.name, item.operator, "float32", item.reason) for item in self.plan.refused
         }
-        ordered = [rows[name] for name in self.plan.order]
+        ordered = list(rows[name] for name in dict.fromkeys([*self.plan.order, *rows]))
         before = None if self.metric is None else self.before
         after = None if before is None else before - drop
         return QuantizationReport(tuple(ordered), self.scheme.text, drop, max_drop, before, after)
@@ -242,6 +285,8 @@ class _Work:
             codes, grid = self.scheme.weights(layer.weights.values, layer.weights.axis)
             after = codes.nbytes + grid.scale.nbytes
         worst = (None, None) if noise is None else noise.worst
+        cost = self.costs.get(layer.name)
+        shape = shape_of(layer.var.ty, self._sizes())
         return QuantizedLayer(
             layer.name,
             layer.operator,
@@ -251,7 +296,9 @@ class _Work:
             *worst,
             before,
             after,
-            2 * layer.terms * _elements(layer.var.ty, self._sizes()),
+            0 if shape is None else 2 * layer.terms * math.prod(shape),
+            None if cost is None else cost.float_ms,
+            None if cost is None else cost.int8_ms,
         )
 
     def _sizes(self) -> dict[str, int]:
@@ -267,40 +314,3 @@ class _Work:
 
 def _result(values: tuple[Any, ...]) -> Any:
     return values[0] if len(values) == 1 else values
-
-
-def _elements(ty: Any, sizes: Mapping[str, int]) -> int:
-    dims = ty.dims if isinstance(ty, TensorType) else None
-    if dims is None or not all(set(free_symbols(dim)) <= set(sizes) for dim in dims):
-        return 0
-    return math.prod(evaluate(dim, sizes) for dim in dims)
-
-
-def _drop(expected: Sequence[Any], got: Sequence[Any]) -> float:
-    """The largest drop of a result over all calls."""
-    columns = zip(*(list(_arrays(item)) for item in expected), strict=True)
-    others = zip(*(list(_arrays(item)) for item in got), strict=True)
-    return max((_drop_of(list(a), list(b)) for a, b in zip(columns, others, strict=True)), default=0.0)
-
-
-def _arrays(result: Any) -> Iterator[np.ndarray]:
-    if isinstance(result, tuple):
-        for item in result:
-            yield from _arrays(item)
-    else:
-        yield np.asarray(result)
-
-
-def _drop_of(expected: list[np.ndarray], got: list[np.ndarray]) -> float:
-    if any(a.shape != b.shape for a, b in zip(expected, got, strict=True)):
-        return math.inf
-    if expected[0].dtype.kind not in "fc":
-        count = sum(item.size for item in expected)
-        return sum(int((a != b).sum()) for a, b in zip(expected, got, strict=True)) / max(1, count)
-    pairs = [(a.astype("float64"), b.astype("float64")) for a, b in zip(expected, got, strict=True)]
-    if any((np.isfinite(a) != np.isfinite(b)).any() for a, b in pairs):
-        return math.inf
-    kept = [(a[np.isfinite(a)], b[np.isfinite(a)]) for a, b in pairs]
-    signal = sum(float(np.square(a).sum()) for a, _ in kept)
-    noise = sum(float(np.square(a - b).sum()) for a, b in kept)
-    return math.sqrt(noise / signal) if signal else 0.0 if not noise else math.inf

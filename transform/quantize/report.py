@@ -28,7 +28,8 @@ class QuantizedLayer:
     """A layer: what it computes in, and why where that is float32; its noise, its weights, and its share of the work.
 
     `decibels` is the ratio of signal to noise when this layer alone is quantized, `worst_channel` the output channel
-    with the least one. `operations` counts multiplications and additions of the first call.
+    with the least one. `operations` counts multiplications and additions of the first call; `float_ms` and
+    `int8_ms` are what it costs in milliseconds, estimated or measured, None where that is not known.
     """
 
     name: str
@@ -41,6 +42,8 @@ class QuantizedLayer:
     bytes_before: int = 0
     bytes_after: int = 0
     operations: int = 0
+    float_ms: float | None = None
+    int8_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class QuantizationReport:
     def __str__(self) -> str:
         width = max([len(layer.name) for layer in self.layers] + [5])
         head = f"{'layer':<{width}}  {'operator':<10} {'dtype':<8} {'SNR':>8}  {'worst channel':>18}  {'weights':>21}"
-        lines = [self._summary(), f"{head}  work"]
+        lines = [self._summary(), f"{head}  work  float ms   int8 ms"]
         if self.metric_before is not None and self.metric_after is not None:
             lines.insert(1, f"metric {self.metric_before:.6g} -> {self.metric_after:.6g}")
         total = sum(layer.operations for layer in self.layers) or 1
@@ -78,6 +81,7 @@ class QuantizationReport:
             row = (
                 f"{layer.name:<{width}}  {layer.operator:<10} {layer.dtype:<8} {_decibels(layer.decibels):>8}"
                 f"  {worst:>18}  {sizes:>21}  {100 * layer.operations / total:3.0f} %"
+                f"  {_milliseconds(layer.float_ms):>8}  {_milliseconds(layer.int8_ms):>8}"
             )
             lines.append(f"{row}  {layer.reason}".rstrip())
         return "\n".join(lines)
@@ -102,7 +106,7 @@ class QuantizationReport:
         return json.dumps({**own, "layers": layers}, indent=1)
 
     def plot(self, path: str | None = None) -> Any:
-        """The ratios of signal to noise by layer as a figure of matplotlib, written to a file if a path is given.
+        """Noise and cost by layer as a figure of matplotlib, written to a file if a path is given.
 
         Raises: MissingExtraError W971 without matplotlib.
         """
@@ -111,20 +115,60 @@ class QuantizationReport:
         except ImportError:
             message = "a plot of a quantization report needs matplotlib"
             raise MissingExtraError(message, hint="pip install 'weft[plot]'") from None
-        shown = [layer for layer in self.layers if layer.decibels is not None and math.isfinite(layer.decibels)]
-        figure = figures.Figure(figsize=(8, 1 + 0.25 * len(shown)), layout="constrained")
-        axes = figure.subplots()
-        places = range(len(shown))
-        colours = ["tab:orange" if layer.dtype == "float32" else "tab:blue" for layer in shown]
-        axes.barh(places, [layer.decibels for layer in shown], color=colours)
-        axes.plot([layer.worst_decibels for layer in shown], places, "k|", label="worst channel")
-        axes.set_yticks(places, [layer.name for layer in shown])
-        axes.invert_yaxis()
-        axes.set_xlabel("signal to noise in dB (orange: stays float32)")
-        axes.legend()
+        figure = figures.Figure(figsize=(11, 2 + 0.22 * len(self.layers)), layout="constrained")
+        figure.suptitle(self._summary(), fontsize="medium")
+        noise, cost = figure.subplots(1, 2, sharey=True)
+        self._plot_noise(noise)
+        self._plot_cost(cost)
+        noise.set_yticks(range(len(self.layers)), [layer.name for layer in self.layers], fontsize="small")
+        noise.set_ylim(len(self.layers) - 0.4, -0.6)
         if path is not None:
             figure.savefig(path)
         return figure
+
+    def _plot_noise(self, axes: Any) -> None:
+        known = [
+            (place, layer)
+            for place, layer in enumerate(self.layers)
+            if layer.decibels is not None and math.isfinite(layer.decibels)
+        ]
+        for dtype, colour in _COLOURS.items():
+            rows = [
+                (place, layer.decibels) for place, layer in known if (layer.dtype == "float32") == (dtype == "float32")
+            ]
+            if rows:
+                label = "whole layer, int8" if dtype == "int8" else "whole layer, stays float32"
+                axes.barh(*zip(*rows, strict=True), color=colour, label=label)
+        worst = [(layer.worst_decibels, place) for place, layer in known if math.isfinite(layer.worst_decibels or 0)]
+        if worst:
+            axes.plot(*zip(*worst, strict=True), "k|", markersize=7, label="worst channel")
+        for place, layer in enumerate(self.layers):
+            if layer.decibels is None:
+                axes.text(0, place, f" {layer.dtype}", va="center", fontsize="small", color=_COLOURS["float32"])
+        axes.set_xlabel("signal to noise in dB, more is better")
+        if known:
+            _legend(axes)
+
+    def _plot_cost(self, axes: Any) -> None:
+        shown = False
+        for offset, (dtype, colour) in zip((-0.2, 0.2), _COLOURS.items(), strict=True):
+            times = [layer.float_ms if dtype == "float32" else layer.int8_ms for layer in self.layers]
+            rows = [(place + offset, time) for place, time in enumerate(times) if time is not None]
+            if rows:
+                axes.barh(*zip(*rows, strict=True), height=0.4, color=colour, label=f"as {dtype}")
+                shown = True
+        axes.set_xlabel("cost in milliseconds")
+        axes.locator_params(axis="x", nbins=5)
+        if shown:
+            _legend(axes)
+
+
+_COLOURS = {"float32": "tab:orange", "int8": "tab:blue"}
+
+
+def _legend(axes: Any) -> None:
+    """A legend above the axes, where it hides no bar."""
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small", frameon=False)
 
 
 def _finite(value: Any) -> Any:
@@ -133,6 +177,10 @@ def _finite(value: Any) -> Any:
 
 def _decibels(value: float | None) -> str:
     return "" if value is None else "exact" if value == math.inf else f"{value:.1f} dB"
+
+
+def _milliseconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
 
 
 def _bytes(count: int) -> str:

@@ -40,6 +40,9 @@ def quantize_command(options: argparse.Namespace) -> int:
         params=params,
         include=options.include or ("*",),
         exclude=options.exclude,
+        force=options.force,
+        costs="measured" if options.measure else "estimated",
+        target=options.target,
         form="qdq" if options.qdq else "integer",
     )
     report = made.quantization_report()

@@ -4,9 +4,12 @@
         -> R.dequantize(R.matmul(a, w, out_dtype="int32") - z * (sums of w), s * t)
     R.nn.conv2d(R.dequantize(x, s, z), R.dequantize(w, t, axis=0), padding=p)
         -> R.dequantize(R.nn.conv2d(R.nn.pad(x, p, pad_value=z), w, out_dtype="int32") - z * (sums of w), s * t, axis=1)
+    R.nn.conv2d_transpose(R.dequantize(x, s, 0), R.dequantize(w, t))
+        -> R.dequantize(R.nn.conv2d_transpose(x, w, out_dtype="int32"), s * t, axis=1)
 
 The sums of a constant operand are constants. What zeros around an image stand for is the zero point, so that the image
-is padded with it. Operands of uint8 become int8, 128 taken from both the integers and their zero point. Sums have
+is padded with it. How many taps of a transposed convolution see the image differs from place to place, so that its zero
+point has to be 0. Operands of uint8 become int8, 128 taken from both the integers and their zero point. Sums have
 int32: where more products are added than that has room for, the rule does not hold.
 """
 
@@ -32,13 +35,15 @@ from weft.transform.rewrite.quantized.operands import (
     whole,
 )
 
-__all__ = ["CONVOLUTIONS", "LARGEST_SUM", "PRODUCTS"]
+__all__ = ["CONVOLUTIONS", "LARGEST_SUM", "PRODUCTS", "TRANSPOSED_CONVOLUTIONS"]
 
 LARGEST_SUM = 1 << 16
 """The most products of two numbers of 8 bits, one of them about a zero point, whose sum fits int32."""
 
 CONVOLUTIONS = {"nn.conv1d": "W", "nn.conv2d": "HW", "nn.conv3d": "DHW"}
 """The convolutions, and the letters of their spatial axes."""
+
+TRANSPOSED_CONVOLUTIONS = tuple(f"{name}_transpose" for name in CONVOLUTIONS)
 
 
 def _operands(site: Site) -> tuple[Dequantized, Dequantized] | None:
@@ -137,6 +142,29 @@ def _convolution(site: Site) -> Expr | None:
     return _scaled(total, data, weight, channel)
 
 
+def _transposed(site: Site) -> Expr | None:
+    assert isinstance(site.call, Call)
+    both = _operands(site)
+    if both is None:
+        return None
+    data, weight = both
+    definition = OPS[site.call.op.name]  # type: ignore[attr-defined]
+    args = definition.values(site.call)
+    result = args["out_layout"] or args["data_layout"]
+    if not all(layout.isupper() for layout in (args["data_layout"], args["kernel_layout"], result)):  # no blocks
+        return None
+    output = args["kernel_layout"].index("O")
+    sizes = [dim for axis, dim in enumerate(tensor_dims(site.tensor(weight.data))) if axis != output]
+    if not all(isinstance(dim, int) for dim in sizes) or np.prod(sizes, dtype="int64") > LARGEST_SUM:
+        return None
+    by_channel = weight.axis == output and args["groups"] == 1
+    if not data.is_uniform or data.zero.any() or weight.zero.any() or not (weight.is_uniform or by_channel):
+        return None
+    attrs = {param.name: args[param.name] for param in definition.params if param.kind == "attr"}
+    total = get_op(definition.name)(data.data, weight.data, **attrs, out_dtype="int32")
+    return _scaled(total, data, weight, result.index("C"))
+
+
 def _padded(data: Dequantized, args: dict[str, Any], spatial: str) -> tuple[Expr, dict[str, Any]]:
     """The image with its zero point around it, where it has one, and the attributes of a convolution of that."""
     names = ("strides", "padding", "dilation", "groups", "data_layout", "kernel_layout", "out_layout")
@@ -211,6 +239,25 @@ def _convolution_instance(count: int) -> Any:
     return instance
 
 
+def _transposed_instance(count: int) -> Any:
+    spatial = {1: "W", 2: "HW", 3: "DHW"}[count]
+
+    def instance(choices: Choices) -> Function:
+        groups, inner, outputs = choices.pick((1, 1, 2)), choices.pick((1, 2)), choices.pick((1, 2))
+        sizes = tuple(choices.pick((2, 3)) for _ in spatial)
+        last, dtype = choices.flip(30), choices.pick(("int8", "uint8"))
+        shape = (choices.pick((1, 2)), *sizes, inner * groups) if last else (1, inner * groups, *sizes)
+        x = Var("x", TensorType(shape, dtype))
+        data = get_op("dequantize")(x, 0.5, choices.pick((0, 128 if dtype == "uint8" else 0)))
+        weight = _weight(choices, (inner * groups, outputs, *(choices.pick((1, 2, 3)) for _ in spatial)), 1, (0,))
+        options: dict[str, Any] = {"groups": groups, "strides": choices.pick((1, 2))}
+        if last:
+            options["data_layout"] = f"N{spatial}C"
+        return function_of(get_op(f"nn.conv{count}d_transpose")(data, weight, **options), [x])
+
+    return instance
+
+
 _DOC = "sums of products of integers"
 PRODUCTS = [
     Rule("MatmulOfDequantized", is_op("matmul")(wildcard(), wildcard()), _matmul, _matmul_instance, "real", doc=_DOC),
@@ -220,6 +267,17 @@ PRODUCTS = [
             is_op(f"nn.conv{count}d")(wildcard(), wildcard()),
             _convolution,
             _convolution_instance(count),
+            "real",
+            doc=_DOC,
+        )
+        for count in (1, 2, 3)
+    ),
+    *(
+        Rule(
+            f"TransposedConv{count}dOfDequantized",
+            is_op(f"nn.conv{count}d_transpose")(wildcard(), wildcard()),
+            _transposed,
+            _transposed_instance(count),
             "real",
             doc=_DOC,
         )

@@ -39,7 +39,7 @@ from weft.transform.rewrite.quantized.operands import (
     tensor_dims,
     whole,
 )
-from weft.transform.rewrite.quantized.products import CONVOLUTIONS
+from weft.transform.rewrite.quantized.products import CONVOLUTIONS, TRANSPOSED_CONVOLUTIONS
 
 __all__ = ["REQUANTIZATIONS"]
 
@@ -104,7 +104,7 @@ def _bound(site: Site, expr: Expr, dtype: str) -> float:
     if known is not None:
         return float(np.abs(known.astype("float64")).max(initial=0))
     value = site.value(expr)
-    if called(value, "matmul", *CONVOLUTIONS) is not None and isinstance(value, Call):
+    if called(value, "matmul", *CONVOLUTIONS, *TRANSPOSED_CONVOLUTIONS) is not None and isinstance(value, Call):
         types = [site.tensor(arg) for arg in value.args]
         if any(ty is None or bits(ty.dtype or "int64") > 8 for ty in types):
             return most
@@ -302,22 +302,29 @@ class _Limits:
 
 
 def _limited(site: Site, expr: Expr) -> _Limits:
-    """What is below the `relu` and `clip` around a value: what is quantized may be limited after that as well."""
+    """What is below the limits (`relu`, `clip`, ...) around a value: what is quantized may be limited after that."""
     low, high = -math.inf, math.inf
-    while True:
-        value = site.value(expr)
-        if (call := called(value, "nn.relu", "nn.relu6")) is not None:
-            bounds: tuple[Any, ...] = (0.0, 6.0 if called(call, "nn.relu6") else math.inf)
-        elif (call := called(value, "clip")) is not None:
-            bounds = tuple(constant_of(site, arg) for arg in call.args[1:])
-        else:
-            return _Limits(expr, low, high)
-        if len(bounds) != 2 or any(bound is None or np.ndim(bound) for bound in bounds):
-            return _Limits(expr, low, high)
+    while (found := _limits_of(site, site.value(expr))) is not None:
         # The outer limits hold in the end.
-        low = min(max(low, float(bounds[0])), high)
-        high = max(min(high, float(bounds[1])), low)
-        expr = call.args[0]
+        low = min(max(low, found.low), high)
+        high = max(min(high, found.high), low)
+        expr = found.value
+    return _Limits(expr, low, high)
+
+
+def _limits_of(site: Site, value: Expr) -> _Limits | None:
+    """What a call limits by numbers that are known."""
+    if (call := called(value, "nn.relu", "nn.relu6")) is not None:
+        return _Limits(call.args[0], 0.0, 6.0 if called(call, "nn.relu6") else math.inf)
+    if (call := called(value, "clip", "maximum", "minimum")) is None:
+        return None
+    inner, *others = call.args if constant_of(site, call.args[0]) is None else call.args[::-1]
+    bounds = [constant_of(site, bound) for bound in others]
+    numbers = [float(bound) for bound in bounds if bound is not None and bound.ndim == 0]
+    if len(numbers) < len(bounds) or not numbers or any(map(math.isnan, numbers)):
+        return None
+    low = -math.inf if called(call, "minimum") else numbers[0]
+    return _Limits(inner, low, math.inf if called(call, "maximum") else numbers[-1])
 
 
 def _requantized(site: Site) -> Expr | None:
@@ -419,6 +426,8 @@ def _instance(choices: Choices) -> Function:
         value = get_op("nn.relu")(value)
     elif choices.flip(20):
         value = get_op("clip")(value, -1.5, 2.0)
+    elif choices.flip(20):
+        value = get_op("minimum")(Constant(np.asarray(2.0, "float32")), get_op("maximum")(value, 0.5))
     if choices.flip(20) and form in (2, 5):
         value = get_op("add")(get_op("nn.relu")(value), dequantize(given[0], 1.0, 0))
     return function_of(get_op("quantize")(value, 2.0 ** choices.integer(-5, 3), zero, out_dtype=dtype), given)

@@ -208,3 +208,25 @@ def test_an_unsigned_chain_becomes_signed_throughout() -> None:
     np.testing.assert_allclose(
         weft.interpret(run(module))["main"](x), weft.interpret(module)["main"](x), rtol=1e-5, atol=1e-5
     )
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "R.minimum(R.maximum(s, R.const(0.5, 'float32')), R.const(3.0, 'float32'))",
+        "R.maximum(R.const(0.5, 'float32'), R.minimum(R.const(3.0, 'float32'), s))",
+        "R.clip(s, 0.5, 3.0)",
+    ],
+)
+def test_limits_of_floats_are_limits_of_integers(limit: str) -> None:
+    module = text(
+        'x: R.Tensor((2, 3), "int8")',
+        "s = R.dequantize(x, 0.125, 0)",
+        f"r = {limit}",
+        "y = R.quantize(r, 0.25, 0)",
+    )
+    new = run(module)
+    assert "float32" not in without_decisions(new["main"]).script()
+    x = np.array([[-90, 2, 4], [11, 24, 90]], "int8")
+    expected = np.rint(np.clip(x * 0.125, 0.5, 3.0) / 0.25)
+    assert np.array_equal(weft.interpret(new)["main"](x), expected)
