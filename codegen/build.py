@@ -177,7 +177,7 @@ def build_nested(module: IRModule, label: str, part: Target, outer: Plan) -> Exe
     alone = module.with_functions(functions)
     for key in (CARRIED, ARTIFACTS):
         alone = alone.without_attr(key) if key in alone.attrs else alone
-    plan = with_fields(make_plan(alone, part, None, outer.opt), externs=outer.externs)
+    plan = with_fields(make_plan(alone, part, None, outer.opt), externs=outer.externs, workers=outer.workers)
     if not plan.runs_here:
         raise TargetError(
             f"part {label!r} is a configuration of its own, and {plan.where(plan.driver)} cannot run beside this one",

@@ -72,6 +72,7 @@ def compile(
     pipeline: Any = None,
     externs: Collection[str] = (),
     trust: bool = False,
+    workers: int | None = None,
     executor: str | None = None,
     start: str | None = None,
     trace: list[Step] | None = None,
@@ -86,6 +87,7 @@ def compile(
     pipeline: None = None,
     externs: Collection[str] = (),
     trust: bool = False,
+    workers: int | None = None,
     executor: str | None = None,
     start: None = None,
     trace: None = None,
@@ -100,6 +102,7 @@ def compile(
     pipeline: Any = None,
     externs: Collection[str] = (),
     trust: bool = False,
+    workers: int | None = None,
     executor: str | None = None,
     start: str | None = None,
     trace: list[Step] | None = None,
@@ -115,6 +118,7 @@ def compile(
     pipeline: Any = None,
     externs: Collection[str] = (),
     trust: bool = False,
+    workers: int | None = None,
     executor: str | None = None,
     start: str | None = None,
     trace: list[Step] | None = None,
@@ -126,15 +130,17 @@ def compile(
 
     `target` is a target in any form; by default the one that the module carries, else this machine. `opt` is 0
     (quickest compile) to 3 (float sums reassociated), or the `weft.transform.Knobs` of a schedule; `params` are arrays
-    bound to the parameters of `main`; `pipeline` (or its text) replaces the optional passes; `executor` is "native",
-    "vm", "graph" or "aot"; `start` names the first phase to run, for a module that went through those before; a list as
-    `trace` gets one `Step` for each pass. What drives a target of several parts (`host`, else the first) decides where
-    it runs.
+    bound to the parameters of `main`; `pipeline` (or its text) replaces the optional passes; `workers` says how many
+    kernels LLVM compiles at once (by default one for each core, at most 8), which changes nothing of the result;
+    `executor` is "native", "vm", "graph" or "aot"; `start` names the first phase to run, for a module that went through
+    those before; a list as `trace` gets one `Step` for each pass. What drives a target of several parts (`host`, else
+    the first) decides where it runs.
 
     A program calls C functions that are declared: mathematics, those of plug-ins (`weft.declare_extern`), and those
     named by `externs`. Machine code that the module carries is data, unless `trust` says to load it.
     Raises: TargetError for a target or construct that cannot be compiled (W760 and W761 for foreign code that nobody
-    declared), ArtifactError W830 for code that nobody trusts, and what the passes raise.
+    declared), ArtifactError W830 for code that nobody trusts, PassError W547 for a number of workers that is none, and
+    what the passes raise.
 
     >>> import numpy as np
     >>> from weft.ir.tensor import Buffer, BufferLoad, BufferStore, For, PrimFunc, PrimVar
@@ -151,11 +157,13 @@ def compile(
         refused = [name for name, value in given.items() if value is not None]
         if refused:
             raise PassError(f"several models at once take no `{refused[0]}`", code="W543", hint="lower each by itself")
-        return _library(module_or_function, target, opt, externs, executor)
+        return _library(module_or_function, target, opt, externs, executor, _checked_workers(workers))
     module = as_module(module_or_function)
     if is_compiled(module) and (start in CODE or (start is None and holds_program(module))):
         return _as_compiled(module, target, executor, trust)
-    plan = with_fields(make_plan(module, target, executor, opt), externs=check_externs(externs))
+    plan = with_fields(
+        make_plan(module, target, executor, opt), externs=check_externs(externs), workers=_checked_workers(workers)
+    )
     if not trust:
         refuse_untrusted(module)
     module = _bound(module, params)
@@ -181,6 +189,18 @@ def compile(
     if isinstance(made, Executable):
         made = _exporting(made, module, plan, pipeline, start)
     return _packaged(made, plan)
+
+
+def _checked_workers(workers: int | None) -> int | None:
+    """PassError W547 for what is no number of threads."""
+    if workers is not None and (type(workers) is not int or workers < 1):
+        got = workers if type(workers) is int else described(workers)
+        raise PassError(
+            f"`workers` is how many kernels are compiled at once, at least 1, got {got}",
+            code="W547",
+            hint="leave it out for one on each core",
+        )
+    return workers
 
 
 def _as_compiled(module: IRModule, target: object, executor: str | None, trust: bool) -> Executable | ArtifactSet:
@@ -219,7 +239,12 @@ def _packaged(made: Executable | ArtifactSet, plan: Plan) -> Executable | Artifa
 
 
 def _library(
-    models: Mapping[str, Any], target: object, opt: int | Knobs, externs: Collection[str], executor: str | None
+    models: Mapping[str, Any],
+    target: object,
+    opt: int | Knobs,
+    externs: Collection[str],
+    executor: str | None,
+    workers: int | None,
 ) -> ArtifactSet:
     """Several models in one library for C programs to link, each behind an entry of its name."""
     jobs: list[Job] = []
@@ -228,7 +253,7 @@ def _library(
         plan = make_plan(module, target, executor, opt)
         if plan.runs_here:
             plan = with_fields(plan, executor="aot")
-        plan = with_fields(plan, externs=check_externs(externs), name=name)
+        plan = with_fields(plan, externs=check_externs(externs), name=name, workers=workers)
         refuse_untrusted(module)
         _refuse_vectors(module)
         module = on_one_device(module)

@@ -62,7 +62,8 @@ class Plan:
 
     `passes` is the target that the phases see: parts for this machine name the level of its processor. `externs` are
     the names of foreign code that the caller lets the program call, `knobs` those of the schedules, whose level is
-    `opt`, `name` that of a model among several.
+    `opt`, `name` that of a model among several, `workers` how many kernels are compiled at once where the caller says
+    so.
     """
 
     target: Target
@@ -75,6 +76,7 @@ class Plan:
     externs: frozenset[str] = frozenset()
     knobs: Knobs = field(default=Knobs())
     name: str = ""
+    workers: int | None = None
 
     @property
     def runs_here(self) -> bool:

@@ -107,8 +107,9 @@ def _add_unit(parser: argparse.ArgumentParser) -> None:
 _FOR_TARGETS = ("run", "compile", "export", "explain", "pass", "phases", "target")
 
 
-def _add_compilation(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--opt", type=int, choices=(0, 1, 2, 3), help="optimisation level (default: 2)")
+def _add_compilation(parser: argparse.ArgumentParser, more: str = "") -> None:
+    level = f"optimisation level (default: 2){more}"
+    parser.add_argument("--opt", type=int, choices=(0, 1, 2, 3), help=level)
 
 
 def _add_trust(parser: argparse.ArgumentParser) -> None:
@@ -131,8 +132,10 @@ def _add_phases(parser: argparse.ArgumentParser) -> None:
 
 def _add_whole_compilation(parser: argparse.ArgumentParser) -> None:
     """What the commands that write compiled code have in common."""
-    for add in (_add_compilation, _add_trust, _add_models, _add_phases):
+    _add_compilation(parser, "; --workers N: threads")
+    for add in (_add_trust, _add_models, _add_phases):
         add(parser)
+    parser.add_argument("--workers", metavar="N", type=int, help=argparse.SUPPRESS)  # named beside --opt
 
 
 def _add_models(parser: argparse.ArgumentParser) -> None:

@@ -293,6 +293,8 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
          "parameter 'w' of type R.Tensor((4,)) cannot be bound to an array of shape (5,)"),
         ("W546", "the number of inputs that a function states is none",
          "num_input of 'main' is a number of its 2 parameters, got 3"),
+        ("W547", "a number of workers is none",
+         "`workers` is how many kernels are compiled at once, at least 1, got 0"),
         ("W550", "a pattern is built of what it cannot be built of", "a field of a tuple has a number from 0, got -1"),
         ("W551", "something is matched or rewritten that has no patterns",
          "a pattern is matched against an expression, got an int"),

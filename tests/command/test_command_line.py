@@ -456,6 +456,14 @@ def test_compile_saves_an_executable_that_loads_and_runs(run: Run) -> None:
     np.testing.assert_array_equal(result, INPUTS["x"] * np.float32(0.5) + 1)
 
 
+def test_compile_takes_a_number_of_workers(run: Run) -> None:
+    made = {run("compile", "model.py", "--workers", count, "-o", f"{count}.weft")[0] for count in ("1", "3")}
+    assert made == {0}
+    assert Path("1.weft").read_bytes() == Path("3.weft").read_bytes()
+    status, (found,) = run.json("compile", "model.py", "--workers", "0")
+    assert (status, found["code"]) == (1, "W547")
+
+
 def test_run_takes_a_saved_executable(run: Run) -> None:
     save(**INPUTS)
     run("compile", "model.py")

@@ -62,7 +62,13 @@ class LLVMBackEnd(BackEnd):
     ) -> Program:
         """Object code, optimised for the processor of each part."""
         program: Program = load(_PROGRAM)(
-            module, plan.machines, owner, plan.driver, kernels_only=kernels_only, c_functions=plan.c_functions
+            module,
+            plan.machines,
+            owner,
+            plan.driver,
+            kernels_only=kernels_only,
+            c_functions=plan.c_functions,
+            workers=plan.workers,
         )
         program.provenance["llvm"] = llvm_version()
         return program

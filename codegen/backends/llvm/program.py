@@ -53,17 +53,19 @@ def generate(
     *,
     kernels_only: bool = False,
     c_functions: frozenset[str] = frozenset(),
+    workers: int | None = None,
 ) -> Program:
     """The program of a lowered module: object code, signatures, sites, constants.
 
     `owner` names the part of each function, `machines` the processor of each part, `driver` the part whose processor
     runs what belongs to none. With `kernels_only`, graph functions are left out and every kernel can be called.
-    `c_functions` are C functions that kernels may call beside those that are declared.
+    `c_functions` are C functions that kernels may call beside those that are declared, `workers` how many modules LLVM
+    compiles at once (`Compiler`).
     """
     functions, aliases = _deduplicated(module, owner)
     emission = Emission(functions, machines[driver].opt, aliases=aliases, c_functions=c_functions, guarded=is_guarded())
     processors = {label: Machine(target.cpu, target.features, target.opt) for label, target in machines.items()}
-    with Compiler() as compiler:
+    with Compiler(workers) as compiler:
         graphs, calls = ModuleWriter(), ModuleWriter()
         kernels = _kernels(functions, aliases, machines, owner, driver, emission, processors, compiler, graphs)
         program = None if kernels_only else read_program(module)

@@ -110,7 +110,7 @@ def _made(options: argparse.Namespace) -> tuple[Any, str, weft.Target | None]:
         if options.symbol:
             bind = weft.transform.BindSymbolicVars(dict(options.symbol))
             models = {name: bind(module) for name, module in models.items()}
-        made = weft.compile(models, target, opt=level, externs=options.allow_extern, trust=options.trust)
+        made = weft.compile(models, target, opt=level, **_asked(options))
         return made, "-".join(models), target
     unit = load_one(options.file, options.unit)
     return _compiled(options, as_module(unit), target, level), unit.name, target
@@ -166,9 +166,12 @@ def _compiled(options: argparse.Namespace, module: IRModule, target: weft.Target
     start = names[begin] if begin < len(names) else None
     if begin >= len(names):  # everything ran: only code is to be made
         start = names[-1]
-    return weft.compile(
-        module, target, opt=level, params=params, start=start, externs=options.allow_extern, trust=options.trust
-    )
+    return weft.compile(module, target, opt=level, params=params, start=start, **_asked(options))
+
+
+def _asked(options: argparse.Namespace) -> dict[str, Any]:
+    """What the options say beside module, target and level."""
+    return {"externs": options.allow_extern, "trust": options.trust, "workers": options.workers}
 
 
 def _writer(text: str) -> Any:

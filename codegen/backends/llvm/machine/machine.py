@@ -158,13 +158,16 @@ def assembly_of(module: Any) -> str:
 class Compiler:
     """Compiles modules while more of them are written: in threads where there are several cores, else at once.
 
+    `workers` is the number of threads; by default one for each core, at most MOST_THREADS. One means no thread.
+
     >>> with Compiler() as compiler:
     ...     done = compiler.add(Machine(), "define i32 @f() { ret i32 1 }")
     >>> code, text = done.result()
     """
 
-    def __init__(self) -> None:
+    def __init__(self, workers: int | None = None) -> None:
         self._pool: ThreadPoolExecutor | None = None
+        self._workers = workers
 
     def add(self, machine: Machine, text: str, *, quick: bool = False, explicit: bool = False) -> Future[Any]:
         """What becomes the object code and the assembly of a module (`compile_module`), or its error."""
@@ -181,7 +184,7 @@ class Compiler:
 
     def _threads(self) -> ThreadPoolExecutor | None:
         if self._pool is None:
-            count, mark = min(_cores(), MOST_THREADS), _unlocked()
+            count, mark = self._workers or min(_cores(), MOST_THREADS), _unlocked()
             if count < 2 or mark is None:
                 return None
             self._pool = ThreadPoolExecutor(count, "weft-compile", initializer=mark.set)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import locale
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import weft
+from weft.codegen.backends.llvm import program
 from weft.codegen.backends.llvm.machine import machine
 from weft.codegen.backends.llvm.machine.machine import Compiler, Machine, compile_module
 from weft.errors import TargetError
@@ -88,6 +91,57 @@ def test_an_executable_has_the_same_bytes_whenever_it_is_made(monkeypatch: pytes
     random = np.random.default_rng(0)
     a, b = random.random((8, 16), "float32"), random.random((16, 4), "float32")
     np.testing.assert_allclose(made[1](a, b), np.exp(np.maximum(a @ b, 0)).sum(1), rtol=1e-5)
+
+
+class Watched(ThreadPoolExecutor):
+    """Threads whose number and greatest number at work are seen."""
+
+    asked: ClassVar[list[int]] = []
+
+    def __init__(self, count: int, *args: Any, **options: Any) -> None:
+        self.asked.append(count)
+        super().__init__(count, *args, **options)
+
+
+@pytest.mark.parametrize(
+    ("target", "executor"), [(None, "native"), (None, "vm"), (None, "aot"), ("a: llvm; b: llvm -mcpu=host", None)]
+)
+def test_any_number_of_workers_gives_the_same_program(
+    monkeypatch: pytest.MonkeyPatch, target: str | None, executor: str | None
+) -> None:
+    monkeypatch.setattr(machine, "ThreadPoolExecutor", Watched)
+    monkeypatch.setattr(machine, "_cores", lambda: 5)
+    Watched.asked.clear()
+    made = [weft.compile(weft.parse(SCRIPT), target, executor=executor, workers=n) for n in (1, 2, 12, None)]
+    assert Watched.asked == [2, 12, 5]
+    assert len({item.artifacts.content_hash for item in made}) == 1
+
+
+def test_targets_that_compile_nothing_here_take_workers_too() -> None:
+    """E10: the argument is of every target; there is one source or one object to make."""
+    for target in ("c", "llvm -mcpu=cortex-m4"):
+        one, four = (weft.compile(weft.parse(SCRIPT), target, workers=count) for count in (1, 4))
+        assert one == four
+    assert weft.compile({"a": weft.parse(SCRIPT)}, workers=2).names == ("a.h", "a.o")
+
+
+@pytest.mark.parametrize("workers", [0, -1, True, 1.0, "2"])
+def test_what_is_no_number_of_workers_is_refused(workers: Any) -> None:
+    for models in (weft.parse(SCRIPT), {"a": weft.parse(SCRIPT)}):
+        with pytest.raises(weft.PassError, match="compiled at once, at least 1, got") as caught:
+            weft.compile(models, workers=workers)
+        assert caught.value.code == "W547"
+
+
+def test_an_interrupt_while_workers_compile_ends_the_call_and_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "_graphs", interrupt)
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        weft.compile(weft.parse(SCRIPT), workers=3)
+    assert threading.active_count() == before
 
 
 def test_several_threads_may_compile_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
