@@ -29,7 +29,7 @@ from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, p
 from weft.transform.autoschedule.registry import checked
 from weft.transform.infra.decisions import Decision, refused
 
-__all__ = ["Blocking", "along_k", "blocking_of", "known"]
+__all__ = ["Blocking", "along_k", "block_size", "blocking_of", "known"]
 
 _K_MULTIPLE = 16
 """What blocks of k are multiples of, so that no group of a dot-product instruction is cut."""
@@ -316,7 +316,7 @@ def _steps(found: Contraction, capacity: Capacity, granularity: int, *, is_large
         return _steps_of_narrow(found, capacity, granularity)
     if constant_b and isinstance(rows, int):  # nothing but A is packed: few rows may be longer
         limit = max(limit, capacity.mc * kc // max(rows, capacity.max_mr))
-    return _block(found.extents[found.reduction[0]], max(1, limit // max(1, granularity)))
+    return block_size(found.extents[found.reduction[0]], max(1, limit // max(1, granularity)))
 
 
 def _steps_of_narrow(found: Contraction, capacity: Capacity, granularity: int) -> int:
@@ -326,7 +326,7 @@ def _steps_of_narrow(found: Contraction, capacity: Capacity, granularity: int) -
     if isinstance(extent, int) and extent * granularity <= capacity.knobs.unsplit_k * limit:
         return max(1, extent)
     # Whole groups, whichever instruction adds them.
-    steps = _block(extent, max(1, limit // max(1, granularity)))
+    steps = block_size(extent, max(1, limit // max(1, granularity)))
     return steps if granularity > 1 or steps < _K_MULTIPLE else ceil_div(steps, _K_MULTIPLE) * _K_MULTIPLE
 
 
@@ -379,11 +379,12 @@ def _even_block(extent: Extent, limit: int, granularity: int) -> int:
     return ceil_div(ceil_div(extent, ceil_div(extent, limit)), granularity) * granularity
 
 
-def _block(extent: Extent, limit: int) -> int:
+def block_size(extent: Extent, limit: int, granularity: int = 1) -> int:
     """The size of a block: a known extent that fits, or a part of it that leaves no remainder."""
     if not isinstance(extent, int):
         return limit
     if extent <= limit:
         return extent
-    even = next((size for size in range(limit, limit // 2, -1) if extent % size == 0), 0)
-    return even or ceil_div(extent, ceil_div(extent, limit))
+    sizes = range(limit // granularity * granularity, limit // 2, -granularity)
+    even = next((size for size in sizes if extent % size == 0), 0)
+    return even or ceil_div(ceil_div(extent, ceil_div(extent, limit)), granularity) * granularity

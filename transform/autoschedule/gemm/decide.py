@@ -1,9 +1,11 @@
 """What is decided about a contraction, and whether it can be obeyed.
 
-    form        packed, direct, inner, or packed or one of these (as symbolic sizes say when the kernel runs)
+    form        packed, direct, inner, or packed or one of these (as symbolic sizes say when the kernel runs); channels
+                where windows meet constant weights
     mr, nr_vectors, lanes        the register tile: mr rows of nr_vectors vectors of lanes; of inner products, mr rows
                                  of nr_vectors results, each a vector of sums along k
-    mc, nc, kc                   packed blocks: mc x kc of A, kc x nc of B (0 where nothing is packed)
+    mc, nc, kc                   packed blocks: mc x kc of A, kc x nc of B (0 where nothing is packed); by channels, mc
+                                 positions of windows
     chunks                       of work that threads may share
     a, b                         how operands are packed: blocks or panels, constant (when compiled), in place
     shares, reuses_panels, repacks_per_block, accumulates, remainders, epilogue      what follows from the rest
@@ -17,9 +19,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.ir import FrozenMap
-from weft.ir.tensor import Buffer, Extent, For, IfThenElse, PrimExpr, Stmt
+from weft.ir.tensor import Buffer, Extent, IfThenElse, PrimExpr, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of
+from weft.transform.autoschedule.gemm.channels import channels_of
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
 from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.epilogue import cases_without_terms, with_epilogue
@@ -36,7 +39,7 @@ from weft.transform.infra.decisions import Decision, refused
 
 __all__ = ["GemmRule", "apply_gemm", "complete_gemm", "decide_gemm"]
 
-_PACKED, _DIRECT, _INNER = "packed", "direct", "inner"
+_PACKED, _DIRECT, _INNER, _CHANNELS = "packed", "direct", "inner", "channels"
 _OR = f"{_PACKED} or "
 
 
@@ -45,6 +48,8 @@ def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: f
     packs, in_place = _packs(found, capacity, constants), _in_place(found, capacity.knobs, constants)
     if packs is False and in_place is None:
         return None
+    if channels_of(found, capacity, constants) is not None:
+        return Decision(about, GemmRule.name, _values(found, capacity, constants, _CHANNELS), _reason(found, _CHANNELS))
     form = _PACKED if packs is True else str(in_place) if packs is False else f"{_OR}{in_place}"
     return Decision(about, GemmRule.name, _values(found, capacity, constants, form), _reason(found, form))
 
@@ -67,6 +72,10 @@ def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]
         rows, columns = block_of_results(found, capacity)
         values = {"mr": rows, "nr_vectors": columns, "lanes": capacity.lanes, "accumulates": found.accumulates}
         return {"form": form, **values, "epilogue": found.epilogue is not None}
+    if form == _CHANNELS:
+        channels = channels_of(found, capacity, constants)
+        assert channels is not None
+        return {"form": form, **channels.values(), "epilogue": found.epilogue is not None}
     if form != _DIRECT:
         values = blocking_of(found, capacity, constants).values()
         return {"form": form, **values, "epilogue": found.epilogue is not None}
@@ -83,6 +92,8 @@ def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]
 
 
 def _reason(found: Contraction, form: str) -> str:
+    if form == _CHANNELS:
+        return "vectors of constant weights meet elements where they are"
     if found.window is not None:
         return "windows become columns as they are packed"
     if form == _INNER:
@@ -95,10 +106,15 @@ def _reason(found: Contraction, form: str) -> str:
 def complete_gemm(found: Contraction, decision: Decision, capacity: Capacity, constants: frozenset[Buffer]) -> Decision:
     """The decision with what follows from it; PassError W528 where it cannot be followed."""
     form = str(decision.values.get("form"))
-    packs = _condition(found, decision, form, capacity, constants)
+    packs = form != _CHANNELS and _condition(found, decision, form, capacity, constants)
     _check_tile(decision, capacity)
     pinned = _pinned(decision, capacity)
-    if packs is not False:
+    if form == _CHANNELS:
+        channels = channels_of(found, pinned, constants)
+        if channels is None:
+            raise refused(f"gemm of {decision.about!r}: there are no windows, or too few channels of constant weights")
+        channels.check(decision)
+    elif packs is not False:
         blocking_of(found, pinned, constants).check(decision)
     return Decision(decision.about, decision.kind, _values(found, pinned, constants, form), decision.reason)
 
@@ -112,6 +128,10 @@ def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, const
         return sequence([*views, direct(found, pinned)])
     if form == _INNER:
         return sequence([*views, inner_products(found, pinned)])
+    if form == _CHANNELS:
+        channels = channels_of(found, pinned, constants)
+        assert channels is not None
+        return sequence([*views, *channels.packed_weights(), channels.build()])
     blocking = blocking_of(found, pinned, constants)
     tiles = packed(blocking)
     if form != _PACKED:
@@ -135,7 +155,7 @@ def _condition(
     can_pack = found.window is not None or (found.r is not None and len(found.reduction) == 1)
     packs, in_place = _packs(found, capacity, constants), _in_place(found, capacity.knobs, constants)
     if form not in (_PACKED, *_IN_PLACE, *(f"{_OR}{other}" for other in _IN_PLACE)):
-        hint = f"{_PACKED}, {_DIRECT}, {_INNER}, {_OR}{_DIRECT}, {_OR}{_INNER}"
+        hint = f"{_PACKED}, {_DIRECT}, {_INNER}, {_CHANNELS}, {_OR}{_DIRECT}, {_OR}{_INNER}"
         raise refused(f"gemm of {decision.about!r} has no form {form!r}", hint=hint)
     if form.startswith(_PACKED) and not can_pack:
         raise refused(f"gemm of {decision.about!r}: there are no rows, or several reductions, to pack operands for")
@@ -177,7 +197,7 @@ class _Found:
 
 
 def _found(site: Site, machine: MachineModel, knobs: Knobs) -> _Found | None:
-    found = _recognised(site.stmt)
+    found = _recognised(site, machine, knobs)
     if found is None or not (found.pays or is_inner(found, knobs, site.constants)):
         return None
     capacity = Capacity(machine, knobs, found.dtype)
@@ -199,14 +219,17 @@ def _is_free(site: Site, found: Contraction) -> bool:
     return found.result is not None and site.is_local(found.result)
 
 
-def _recognised(stmt: For) -> Contraction | None:
-    products = products_of(stmt)
+def _recognised(site: Site, machine: MachineModel, knobs: Knobs) -> Contraction | None:
+    products = products_of(site.stmt)
     if products is None:
         return None
+    windows = match_windows(products)
+    if windows is not None and channels_of(windows, Capacity(machine, knobs, windows.dtype), site.constants):
+        return windows
     found = match(products)
     if found is not None and (found.r is None or (found.runs and not _is_short(found.extents[found.v]))):
         return found
-    windows = match_windows(products, 1 if found is None else 2)
+    windows = windows if found is None else match_windows(products, 2)
     return windows if windows is not None and windows.pays else found
 
 

@@ -284,8 +284,9 @@ class _Loops:
             row = row_at(found.target, blocking.r, plus(first, plus(plus(at, const(rows, INDEX)), i)))
             return vector_at(row, found.v, plus(panel.start, times(j, lanes)), lanes)
 
-        def prefetch_b(j: PrimExpr) -> BufferLoad:
-            return self._of_b(plus(p, const(blocking.capacity.knobs.prefetch_k, INDEX)), j, 1, k_block, panel)
+        def prefetch_b(j: int) -> BufferLoad:
+            later = plus(p, const(blocking.capacity.knobs.prefetch_k, INDEX))
+            return self._of_b(later, const(j, INDEX), 1, k_block, panel)
 
         prefetches = rows > 2 and found.window is None  # windows are packed right before their tiles, and of many rows
         several = blocking.splits_k
@@ -304,7 +305,7 @@ class _Loops:
             is_last=end if several else None,
             long_epilogue=found.has_long_epilogue,
             prefetch_c=None if blocking.shares_rows or blocking.has_partial_sums else prefetch_c,
-            prefetch_b=prefetch_b if prefetches else None,
+            prefetch_b=[prefetch_b(j) for j in range(panel.vectors)] if prefetches else [],
         ).build(blocking.capacity.dtype)
 
     def _groups(self, k_block: KBlock) -> Extent:

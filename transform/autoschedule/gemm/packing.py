@@ -44,7 +44,7 @@ from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
 from weft.transform.autoschedule.rules.strides import step_along
 from weft.transform.autoschedule.rules.transposes import transposed
 
-__all__ = ["Packing", "each_k", "place_in_b", "windows"]
+__all__ = ["Packing", "each_k", "place_in_b", "places_of", "windows"]
 
 Put = Callable[[Panel, PrimExpr, PrimExpr], Stmt]
 """(panel, place in it, what is loaded) -> how it is stored."""
@@ -197,7 +197,7 @@ def windows(blocking: Blocking, k: PrimExpr, steps: Extent, panel: Panel, put: P
         Bind(to, binary("sub", start, panel.start)),
         Bind(x, binary("sub", start, binary("mul", this, length))),
     ]
-    places = {**_places_of(window, this), window.axes[-1]: x}
+    places = {**places_of(window, this), window.axes[-1]: x}
     lanes, size = panel.lanes, window.sizes[-1]
     limit = min(panel.width, size) if isinstance(size, int) else panel.width
     j, lane = PrimVar("j", INDEX), PrimVar("lane", INDEX)
@@ -213,7 +213,7 @@ def windows(blocking: Blocking, k: PrimExpr, steps: Extent, panel: Panel, put: P
     return For(t, 0, rows, SeqStmt((*binds, each_k(blocking, k, steps, at_k))))
 
 
-def _places_of(window: Window, row: PrimExpr) -> dict[PrimVar, PrimExpr]:
+def places_of(window: Window, row: PrimExpr) -> dict[PrimVar, PrimExpr]:
     """The axes of a window but for the last one, from the number of a row of positions."""
     places: dict[PrimVar, PrimExpr] = {}
     left = row

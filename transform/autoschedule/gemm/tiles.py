@@ -101,8 +101,8 @@ class Tile:
     `is_last` says that it is complete (None: always); `long_epilogue` that this takes many instructions.
     It is added last (`adds_last`), for a sum of sums loses fewer digits than one long sum, or gone on with.
     `block` steps of the first loop are added up by themselves before they go to the sum of all (None: all steps).
-    `prefetch_c(i, j)` is a vector of C that the next tile goes on with, `prefetch_b(j)` a vector of B that a later
-    step reads.
+    `prefetch_c(i, j)` is a vector of C that the next tile goes on with, `prefetch_b` are vectors of B that a later step
+    reads.
     """
 
     rows: int
@@ -116,7 +116,7 @@ class Tile:
     is_last: PrimExpr | None = None
     long_epilogue: bool = False
     prefetch_c: Callable[[PrimExpr, PrimExpr], BufferLoad] | None = None
-    prefetch_b: Callable[[PrimExpr], BufferLoad] | None = None
+    prefetch_b: Sequence[BufferLoad] = ()
     dot: Dot | None = None
     adds_last: bool = False
     block: int | None = None
@@ -161,8 +161,7 @@ class Tile:
         elif self.accumulates is not False and prefetches_c:
             begin = SeqStmt((clear, self._if_accumulates(prefetches_c[0], None)))
         loads = _unrolled("j", vectors, lambda j: _store(local(b_row, j, group), self.vector(j)))
-        prefetch_b = self.prefetch_b
-        prefetches = () if prefetch_b is None else (_unrolled("j", vectors, lambda j: _prefetch(prefetch_b(j))),)
+        prefetches = [_prefetch(place) for place in self.prefetch_b]
         columns = self._column_sums(vectors, lambda j: local(b_row, j, group))
         step: Stmt = SeqStmt((*prefetches, loads, *columns.update, _unrolled("i", self.rows, accumulate)))
         for var, extent in reversed(self.loops[1:]):

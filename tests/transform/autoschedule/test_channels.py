@@ -1,0 +1,119 @@
+"""Windows by channels: convolutions with constant weights, whose vectors run along the output channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import weft
+from weft.ir import IRModule
+
+
+def convolution(
+    x: Sequence[object],
+    w: Sequence[int],
+    dtype: str = "float32",
+    after: str = "{}",
+    more: str = "",
+    **options: object,
+) -> IRModule:
+    given = ", ".join(f"{name}={value}" for name, value in options.items())
+    shape = ", ".join(f'"{size}"' if isinstance(size, str) else str(size) for size in x)
+    text = f"""
+from weft.script import ir as I, relax as R
+
+
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor(({shape}), "{dtype}"), w: R.Tensor({tuple(w)}, "{dtype}"){more}):
+        return {after.format(f"R.nn.conv{len(w) - 2}d(x, w, {given})")}
+"""
+    module = weft.parse(text)
+    assert isinstance(module, IRModule)
+    return module
+
+
+def expected(
+    x: np.ndarray, w: np.ndarray, strides: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
+) -> np.ndarray:
+    """The sums in float64."""
+    x = np.pad(x.astype("float64"), ((0, 0), (0, 0), *((p, p) for p in padding)))
+    axes = tuple(range(2, x.ndim))
+    size = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilation, strict=True)]
+    windows = np.lib.stride_tricks.sliding_window_view(x, size, axes)
+    steps = (slice(None), slice(None), *(slice(None, None, s) for s in strides))
+    windows = windows[(*steps, *(slice(None, None, d) for d in dilation))]
+    letters = "yxz"[: len(axes)], "ijk"[: len(axes)]
+    return np.einsum(f"nc{letters[0]}{letters[1]},oc{letters[1]}->no{letters[0]}", windows, w.astype("float64"))
+
+
+def decided(executable: weft.Executable) -> dict[str, str]:
+    """What was decided about the contraction."""
+    (line,) = [line for line in executable.explain().splitlines() if ": gemm: " in line]
+    return dict(item.split("=") for item in line.split(": gemm: ")[1].split(" (")[0].split() if "=" in item)
+
+
+def random(*shape: int, dtype: str = "float32") -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+
+SIZES = st.tuples(st.integers(1, 40), st.integers(1, 40))
+PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
+
+
+@settings(max_examples=6, deadline=None)
+@example((7, 7), (3, 3), (1, 1), (1, 1), (1, 1), 40, "float32", True)
+@example((14, 30), (3, 3), (2, 2), (1, 1), (1, 1), 64, "float32", False)
+@given(SIZES, PAIRS, PAIRS, PAIRS, PAIRS, st.integers(16, 70), st.sampled_from(["float32", "float64"]), st.booleans())
+def test_convolutions_agree_with_numpy(
+    size: tuple[int, int],
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    padding: tuple[int, int],
+    dilation: tuple[int, int],
+    channels: int,
+    dtype: str,
+    is_symbolic: bool,
+) -> None:
+    if any(n + 2 * p < (k - 1) * d + 1 for n, k, p, d in zip(size, kernel, padding, dilation, strict=True)):
+        return
+    x, w = random(2, 5, *size, dtype=dtype), random(channels, 5, *kernel, dtype=dtype)
+    want = expected(x, w, strides, padding, dilation)
+    z, b = random(*want.shape, dtype=dtype), random(1, channels, 1, 1, dtype=dtype)
+    batch = "n" if is_symbolic else 2
+    shape = ", ".join(f'"{n}"' if isinstance(n, str) else str(n) for n in (batch, *want.shape[1:]))
+    module = convolution(
+        (batch, *x.shape[1:]), w.shape, dtype, "R.nn.relu(R.add(R.add({}, b), z))",
+        f', b: R.Tensor((1, {channels}, 1, 1), "{dtype}"), z: R.Tensor(({shape}), "{dtype}")',
+        strides=strides, padding=padding, dilation=dilation,
+    )  # fmt: skip
+    got = weft.compile(module, params={"w": w})["main"](x, b, z)
+    np.testing.assert_allclose(got, np.maximum(want + b + z, 0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "values"),
+    [
+        ((1, 8, 58, 58), (64, 8, 3, 3), {"mr": 14, "nr_vectors": 2, "mc": 112, "kc": 72}),
+        ((1, 8, 9, 9), (64, 8, 3, 3), {"mr": 14, "nr_vectors": 2, "mc": 49}),  # two rows of 7
+        ((1, 8, 22, 22), (24, 8, 3, 3), {"mr": 10}),
+        ((1, 16, 22), (32, 16, 3), {"mr": 10, "mc": 20}),
+        ((1, 4, 5, 6, 7), (20, 4, 2, 2, 2), {"mr": 6, "mc": 120}),
+        ((1, 512, 9, 9), (32, 512, 3, 3), {"kc": 288}),  # a long sum goes in blocks
+    ],
+)
+def test_tiles_follow_from_the_sizes_of_the_picture(
+    x: tuple[int, ...], w: tuple[int, ...], values: dict[str, int]
+) -> None:
+    executable = weft.compile(convolution(x, w), "llvm -vector-bits=512 -vector-registers=32", params={"w": random(*w)})
+    found = decided(executable)
+    assert found["form"] == "channels"
+    assert {name: int(found[name]) for name in values} == values
+    ones = [1] * (len(w) - 2)
+    want = expected(random(*x), random(*w), ones, [0] * len(ones), ones)
+    np.testing.assert_allclose(executable["main"](random(*x)), want, rtol=1e-4, atol=1e-3)

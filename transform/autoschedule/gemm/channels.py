@@ -1,0 +1,393 @@
+"""Windows by channels: vectors run along the output channels, and elements are read where windows meet them.
+
+for panels of channels:  for outer variables:  for blocks of positions:
+  for blocks of k:  for tiles of positions:  sums[positions, channels] += X[element] * W's panel
+  C[channels, positions] = the sums, transposed in registers
+
+No windows are copied: each element of X is read by itself and meets a vector of weights, a constant whose panels are
+packed along k when the module is compiled. Tiles have positions of one row, or of several whole rows where those are
+short, so that no size of a picture leaves lanes empty. Sums stay near until all of k is in them.
+
+Sources: Georganas et al., Anatomy of high-performance deep learning convolutions on SIMD architectures, 2018; Zhang et
+al., High performance zero-memory overhead direct convolutions, 2018.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from weft.dtypes import bits, is_float
+from weft.ir import substitute
+from weft.ir.kernel.prim import as_expr, binary, const
+from weft.ir.tensor import (
+    PREFETCH,
+    AllocBuffer,
+    AttrStmt,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Extent,
+    For,
+    IfThenElse,
+    PrimExpr,
+    PrimVar,
+    SeqStmt,
+    Stmt,
+)
+from weft.transform.autoschedule.gemm.blocking import block_size, known
+from weft.transform.autoschedule.gemm.match import Contraction, Window, uses
+from weft.transform.autoschedule.gemm.packing import places_of
+from weft.transform.autoschedule.gemm.tiles import (
+    Panel,
+    Tile,
+    blocks,
+    cover,
+    fresh,
+    plus,
+    times,
+    vector_index,
+)
+from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, packs_whole
+from weft.transform.autoschedule.registry import checked
+from weft.transform.autoschedule.rules.loops import nested, sequence
+from weft.transform.autoschedule.rules.strides import loads_in
+from weft.transform.autoschedule.rules.transposes import transposed
+from weft.transform.infra.decisions import Decision, refused
+
+__all__ = ["Channels", "channels_of"]
+
+_FEW_PRODUCTS = 32
+"""Products of a sum below which the copy of windows is cheaper than transposing the sums."""
+
+
+@dataclass(frozen=True, eq=False)
+class Channels:
+    """The sizes of tiles and blocks.
+
+    A tile has `mr` positions of one row, or of `rows` whole rows; a block `block_rows` rows. `steps` are iterations of
+    the outermost reduction in a block.
+    """
+
+    found: Contraction
+    capacity: Capacity
+    mr: int
+    nr_vectors: int
+    rows: int
+    block_rows: int
+    steps: int
+
+    @property
+    def nr(self) -> int:
+        """Channels of a panel."""
+        return self.nr_vectors * self.capacity.lanes
+
+    @property
+    def r(self) -> PrimVar:
+        """The variable of the channels."""
+        assert self.found.r is not None
+        return self.found.r
+
+    @property
+    def window(self) -> Window:
+        """The positions."""
+        assert self.found.window is not None
+        return self.found.window
+
+    @property
+    def width(self) -> int:
+        """Positions in a row."""
+        return known(self.window.sizes[-1])
+
+    @property
+    def height(self) -> int:
+        """Rows of positions."""
+        return math.prod(known(size) for size in self.window.sizes[:-1])
+
+    @property
+    def granularity(self) -> int:
+        """Products that stay together along k."""
+        return math.prod(known(self.found.extents[x]) for x in self.found.reduction[1:])
+
+    @cached_property
+    def weights(self) -> Buffer:
+        """The packed weights: a row for each panel, its vectors along k."""
+        channels, k = known(self.found.extents[self.r]), known(self.found.extents[self.found.reduction[0]])
+        shape = ceil_div(channels, self.nr), k * self.granularity * self.nr
+        return Buffer("weights_packed", shape, self.found.scalar.dtype)
+
+    @property
+    def has_large_weights(self) -> bool:
+        """Whether weights come from a far cache."""
+        size = math.prod(known(extent) for extent in self.weights.shape)
+        return 2 * size * bits(self.weights.dtype) > 8 * self.capacity.machine.l2_bytes
+
+    def values(self) -> dict[str, Any]:
+        """What a record says of it."""
+        return {
+            "mr": self.mr,
+            "nr_vectors": self.nr_vectors,
+            "lanes": self.capacity.lanes,
+            "mc": self.block_rows * self.width,
+            "kc": self.steps * self.granularity,
+            "a": "in place",
+            "b": "constant",
+        }
+
+    def check(self, decision: Decision) -> None:
+        """PassError W528 for values that cannot be followed."""
+        extent = known(self.found.extents[self.found.reduction[0]]) * self.granularity
+        for name, granularity, high, what in (
+            ("mr", 1, self.width * self.height, "positions"),
+            ("mc", self.width, self.width * self.height, "positions of a row"),
+            ("kc", self.granularity, extent, "products that stay together"),
+        ):
+            value = checked(decision, name, 1, high, f"there are {high}")
+            own = self.values()[name]
+            if value != own:
+                reason = f"no multiple of the {granularity} {what}" if value % granularity else f"comes out as {own}"
+                raise refused(f"gemm of {decision.about!r}: {name}={value} is {reason}")
+
+    def packed_weights(self) -> Iterator[Stmt]:
+        """The copies of the weights; zeros where the last panel has no channels."""
+        found, nr, target = self.found, self.nr, self.weights
+        panels, left = divmod(known(found.extents[self.r]), nr)
+        yield AllocBuffer(target)
+        if left:
+            i = PrimVar("i", INDEX)
+            zero = BufferStore(target, const(0.0, target.dtype), (const(panels, INDEX), i))
+            yield For(i, 0, known(target.shape[1]), zero)
+        for first, count, used in ((0, panels, nr), (panels, 1, left)):
+            if not count or not used:
+                continue
+            panel, j = PrimVar("panel", INDEX), PrimVar("j", INDEX)
+            inner = {var: fresh(var) for var in found.reduction}
+            row = plus(const(first, INDEX), panel)
+            load = substitute(found.scalar, {**inner, self.r: plus(times(row, nr), j)})
+            place = row, plus(times(self.number(inner), nr), j)
+            loops = [(panel, count), *((inner[x], found.extents[x]) for x in found.reduction), (j, used)]
+            yield nested(loops, BufferStore(target, load, place))
+
+    def build(self) -> Stmt:
+        """The loops over panels, outer variables and blocks."""
+        found = self.found
+
+        def panels(at: PrimExpr, vectors: int, left: int | None) -> Stmt:
+            panel = Panel(at, vectors, self.capacity.lanes, left)
+            body = blocks(
+                self.window.axes[0],
+                self.height,
+                self.block_rows,
+                lambda row, count: _Block(self, panel, row, known(count)).build(),
+            )
+            variables = {var: fresh(var) for var in found.outer}
+            return nested([(variables[var], found.extents[var]) for var in found.outer], substitute(body, variables))
+
+        whole, left = divmod(known(found.extents[self.r]), self.nr)
+        parts: list[Stmt] = []
+        if whole:
+            tiers = [(self.nr, 1)]
+            parts.append(cover(self.r.name, whole * self.nr, tiers, lambda at, *_: panels(at, self.nr_vectors, None)))
+        if left:
+            parts.append(panels(const(whole * self.nr, INDEX), ceil_div(left, self.capacity.lanes), left))
+        return sequence(parts)
+
+    def number(self, places: Mapping[PrimVar, PrimExpr]) -> PrimExpr:
+        """Which step along k one is."""
+        number: PrimExpr = const(0, INDEX)
+        for var in self.found.reduction:
+            number = plus(times(number, known(self.found.extents[var])), places[var])
+        return number
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """A block of `count` rows of positions from `row` on, for a panel of channels."""
+
+    sizes: Channels
+    panel: Panel
+    row: PrimExpr
+    count: int
+
+    @cached_property
+    def sums(self) -> Buffer:
+        """The sums, and room for whole squares of them."""
+        lanes, sizes = self.panel.lanes, self.sizes
+        positions = ceil_div(self.count * sizes.width, lanes) * lanes
+        return Buffer("sums", (positions, sizes.nr), sizes.found.dtype)
+
+    def build(self) -> Stmt:
+        """All sums, and what becomes of them."""
+        found, count = self.sizes.found, self.count
+        k = found.reduction[0]
+
+        def k_block(start: PrimExpr, steps: Extent) -> Stmt:
+            tiers = [(n, 1) for n in (self.sizes.rows, count % self.sizes.rows) if n]
+            return cover("row", count, tiers, lambda at, rows, _: self._tiles(at, rows, start, known(steps)))
+
+        over_k = blocks(k, found.extents[k], self.sizes.steps, k_block)
+        return SeqStmt((AllocBuffer(self.sums), self._prefetches(), over_k, self._results()))
+
+    def _prefetches(self) -> Stmt:
+        """Prefetches of what the results are stored to, and read with."""
+        sizes, found, lanes = self.sizes, self.sizes.found, self.panel.lanes
+        channel, q = PrimVar("channel", INDEX), PrimVar("position", INDEX)
+        last = binary("sub", const(known(found.extents[sizes.r]), INDEX), const(1, INDEX))
+        at = plus(self.panel.start, channel)
+        places: dict[PrimVar, PrimExpr] = {
+            found.v: plus(times(self.row, sizes.width), times(q, lanes)),
+            sizes.r: at if self.panel.left is None else binary("min", at, last),
+        }
+        loads = [BufferLoad(found.store.buffer, found.store.indices)]
+        if found.epilogue is not None:
+            loads += [load for load in loads_in(found.epilogue.value) if uses(load.indices, found.v)]
+        body = sequence([AttrStmt(None, PREFETCH, substitute(load, places), SeqStmt(())) for load in loads])
+        number = ceil_div(self.count * sizes.width, lanes)
+        return For(channel, 0, self.panel.width, For(q, 0, number, body))
+
+    def _tiles(self, at: PrimExpr, rows: int, k: PrimExpr, steps: int) -> Stmt:
+        """The tiles of `rows` rows from `at` on in the block, for `steps` of k from `k` on."""
+        sizes = self.sizes
+        if sizes.rows > 1:
+            return self._tile(at, const(0, INDEX), rows * sizes.width, k, steps)
+        tiers = [(n, 1) for n in (sizes.mr, sizes.width % sizes.mr) if n]
+        return cover("position", sizes.width, tiers, lambda x, n, _: self._tile(at, x, n, k, steps))
+
+    def _tile(self, row: PrimExpr, x: PrimExpr, positions: int, k: PrimExpr, steps: int) -> Stmt:
+        """A tile of so many positions from (row, x) on."""
+        sizes, panel, found = self.sizes, self.panel, self.sizes.found
+        p, lanes, width = PrimVar("p", INDEX), panel.lanes, sizes.width
+        inner: dict[PrimVar, PrimExpr] = {var: fresh(var) for var in found.reduction[1:]}
+        reduction = {found.reduction[0]: plus(k, p), **inner}
+        start = plus(times(row, width), x)
+
+        def element_of_x(i: PrimExpr) -> PrimExpr:
+            this, column = plus(self.row, row), plus(x, i)
+            if sizes.rows > 1:
+                size = const(width, INDEX)
+                this, column = plus(this, binary("floordiv", i, size)), binary("floormod", i, size)
+            places = {**places_of(sizes.window, this), sizes.window.axes[-1]: column}
+            return found.of_b(substitute(found.vector, {**reduction, **places}))
+
+        def weights(j: PrimExpr) -> PrimExpr:
+            place = plus(times(sizes.number(reduction), sizes.nr), times(j, lanes))
+            return BufferLoad(
+                sizes.weights, (binary("floordiv", panel.start, const(sizes.nr, INDEX)), vector_index(place, lanes))
+            )
+
+        loops = [(p, steps), *((inner[x], found.extents[x]) for x in found.reduction[1:])]
+        several = found.extents[found.reduction[0]] != sizes.steps
+        return Tile(
+            positions,
+            Panel(panel.start, panel.vectors, lanes),
+            scalar=element_of_x,
+            vector=weights,
+            element=lambda i, j: BufferLoad(self.sums, (plus(start, i), vector_index(times(j, lanes), lanes))),
+            loops=loops,
+            prefetch_b=self._later_weights(
+                plus(self.row, row), x, k, sizes.number({**reduction, found.reduction[0]: p})
+            ),
+            accumulates=several and binary("gt", k, const(0, INDEX)),
+            adds_last=found.is_long_sum,
+        ).build(found.dtype)
+
+    def _later_weights(self, row: PrimExpr, x: PrimExpr, k: PrimExpr, number: PrimExpr) -> list[BufferLoad]:
+        """What a step of a tile prefetches: its share of the next block of large weights, or of the next panel."""
+        sizes, lanes = self.sizes, self.panel.lanes
+        width = ceil_div(sizes.width, sizes.mr)
+        tiles = sizes.height // sizes.rows * width
+        if not sizes.has_large_weights or tiles < sizes.nr_vectors:
+            return []
+        parts = 1 << (tiles // sizes.nr_vectors).bit_length() - 1
+        tile = binary("floordiv", row, const(sizes.rows, INDEX))
+        tile = plus(times(tile, width), binary("floordiv", x, const(sizes.mr, INDEX)))
+        steps = sizes.steps * sizes.granularity
+        share = binary("floormod", tile, const(parts * sizes.nr_vectors, INDEX))
+        start = times(
+            plus(times(share, ceil_div(steps, parts)), binary("floordiv", number, const(parts, INDEX))), lanes
+        )
+        panel = binary("floordiv", self.panel.start, const(sizes.nr, INDEX))
+        later = times(plus(times(k, sizes.granularity), const(steps, INDEX)), sizes.nr)
+        return [BufferLoad(sizes.weights, (panel, plus(later, start)))]
+
+    def _results(self) -> Stmt:
+        """Finished sums, transposed in squares and stored along the positions."""
+        lanes, (whole, left) = self.panel.lanes, divmod(self.count * self.sizes.width, self.panel.lanes)
+        turned = Buffer("turned", (lanes, lanes), self.sums.dtype)
+        j, q = PrimVar("j", INDEX), PrimVar("position", INDEX)
+
+        def square(q: PrimExpr, used: int) -> Stmt:
+            def sums(t: int) -> PrimExpr:
+                place = vector_index(times(j, lanes), lanes)
+                return BufferLoad(self.sums, (plus(times(q, lanes), const(t, INDEX)), place))
+
+            def turn(t: int, value: PrimExpr) -> Stmt:
+                return BufferStore(turned, value, (const(t, INDEX), vector_index(const(0, INDEX), lanes)))
+
+            stored = self._rows_of_square(turned, j, q, used)
+            return SeqStmt((transposed(sums, turn, lanes, self.sums.dtype), stored))
+
+        parts: list[Stmt] = []
+        if whole:
+            parts.append(For(q, 0, whole, square(q, lanes)))
+        if left:
+            parts.append(square(const(whole, INDEX), left))
+        return For(j, 0, self.panel.vectors, SeqStmt((AllocBuffer(turned), *parts)))
+
+    def _rows_of_square(self, turned: Buffer, j: PrimExpr, q: PrimExpr, used: int) -> Stmt:
+        """The channels of a square, `used` positions of each."""
+        panel, found, lanes = self.panel, self.sizes.found, self.panel.lanes
+        t, lane = PrimVar("t", INDEX), PrimVar("lane", INDEX)
+        channel = plus(times(j, lanes), t)
+        column = plus(times(self.row, self.sizes.width), plus(times(q, lanes), lane))
+        places: dict[PrimVar, PrimExpr] = {found.v: column, self.sizes.r: plus(panel.start, channel)}
+        value: PrimExpr = BufferLoad(turned, (t, lane))
+        if found.epilogue is not None:
+            value = substitute(found.epilogue.value, {**places, found.epilogue.total: value})
+        indices = tuple(substitute(index, places) for index in found.store.indices)
+        stmt: Stmt = BufferStore(found.store.buffer, value, indices, span=found.store.span)
+        if used < lanes and self.sizes.capacity.masks:
+            stmt = For(lane, 0, lanes, IfThenElse(binary("lt", lane, const(used, INDEX)), stmt, None), "vectorized")
+        else:
+            stmt = For(lane, 0, used, stmt, "vectorized" if used == lanes else "serial")
+        if panel.left is not None and panel.left % lanes:
+            stmt = IfThenElse(binary("lt", channel, as_expr(panel.left, INDEX)), stmt, None)
+        return For(t, 0, lanes, stmt)
+
+
+def channels_of(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> Channels | None:
+    """The nest by channels; None where weights are no constants, or channels, positions or products too few."""
+    window, extents = found.window, found.extents
+    if window is None or found.r is None or not packs_whole(found, found.scalar, found.r, constants):
+        return None
+    sizes, channels = window.sizes, extents[found.r]
+    if any(not isinstance(size, int) or size == 0 for size in sizes) or any(found.casts) or not is_float(found.dtype):
+        return None
+    lanes, positions = capacity.lanes, math.prod(known(size) for size in sizes)
+    k = math.prod(known(extents[x]) for x in found.reduction)
+    if lanes == 1 or known(channels) < lanes or positions < lanes // 2 or k < _FEW_PRODUCTS:
+        return None
+    return _sized(found, capacity, known(channels), sizes)
+
+
+def _sized(found: Contraction, capacity: Capacity, channels: int, sizes: Sequence[Extent]) -> Channels:
+    """Tiles and blocks of windows at so many positions along each axis."""
+    pins, knobs = capacity.pins, capacity.knobs
+    lanes, width, height = capacity.lanes, known(sizes[-1]), math.prod(known(size) for size in sizes[:-1])
+    outermost = known(found.extents[found.reduction[0]])
+    granularity = math.prod(known(found.extents[x]) for x in found.reduction[1:])
+    vectors = pins.get("nr_vectors", min(knobs.nr_vectors, ceil_div(channels, lanes)))
+    most = pins.get("mr", max(1, (capacity.machine.vector_registers - vectors - 2) // vectors))
+    rows = max(1, min(most // width, height)) if len(sizes) <= 2 else 1
+    mr = rows * width if rows > 1 else ceil_div(width, ceil_div(width, most))
+    nr = vectors * lanes
+    positions = capacity.machine.stack_bytes * 8 // (nr * bits(found.dtype))
+    block_rows = pins["mc"] // width if "mc" in pins else block_size(height, max(rows, positions // width), rows)
+    panel_bytes = outermost * granularity * nr * bits(found.dtype) // 8
+    is_near = not found.is_long_sum and panel_bytes <= capacity.machine.l2_bytes // 2
+    limit = pins.get("kc", outermost * granularity if is_near else knobs.kc)
+    steps = block_size(outermost, max(1, limit // granularity))
+    return Channels(found, capacity, mr, vectors, rows, max(1, block_rows), steps)
