@@ -10,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.ir import IRModule
+from weft.ir import FrozenMap, IRModule, PrimFunc, replace
+from weft.transform.infra.decisions import DECISIONS, decisions_of
 
 
 def convolution(
@@ -49,7 +50,9 @@ def expected(
     steps = (slice(None), slice(None), *(slice(None, None, s) for s in strides))
     windows = windows[(*steps, *(slice(None, None, d) for d in dilation))]
     letters = "yxz"[: len(axes)], "ijk"[: len(axes)]
-    return np.einsum(f"nc{letters[0]}{letters[1]},oc{letters[1]}->no{letters[0]}", windows, w.astype("float64"))
+    return np.einsum(
+        f"nc{letters[0]}{letters[1]},oc{letters[1]}->no{letters[0]}", windows, w.astype("float64"), optimize=True
+    )
 
 
 def decided(executable: weft.Executable) -> dict[str, str]:
@@ -82,7 +85,7 @@ def test_convolutions_agree_with_numpy(
 ) -> None:
     if any(n + 2 * p < (k - 1) * d + 1 for n, k, p, d in zip(size, kernel, padding, dilation, strict=True)):
         return
-    x, w = random(2, 5, *size, dtype=dtype), random(channels, 5, *kernel, dtype=dtype)
+    x, w = random(2, 40, *size, dtype=dtype), random(channels, 40, *kernel, dtype=dtype)
     want = expected(x, w, strides, padding, dilation)
     z, b = random(*want.shape, dtype=dtype), random(1, channels, 1, 1, dtype=dtype)
     batch = "n" if is_symbolic else 2
@@ -99,12 +102,13 @@ def test_convolutions_agree_with_numpy(
 @pytest.mark.parametrize(
     ("x", "w", "values"),
     [
-        ((1, 8, 58, 58), (64, 8, 3, 3), {"mr": 14, "nr_vectors": 2, "mc": 112, "kc": 72}),
-        ((1, 8, 9, 9), (64, 8, 3, 3), {"mr": 14, "nr_vectors": 2, "mc": 49}),  # two rows of 7
-        ((1, 8, 22, 22), (24, 8, 3, 3), {"mr": 10}),
-        ((1, 16, 22), (32, 16, 3), {"mr": 10, "mc": 20}),
-        ((1, 4, 5, 6, 7), (20, 4, 2, 2, 2), {"mr": 6, "mc": 120}),
+        ((1, 16, 58, 58), (64, 16, 3, 3), {"mr": 14, "nr_vectors": 2, "mc": 112, "kc": 144}),
+        ((1, 16, 9, 9), (64, 16, 3, 3), {"mr": 14, "nr_vectors": 2, "mc": 49}),  # two rows of 7
+        ((1, 32, 22, 22), (32, 32, 3, 3), {"mr": 10}),
+        ((1, 96, 22), (32, 96, 3), {"mr": 10, "mc": 20}),
+        ((1, 64, 5, 6, 7), (32, 64, 2, 2, 2), {"mr": 6, "mc": 120}),
         ((1, 512, 9, 9), (32, 512, 3, 3), {"kc": 288}),  # a long sum goes in blocks
+        ((1, 160, 7, 7), (70, 160, 1, 1), {"mr": 14}),  # a product of matrices with few columns
     ],
 )
 def test_tiles_follow_from_the_sizes_of_the_picture(
@@ -117,3 +121,53 @@ def test_tiles_follow_from_the_sizes_of_the_picture(
     ones = [1] * (len(w) - 2)
     want = expected(random(*x), random(*w), ones, [0] * len(ones), ones)
     np.testing.assert_allclose(executable["main"](random(*x)), want, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "form"),
+    [
+        ((1, 16, 58, 58), (64, 16, 3, 3), "channels"),
+        ((1, 3, 58, 58), (64, 3, 3, 3), "packed"),  # few products beside the transposed sums
+        ((1, 16, 58, 58), (24, 16, 3, 3), "packed"),  # a third of the second vector would be empty
+        ((1, 16, 58, 58), (8, 16, 3, 3), "packed"),
+        ((1, 64, 56, 56), (256, 64, 1, 1), "packed"),
+        ((1, 64, 1, 1), (256, 64, 1, 1), "direct"),
+        ((1, 256, 56, 56), (64, 256, 1, 1), "channels"),
+    ],
+)
+def test_the_form_follows_from_the_lanes_that_would_be_empty(x: tuple[int, ...], w: tuple[int, ...], form: str) -> None:
+    target = "llvm -vector-bits=512 -vector-registers=32 -l2-cache=1M"
+    executable = weft.compile(convolution(x, w), target, params={"w": random(*w)})
+    assert decided(executable)["form"] == form
+
+
+def test_weights_that_are_arguments_are_not_read_by_channels() -> None:
+    assert decided(weft.compile(convolution((1, 16, 9, 9), (64, 16, 3, 3))))["form"] == "packed"
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"mr": 7, "nr_vectors": 1, "mc": 7, "kc": 9}, None),
+        ({"kc": 70}, "kc=70 is no multiple of the 9 products that stay together"),
+        ({"mc": 10}, "mc=10 is no multiple of the 7 positions of a row"),
+        ({"mr": 9, "nr_vectors": 4}, "needs 38 registers"),
+        ({"form": "packed", "mc": 64}, None),
+    ],
+)
+def test_what_is_decided_can_be_pinned(values: dict[str, object], why: str | None) -> None:
+    target, w, x = "llvm -vector-bits=512 -vector-registers=32", random(64, 16, 3, 3), random(1, 16, 9, 9)
+    fused = weft.lower(convolution(x.shape, w.shape), target, params={"w": w}, stop="fuse")
+    name, function = next((name, f) for name, f in fused.items() if isinstance(f, PrimFunc))
+    record = FrozenMap({"about": "conv2d", "kind": "gemm", **values})
+    marked = replace(function, attrs=function.attrs.set(DECISIONS, (record,)))
+    module = fused.with_functions({**fused.functions, name: marked})
+    if why is not None:
+        with pytest.raises(weft.PassError, match=why):
+            weft.lower(module, target, start="schedule", stop="schedule")
+        return
+    scheduled = weft.lower(module, target, start="schedule", stop="schedule")
+    found = [item for f in scheduled.functions.values() for item in decisions_of(f) if item.kind == "gemm"]
+    assert {name: found[0].values[name] for name in values} == values
+    got = weft.interpret(scheduled)["main"](x)
+    np.testing.assert_allclose(got, expected(x, w, (1, 1), (0, 0), (1, 1)), rtol=1e-4, atol=1e-4)

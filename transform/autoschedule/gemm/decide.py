@@ -15,6 +15,7 @@ The first seven may be pinned, but for lanes.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from weft.ir import FrozenMap
 from weft.ir.tensor import Buffer, Extent, IfThenElse, PrimExpr, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of
-from weft.transform.autoschedule.gemm.channels import channels_of
+from weft.transform.autoschedule.gemm.channels import channels_of, channels_pay
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
 from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.epilogue import cases_without_terms, with_epilogue
@@ -48,7 +49,8 @@ def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: f
     packs, in_place = _packs(found, capacity, constants), _in_place(found, capacity.knobs, constants)
     if packs is False and in_place is None:
         return None
-    if channels_of(found, capacity, constants) is not None:
+    channels = channels_of(found, capacity, constants)
+    if channels is not None and channels_pay(channels, copies=True):
         return Decision(about, GemmRule.name, _values(found, capacity, constants, _CHANNELS), _reason(found, _CHANNELS))
     form = _PACKED if packs is True else str(in_place) if packs is False else f"{_OR}{in_place}"
     return Decision(about, GemmRule.name, _values(found, capacity, constants, form), _reason(found, form))
@@ -107,16 +109,31 @@ def complete_gemm(found: Contraction, decision: Decision, capacity: Capacity, co
     """The decision with what follows from it; PassError W528 where it cannot be followed."""
     form = str(decision.values.get("form"))
     packs = form != _CHANNELS and _condition(found, decision, form, capacity, constants)
+    if form == _CHANNELS and channels_of(found, capacity, constants) is None:
+        raise refused(f"gemm of {decision.about!r}: there are no windows, or too few channels of constant weights")
+    decision = _in_form(found, decision, form, capacity, constants)
     _check_tile(decision, capacity)
     pinned = _pinned(decision, capacity)
-    if form == _CHANNELS:
-        channels = channels_of(found, pinned, constants)
-        if channels is None:
-            raise refused(f"gemm of {decision.about!r}: there are no windows, or too few channels of constant weights")
+    channels = channels_of(found, pinned, constants) if form == _CHANNELS else None
+    if channels is not None:
         channels.check(decision)
     elif packs is not False:
         blocking_of(found, pinned, constants).check(decision)
     return Decision(decision.about, decision.kind, _values(found, pinned, constants, form), decision.reason)
+
+
+def _in_form(
+    found: Contraction, decision: Decision, form: str, capacity: Capacity, constants: frozenset[Buffer]
+) -> Decision:
+    """The decision without the tiles and blocks of another form, where the form was pinned."""
+    default = decide_gemm(decision.about, found, capacity, constants)
+    if default is None or default.values["form"] == form:
+        return decision
+    own = {name: value for name, value in decision.values.items() if value != default.values.get(name)}
+    chosen = dataclasses.replace(decision, values=FrozenMap(own))
+    return dataclasses.replace(
+        decision, values=FrozenMap({**_values(found, _pinned(chosen, capacity), constants, form), **own})
+    )
 
 
 def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, constants: frozenset[Buffer]) -> Stmt:
@@ -220,17 +237,20 @@ def _is_free(site: Site, found: Contraction) -> bool:
 
 
 def _recognised(site: Site, machine: MachineModel, knobs: Knobs) -> Contraction | None:
+    """What a nest is: a product of matrices, windows, or windows where they are better than a product of matrices."""
     products = products_of(site.stmt)
     if products is None:
         return None
-    windows = match_windows(products)
-    if windows is not None and channels_of(windows, Capacity(machine, knobs, windows.dtype), site.constants):
-        return windows
     found = match(products)
-    if found is not None and (found.r is None or (found.runs and not _is_short(found.extents[found.v]))):
+    if found is None or (found.r is not None and not (found.runs and not _is_short(found.extents[found.v]))):
+        windows = match_windows(products, 1 if found is None else 2)
+        found = windows if windows is not None and windows.pays else found
+    windows = match_windows(products, keeps_windows=True)
+    if windows is None:
         return found
-    windows = windows if found is None else match_windows(products, 2)
-    return windows if windows is not None and windows.pays else found
+    channels = channels_of(windows, Capacity(machine, knobs, windows.dtype), site.constants)
+    copies = found is None or not found.runs
+    return windows if channels is not None and channels_pay(channels, copies) else found
 
 
 def _is_short(columns: Extent) -> bool:

@@ -35,13 +35,16 @@ from weft.transform.autoschedule.rules.strides import step_along
 __all__ = ["match_windows"]
 
 
-def match_windows(found: Products, min_axes: int = 1) -> Contraction | None:
-    """The contraction whose columns are the positions of windows along at min_axes so many axes, or None."""
+def match_windows(found: Products, min_axes: int = 1, keeps_windows: bool = False) -> Contraction | None:
+    """The contraction whose columns are the positions of windows along at min_axes so many axes, or None.
+
+    Windows of one element that are a product of matrices as they are have none, unless it `keeps_windows`.
+    """
     if found.accumulates:
         return None
     for order in found.orders:
         split = _without_groups(order)
-        result = None if split is None else _match(split, *split.factors, min_axes)
+        result = None if split is None else _match(split, *split.factors, min_axes, keeps_windows)
         if result is not None:
             return result
     return None
@@ -86,7 +89,9 @@ def _group(load: BufferLoad, var: PrimVar) -> int | None:
     return sizes.pop() if len(sizes) == 1 and not bare else None
 
 
-def _match(found: Products, scalar: BufferLoad, vector: BufferLoad, min_axes: int) -> Contraction | None:
+def _match(
+    found: Products, scalar: BufferLoad, vector: BufferLoad, min_axes: int, keeps_windows: bool
+) -> Contraction | None:
     store = found.store
     axes: list[PrimVar] = []
     for index in reversed(store.indices):
@@ -110,7 +115,7 @@ def _match(found: Products, scalar: BufferLoad, vector: BufferLoad, min_axes: in
     flat = flat_view(store.buffer, len(axes))
     target = replace(store, buffer=flat, indices=(*store.indices[: -len(axes)], v))
     outer = tuple(x for x in rest if x is not r)
-    plain = _plain_product(found, vector, axes, v)
+    plain = None if keeps_windows else _plain_product(found, vector, axes, v)
     if plain is not None:
         load, view_of_b, reduction, gone = plain
         scalar = substitute(scalar, dict.fromkeys(gone, const(0, INDEX)))
