@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import array_dtype, is_integer, is_numpy
 from weft.frontend.emitter import UNFIT, Unsupported
 from weft.frontend.onnx.node import OnnxNode, element_dtype
 from weft.frontend.onnx.values import Value, is_sizes, known_value
@@ -39,6 +40,8 @@ def evaluate_known(node: OnnxNode) -> list[Value] | None:
             return _of_type(node, operator)
         if operator == "Constant":
             return [known_value(np.asarray(_constant(node)))]
+        if operator == "CastLike":
+            return _cast_like(node)
         values = node.inputs
         if not values or any(value.known is None and value.expr is not None for value in values):
             return None
@@ -78,6 +81,20 @@ def _of_type(node: OnnxNode, operator: str) -> list[Value] | None:
         return [known_value(_objects(math.prod(dims)))]
     start, end = node.attr("start", 0), node.attr("end")
     return [known_value(_objects(list(dims[slice(start, end)])))]
+
+
+def _cast_like(node: OnnxNode) -> list[Value] | None:
+    """Numbers in the dtype of a value, whose contents do not matter."""
+    numbers, dtype = node.known(0), node.dtype(node.need(1))
+    if numbers is None or is_sizes(numbers) or numbers.dtype.kind not in "biuf" or numbers.size > _MOST:
+        return None
+    if dtype in _FLOATS or (is_integer(dtype) and is_numpy(dtype) and numbers.dtype.kind != "f"):
+        with np.errstate(all="ignore"):
+            return [known_value(numbers.astype(array_dtype(dtype)))]
+    return None
+
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def _objects(values: Any) -> np.ndarray:

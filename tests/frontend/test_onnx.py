@@ -466,3 +466,27 @@ def test_damaged_models_are_errors_of_the_model() -> None:
         except weft.ModelError:
             refused += 1
     assert refused > 1000
+
+
+def test_numbers_in_the_dtype_of_a_value_are_known() -> None:
+    """A pad value that follows the dtype of an input must not leave the sizes of the result to the run."""
+    nodes = [
+        node("CastLike", "low x", "value"),
+        node("Pad", "x widths value", "y"),
+    ]
+    values = {"low": np.float32(-np.inf), "widths": np.array([0, 1, 0, 1])}
+    module = weft.frontend.onnx.load(model(nodes, {"x": (TensorProto.FLOAT16, ["n", 2])}, ["y"], values))
+    assert 'R.Tensor((n, 4), "float16")' in module.script()
+    x = np.ones((3, 2), "float16")
+    np.testing.assert_array_equal(weft.compile(module)["main"](x), np.pad(x, ((0, 0), (1, 1)), constant_values=-np.inf))
+
+
+@pytest.mark.parametrize(("operator", "attributes"), [("Elu", {}), ("Celu", {"alpha": 2.0}), ("Selu", {"gamma": 3.0})])
+def test_exponentials_less_one_lose_no_digits_near_zero(operator: str, attributes: dict[str, float]) -> None:
+    x = np.array([-1e-5, -0.25, -3.0, 0.0, 2.0], "float32")
+    main = weft.compile(weft.frontend.onnx.load(model([node(operator, "x", "y", **attributes)], {"x": [5]}, ["y"])))
+    alpha, gamma = attributes.get("alpha", 1.67326319217681884765625), attributes.get("gamma", 1.0)
+    scale = {"Elu": 1.0, "Celu": 1.0, "Selu": alpha}[operator]
+    inner = {"Elu": 1.0, "Celu": alpha, "Selu": 1.0}[operator]
+    below = scale * inner * np.expm1(x.astype("float64") / inner)
+    np.testing.assert_allclose(main["main"](x), gamma * np.where(x > 0, x, below), rtol=1e-6)

@@ -192,23 +192,9 @@ row("Reciprocal", lambda n, x: R.divide(R.ones((), n.dtype(x)), x))
 # Activations ----------------------------------------------------------------------------------------------------------
 
 
-def elu(n: OnnxNode, x: Expr) -> Expr:
-    """x where it is not negative, else alpha (e^x - 1)."""
-    return R.where(R.less(x, 0.0), R.multiply(R.subtract(R.exp(R.minimum(x, 0.0)), 1.0), float(n.attr("alpha"))), x)
-
-
-def celu(n: OnnxNode, x: Expr) -> Expr:
-    """max(0, x) + min(0, alpha (e^(x / alpha) - 1))."""
-    alpha = float(n.attr("alpha"))
-    below = R.multiply(R.subtract(R.exp(R.divide(R.minimum(x, 0.0), alpha)), 1.0), alpha)
-    return R.add(R.maximum(x, 0.0), R.minimum(below, 0.0))
-
-
 def selu(n: OnnxNode, x: Expr) -> Expr:
     """gamma (e^x alpha - alpha) below zero, gamma x above."""
-    alpha, gamma = float(n.attr("alpha")), float(n.attr("gamma"))
-    below = R.multiply(R.subtract(R.exp(R.minimum(x, 0.0)), 1.0), alpha)
-    return R.multiply(R.where(R.less_equal(x, 0.0), below, x), gamma)
+    return R.multiply(R.nn.elu(x, float(n.attr("alpha"))), float(n.attr("gamma")))
 
 
 def hard_sigmoid(n: OnnxNode, x: Expr) -> Expr:
@@ -256,8 +242,8 @@ def prelu(n: OnnxNode, x: Expr, slope: Expr) -> Expr:
     return R.where(R.less(x, R.zeros_like(x)), R.multiply(x, slope), x)
 
 
-row("Elu", elu)
-row("Celu", celu)
+row("Elu", lambda n, x: R.nn.elu(x, float(n.attr("alpha"))))
+row("Celu", lambda n, x: R.nn.celu(x, float(n.attr("alpha"))))
 row("Selu", selu)
 row("HardSigmoid", hard_sigmoid)
 row("HardSwish", hard_swish)

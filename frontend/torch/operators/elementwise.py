@@ -98,7 +98,7 @@ def gelu(n: FxNode, x: Expr, approximate: str = "none") -> Expr:
 
 def elu(n: FxNode, x: Expr, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Expr:
     """scale * x above zero, scale * alpha * (e^(x * input_scale) - 1) below."""
-    below = R.multiply(R.subtract(R.exp(R.minimum(R.multiply(x, float(input_scale)), 0.0)), 1.0), float(alpha))
+    below = R.multiply(R.expm1(R.multiply(x, float(input_scale))), float(alpha))
     return R.multiply(R.where(R.greater(x, 0.0), x, below), float(scale))
 
 
