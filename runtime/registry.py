@@ -9,6 +9,7 @@ A registered function takes NumPy arrays (outputs writable and last), numbers, s
 
 from __future__ import annotations
 
+import ctypes
 import difflib
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
@@ -19,6 +20,7 @@ __all__ = ["find_func", "lookup", "register_func", "registered_funcs", "unregist
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_C_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__
 _functions: dict[str, Callable[..., Any]] = {}
 
 
@@ -32,7 +34,7 @@ def register_func(name: Any, f: Any = None, *, override: bool = True) -> Any:
     """Register a Python or NumPy function under a name; a decorator, and a call.
 
     A later registration replaces an earlier one, so that a cell or file may be run again; with `override=False` that is
-    a WeftError (W862).
+    a WeftError (W862). A function of ctypes needs its `argtypes`; what is no function is a WeftError too (W863).
 
     >>> @register_func("docs.double")
     ... def double(x, out):
@@ -41,13 +43,16 @@ def register_func(name: Any, f: Any = None, *, override: bool = True) -> Any:
     True
     """
     if callable(name):
-        return register_func(name.__name__, name)
+        return register_func(getattr(name, "__name__", ""), name)
     if not isinstance(name, str) or not name:
         raise ArgumentError(f"a function is registered under a name, got {name!r}", code="W863")
     if f is None:
         return lambda function: register_func(name, function, override=override)
     if not callable(f):
         raise ArgumentError(f"{name!r} must be registered with a function, got {type(f).__name__}", code="W863")
+    if isinstance(f, _C_FUNCTION) and getattr(f, "argtypes", None) is None:
+        message = f"{name!r} is a C function whose types are not stated: whole numbers would pass as 32 bits"
+        raise ArgumentError(message, code="W863", hint="set its argtypes and restype (numpy.ctypeslib.ndpointer: arrays)")
     if not override and name in _functions and _functions[name] is not f:
         raise ArgumentError(
             f"a function {name!r} is registered already", code="W862", hint="pass override=True to replace it"

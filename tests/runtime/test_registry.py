@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
+
 import pytest
 
 import weft
@@ -47,3 +50,21 @@ def test_what_is_no_function_or_name_is_refused() -> None:
         register_func("test.e", 3)  # type: ignore[call-overload]
     with pytest.raises(WeftError):
         register_func("", len)
+    with pytest.raises(WeftError):
+        register_func(functools.partial(max, 1))  # which has no name
+
+
+def test_a_function_of_ctypes_is_called_with_the_types_that_it_states() -> None:
+    library = ctypes.CDLL(None)
+    with pytest.raises(ArgumentError, match=r"test\.llabs.*types are not stated") as info:
+        register_func("test.llabs", library.llabs)
+    assert info.value.code == "W863"
+    library.llabs.argtypes, library.llabs.restype = [ctypes.c_longlong], ctypes.c_longlong
+    register_func("test.llabs", library.llabs)
+    text = """
+@R.function(pure=False)
+def main(x: R.Prim("int64")):
+    return R.call_packed("test.llabs", x, ty_args=R.Object)
+"""
+    assert weft.compile(weft.parse(text))["main"](-(2**40)) == 2**40
+    unregister_func("test.llabs")
