@@ -52,7 +52,9 @@ def register_func(name: Any, f: Any = None, *, override: bool = True) -> Any:
         raise ArgumentError(f"{name!r} must be registered with a function, got {type(f).__name__}", code="W863")
     if isinstance(f, _C_FUNCTION) and getattr(f, "argtypes", None) is None:
         message = f"{name!r} is a C function whose types are not stated: whole numbers would pass as 32 bits"
-        raise ArgumentError(message, code="W863", hint="set its argtypes and restype (numpy.ctypeslib.ndpointer: arrays)")
+        raise ArgumentError(
+            message, code="W863", hint="set its argtypes and restype (numpy.ctypeslib.ndpointer: arrays)"
+        )
     if not override and name in _functions and _functions[name] is not f:
         raise ArgumentError(
             f"a function {name!r} is registered already", code="W862", hint="pass override=True to replace it"

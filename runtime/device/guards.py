@@ -8,7 +8,7 @@
 
 The memory that programs allocate, and arrays that callers pass (as copies, copied back after the call), end at the end
 of a page as far as their alignment allows. A write beside a buffer that stays in the page is found after the call; an
-access beyond it ends the process by a signal, so what may do that runs in a child process. New memory is full of a
+access beyond it ends the process by a signal, so what may do that runs in a child process. New memory begins with a
 pattern, so that what is read before it is written is not zero by luck. Memory is not used again between calls.
 """
 
@@ -33,6 +33,7 @@ __all__ = ["Guards", "guarded", "guards", "is_guarded"]
 
 _PAGE = mmap.PAGESIZE
 _CANARY, _NEW = 0xA5, 0xCB
+_MOST_NEW = 64 << 20  # bytes at the front of new memory that hold the pattern: what is larger is there at once
 _CLOSED, _OPEN = 0, 3
 _PRIVATE, _ANONYMOUS = mmap.MAP_PRIVATE if hasattr(mmap, "MAP_PRIVATE") else 2, getattr(mmap, "MAP_ANONYMOUS", 0x20)
 _depth = 0
@@ -107,8 +108,9 @@ class Guards:
         first, last = base + _PAGE, base + _PAGE + inside
         self._protect(first, inside, _OPEN)
         start = (last - size) // _ALIGNMENT * _ALIGNMENT
-        ctypes.memset(first, _CANARY, inside)
-        ctypes.memset(start, _NEW, size)
+        ctypes.memset(first, _CANARY, start - first)
+        ctypes.memset(start, _NEW, min(size, _MOST_NEW))
+        ctypes.memset(start + size, _CANARY, last - start - size)
         with self._lock:
             self._live[start] = _Region(base, total, first, last, start, size)
         return start

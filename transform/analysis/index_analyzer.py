@@ -16,20 +16,40 @@ are known. Atoms that read memory are volatile: what is known of them ends where
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from weft import dtypes
 from weft.ir import rewrite, structural_equal
 from weft.ir.dim import Dim, symbol
 from weft.ir.dim import substitute as substitute_dim
-from weft.ir.tensor import Binary, BufferLoad, Extent, IntImm, PrimCall, PrimExpr, PrimVar
+from weft.ir.tensor import (
+    Binary,
+    Broadcast,
+    BufferLoad,
+    Cast,
+    Extent,
+    IntImm,
+    PrimCall,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    Select,
+    Unary,
+)
 from weft.transform.analysis.indices.exactness import LARGEST, Exactness
-from weft.transform.analysis.indices.facts import Fact, Facts, is_choice
+from weft.transform.analysis.indices.facts import Fact, Facts, is_choice, negated
 from weft.transform.analysis.indices.prover import Atom
 from weft.transform.analysis.indices.symbols import INDEX
 from weft.transform.analysis.indices.translation import Translation, dtype_facts, label
 
-__all__ = ["INDEX", "IndexAnalyzer"]
+__all__ = ["INDEX", "RING", "IndexAnalyzer"]
+
+_QUOTIENTS = frozenset({"floordiv", "floormod", "truncdiv", "truncmod", "min", "max"})
+"""Arithmetic that is right only for operands that are the numbers they say, not those numbers modulo 2**64."""
+RING = frozenset({"add", "sub", "mul"})
+"""Arithmetic that is right modulo 2**64 whatever wraps in between."""
+Guards = tuple[PrimExpr, ...]
 
 
 class IndexAnalyzer:
@@ -42,6 +62,9 @@ class IndexAnalyzer:
         self.lets = self.translation.lets
         self.binds = self.translation.binds
         self.moving: dict[PrimVar, str] = {}  # the symbol that grows with a variable
+        self.divided: dict[
+            PrimVar, tuple[tuple[Guards, PrimExpr], ...]
+        ] = {}  # what the value of a variable divides or compares
 
     @property
     def exactness(self) -> Exactness:
@@ -122,12 +145,44 @@ class IndexAnalyzer:
             atoms[name] = Atom(held, own, known, ((always, dim),), number=len(atoms))
         return facts
 
+    def note_divided(self, variable: PrimVar, value: PrimExpr) -> None:
+        """Remember what the value of a variable divides, takes the remainder of or compares."""
+        if found := tuple(self.operands(value)):
+            self.divided[variable] = found
+
     def replaced(self, dim: Dim, variable: PrimVar, value: Dim) -> Dim:
         """A dimension with another value for a variable that it is linear in."""
         name = self.moving[variable]
         return substitute_dim(dim, {name: symbol(name) + (value - self.values[variable])})
 
     # Questions
+
+    def operands(self, expr: Extent, guards: Guards = ()) -> Iterator[tuple[Guards, PrimExpr]]:
+        """What an expression divides, takes the remainder of or compares, each with the conditions of its choices.
+
+        So do the values of variables. Values that are chosen, read, called or compared are what they are.
+        """
+        if isinstance(expr, PrimVar):
+            value = self.lets.get(expr)
+            found = self.divided.get(expr, ()) if value is None else self.operands(value)
+            yield from (((*guards, *inner), part) for inner, part in found)
+        elif isinstance(expr, Binary) and expr.kind in _QUOTIENTS | RING:
+            for side in (expr.a, expr.b):
+                yield from self.operands(side, guards)
+                if expr.kind in _QUOTIENTS and _is_word(side):
+                    yield guards, side
+        elif isinstance(expr, (Cast, Broadcast)):
+            yield from self.operands(expr.value, guards)
+        elif isinstance(expr, Unary):
+            yield from self.operands(expr.a, guards)
+        elif isinstance(expr, Ramp):
+            yield from self.operands(expr.base, guards)
+            yield from self.operands(expr.stride, guards)
+        elif isinstance(expr, Select) or (isinstance(expr, PrimCall) and expr.op == "if_then_else"):
+            parts = (expr.condition, expr.true_value, expr.false_value) if isinstance(expr, Select) else expr.args
+            test, a, b = (part for part in parts if isinstance(part, PrimExpr))
+            for chosen, arm in ((test, a), (negated(test), b)):
+                yield from self.operands(arm, (*guards, self.closed(chosen)))
 
     def variables(self, dim: Dim) -> set[PrimVar]:
         """The variables that the spelling of a dimension uses."""
@@ -172,3 +227,7 @@ class IndexAnalyzer:
     def text(self, dim: Dim) -> str | None:
         """A dimension as users read it; None when it has parts without a name."""
         return self.symbols.text(dim)
+
+
+def _is_word(expr: PrimExpr) -> bool:
+    return dtypes.lanes(expr.dtype) == 1 and dtypes.is_integer(expr.dtype) and dtypes.is_signed(expr.dtype)

@@ -302,6 +302,12 @@ class _Checker:
         self.chain = ()
         parts = [part for item in stmt.iter_vars for part in (item.value, item.start, item.extent)]
         header, facts = self.accesses.expressions(facts, *parts)
+        for item in stmt.iter_vars:
+            message = f"the variable {item.var.name!r} of block {stmt.name!r} does not fit 64 bits"
+            values = () if item.value is None else (item.value,)
+            visit = partial(self.accesses.operands_are_exact, message, values, (), item.span or stmt.span)
+            exact, facts = self.accesses.checks_of(facts, visit)
+            header += exact
         sizes = [self._at_least_none(item.extent, facts) for item in stmt.iter_vars]
         stmt = _counted(stmt, [may_be_negative(item.extent) for item in stmt.iter_vars])
         defined: set[PrimVar] = set()

@@ -2,9 +2,10 @@
 
 An index means the exact number: compiled code computes it in 64 bits and holds that against the buffer. Where it is not
 a number of its dtype, arithmetic in that dtype would mean another element, so the interpreter reports it: BoundsError
-W905. So it does for operands of quotients, remainders, minima and maxima, and in less than 64 bits for every part; sums
-and products in 64 bits may leave them on the way to a number that fits (`(a + b) - b`). Values wrap, as everywhere; a
-variable is doubtful when the value that it was bound to has wrapped, and an index that uses it is an error too.
+W905. So it does for operands of quotients, remainders, minima and maxima, in what a choice takes too, and in less than
+64 bits for every part; sums and products in 64 bits may leave them on the way to a number that fits (`(a + b) - b`).
+Values wrap, as everywhere; a variable is doubtful when the value that it was bound to has wrapped, and an index that
+uses it is an error too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from weft.errors import BoundsError
 from weft.ir.graph import Expr
 from weft.ir.interpret.closures.compiled import Compiled, Compiler, Frame
 from weft.ir.interpret.scalars import binary_function
-from weft.ir.tensor import COMPARISONS, Binary, Cast, PrimVar
+from weft.ir.tensor import COMPARISONS, Binary, Cast, PrimCall, PrimVar, Select
 
 __all__ = ["doubt_of", "exact_condition", "index_closure"]
 
@@ -78,7 +79,34 @@ def _closure(compiler: Compiler, node: Any) -> Compiled | None:
         return _closure(compiler, node.value) if dtypes.bits(node.dtype) >= dtypes.bits(node.value.dtype) else None
     if isinstance(node, Binary) and node.kind in _ARITHMETIC and _is_integer(node):
         return _binary(compiler, node)
+    if isinstance(node, Select) and _is_integer(node):
+        return _choice(compiler, node.condition, node.true_value, node.false_value)
+    if isinstance(node, PrimCall) and node.op == "if_then_else" and _is_integer(node):
+        return _choice(compiler, *node.args)
     return None
+
+
+def _choice(compiler: Compiler, condition: Any, *arms: Any) -> Compiled | None:
+    """The closure of a choice, which is a value, so that sums and products wrap; their parts may not overflow."""
+    exact = [_closure(compiler, arm) for arm in arms]
+    if exact == [None, None] or dtypes.lanes(condition.dtype) != 1:
+        return None
+    test = compiler.expression(condition)
+    a, b = (_value(compiler, arm, part) for arm, part in zip(arms, exact, strict=True))
+    return lambda frame: a(frame) if test(frame) else b(frame)
+
+
+def _value(compiler: Compiler, node: Any, exact: Compiled | None) -> Compiled:
+    """The closure of a value of which the parts may not overflow."""
+    value = compiler.expression(node)
+    if exact is None:
+        return value
+
+    def checked(frame: Frame) -> Any:
+        exact(frame)
+        return value(frame)
+
+    return checked
 
 
 def _variable(compiler: Compiler, node: PrimVar) -> Compiled | None:

@@ -281,3 +281,49 @@ def main(x: R.Tensor(("n",), "float32")):
         for run in runs:
             a, b = run["main"](np.arange(3, 3 + size, dtype="float32"))
             assert (a.tolist(), b.tolist()) == (([3.0], [0]) if size else ([], []))
+
+
+_FILLED = "for f in range(8):\n    A[f] = 0.0\n"
+_COMPUTED = {
+    "name": "k: T.int64 = (n * m) % 8\nA[k] = 1.0",
+    "names": "j: T.int64 = n * m\nk: T.int64 = j % 8\nl: T.int64 = k // 1\nA[l] = 1.0",
+    "cast": "k = T.Cast('int64', (n * m) % 8)\nA[k] = 1.0",
+    "minimum": "k: T.int64 = T.min(n * m, 7)\nA[T.max(k, 0)] = 1.0",
+    "condition": "k: T.int64 = (n * m) % 8\nif k >= 0 and k < 8:\n    A[k] = 1.0",
+    "choice": "A[T.Select(n > 0, (n * m) % 8, T.int64(7))] = 1.0",
+    "named choice": "k: T.int64 = T.if_then_else(n > 0, (n * m) % 8, T.int64(7))\nA[k] = 1.0",
+    "range": "k: T.int64 = (n * m) % 8\nfor i in range(k, k + 1):\n    A[i] = 1.0",
+    "allocation": "k: T.int64 = (n * m) % 8\nB = T.alloc_buffer((k + 1,), 'float32')\nB[k] = 1.0\nA[k] = B[k]",
+    "block": "with T.block('z'):\n    v = T.axis.spatial(8, (n * m) % 8)\n    A[v] = 1.0",
+    "memory": "X = T.alloc_buffer((2,), 'int64')\nX[0] = n\nX[1] = m\nk: T.int64 = (X[0] * X[1]) % 8\nX[0] = 0\nA[k] = 1.0",
+    "product of memory": "X = T.alloc_buffer((1,), 'int64')\nX[0] = n\nk: T.int64 = X[0] * m\nX[0] = 0\nA[k % 8] = 1.0",
+}
+
+
+@pytest.mark.parametrize("kind", _COMPUTED)
+def test_an_index_says_the_exact_number_whatever_names_its_parts_have(kind: str) -> None:
+    """The product leaves 64 bits: (n * m) % 8 is another element with numbers that wrap, and is an error everywhere."""
+    module = _module(f"{_FILLED}{_COMPUTED[kind]}", "n: T.int64, m: T.int64")
+    for run in (weft.interpret(module), weft.compile(module, opt=0), weft.compile(module)):
+        array = np.zeros(8, "float32")
+        run["k"](array, 1, 5)
+        assert array.tolist() == [0, 0, 0, 0, 0, 1, 0, 0]
+        for n, m in ((2**62, 4), (2**32 + 1, 2**32 + 1), (2**63 - 1, 2**63 - 1)):
+            with pytest.raises((weft.BoundsError, weft.OutOfMemoryError)):
+                run["k"](array, n, m)
+
+
+def test_a_choice_that_is_not_taken_is_not_held_against_64_bits() -> None:
+    module = _module(_FILLED + _COMPUTED["choice"], "n: T.int64, m: T.int64")
+    for run in (weft.interpret(module), weft.compile(module)):
+        array = np.zeros(8, "float32")
+        run["k"](array, -(2**62), 2**62)
+        assert array.tolist() == [0, 0, 0, 0, 0, 0, 0, 1]
+
+
+def test_values_wrap_in_64_bits() -> None:
+    module = _module(_FILLED + "A[0] = T.Cast('float32', (n * m) % 8)", "n: T.int64, m: T.int64")
+    for run in (weft.interpret(module), weft.compile(module)):
+        array = np.zeros(8, "float32")
+        run["k"](array, 2**32 + 1, 2**32 + 3)
+        assert array[0] == 3

@@ -41,8 +41,6 @@ from weft.transform.kernel.bounds.values import bind
 
 __all__ = ["AccessChecks", "lane_of"]
 
-_QUOTIENTS = frozenset({"floordiv", "floormod", "truncdiv", "truncmod", "min", "max"})
-
 
 class AccessChecks:
     """Collects the checks of expressions."""
@@ -80,7 +78,11 @@ class AccessChecks:
 
     def memory(self, buffer: Buffer, span: Span | None, facts: Facts) -> Facts:
         """A buffer that gets memory has sizes and strides that are not negative."""
-        layout = [self.known.dim(extent, facts) for extent in (*buffer.shape, *(buffer.strides or ()))]
+        parts = (*buffer.shape, *(buffer.strides or ()))
+        names = [var for part in parts if isinstance(part, PrimExpr) for var in walk(part) if isinstance(var, PrimVar)]
+        message = f"the arithmetic of a size of {buffer.name!r} does not fit 64 bits"  # what the part itself computes
+        facts = self.operands_are_exact(message, names, (), buffer.span or span, facts)  # is held by who takes memory
+        layout = [self.known.dim(extent, facts) for extent in parts]
         return self._need(f"the buffer {buffer.name!r} has a negative size", layout, (), buffer.span or span, facts)
 
     def match(self, match: MatchBufferRegion, facts: Facts) -> Facts:
@@ -230,15 +232,20 @@ class AccessChecks:
         self, message: str, sizes: Sequence[Extent], guards: tuple[PrimExpr, ...], span: Span | None, facts: Facts
     ) -> Facts:
         """What an index or a size divides, takes the remainder of or compares is the number that it says."""
-        whole = (size for size in sizes if isinstance(size, PrimExpr))
-        parts = (part for size in whole for part in walk(size) if isinstance(part, Binary))
-        operands = (side for part in parts if part.kind in _QUOTIENTS for side in (part.a, part.b))
-        dims = dict.fromkeys(self.known.dim(side, facts) for side in operands if _is_word(side))
-        left = tuple(dim for dim in dims if not self.known.is_exact(dim, facts))
-        if not left:
-            return facts
-        self.found.append(Check(message, (), guards, left, span))
-        return facts.with_facts(*map(self.placement.fact, below_largest(left)))
+        needed: dict[tuple[int, ...], tuple[tuple[PrimExpr, ...], dict[Dim, None]]] = {}
+        for choices, side in (found for size in sizes for found in self.known.operands(size)):
+            inside = facts
+            for choice in choices:
+                inside = self.known.assume(choice, inside)
+            dim = self.known.dim(side, facts)
+            if not self.known.is_exact(dim, inside):
+                needed.setdefault(tuple(map(id, choices)), (choices, {}))[1][dim] = None
+        for choices, dims in needed.values():
+            check = Check(message, (), (*guards, *choices), tuple(dims), span)
+            self.found.append(check)
+            known = map(self.placement.fact, below_largest(check.exact))
+            facts = self.placement.learn(check, facts) if choices else facts.with_facts(*known)
+        return facts
 
     def _need(
         self, message: str, needs: Iterable[Dim], guards: tuple[PrimExpr, ...], span: Span | None, facts: Facts
@@ -249,10 +256,6 @@ class AccessChecks:
         check = Check(message, left, guards, span=span)
         self.found.append(check)
         return facts.with_facts(*(self.placement.fact(need) for need in left))
-
-
-def _is_word(expr: PrimExpr) -> bool:
-    return dtypes.lanes(expr.dtype) == 1 and dtypes.is_integer(expr.dtype) and dtypes.is_signed(expr.dtype)
 
 
 def lane_of(expr: PrimExpr, lane: int) -> PrimExpr:

@@ -9,6 +9,9 @@ A buffer has the sizes, the strides and the place that it was declared with. Whe
 memory, an access would be held against what memory says then, so each is bound to a variable where the buffer is
 declared, which also checks what it reads. Likewise the value of a store that calls a function is computed before the
 place of the store is looked at: the function may write what the place is read from.
+
+What a variable computes of memory, where an index uses it, is computed of variables: `k = X[0] * X[1]` says nothing of
+`A[k % 8]` once X has changed, and whether the product fits 64 bits has to be known.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from weft.ir.tensor import (
     BufferStore,
     DeclBuffer,
     Evaluate,
+    For,
     IfThenElse,
     IntImm,
     Let,
@@ -45,15 +49,54 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.transform.analysis.index_analyzer import RING
 
 __all__ = ["with_bound_sizes"]
 
 
 def with_bound_sizes(function: PrimFunc) -> PrimFunc:
     """The function with variables for the sizes that buffers read from memory; itself when there are none."""
-    if not any(map(_needs, walk(function))):
+    indexed = frozenset(_computed_indices(function.body))
+    if not indexed and not any(map(_needs, walk(function))):
         return function
-    return replace(function, body=_Binder().run(function.body))
+    return replace(function, body=_Binder(indexed).run(function.body))
+
+
+def _computed_indices(body: Stmt) -> Iterator[PrimVar]:
+    """The variables that compute something of memory and that places, sizes or ranges use."""
+    values = {part.var: part.value for part in walk(body) if isinstance(part, Bind)}
+    if not any(map(_computes, values.values())):
+        return
+    left: list[Any] = [place for part in walk(body) for place in _places(part)]
+    seen: set[PrimVar] = set()
+    while left:
+        place = left.pop()
+        for var in walk(place) if isinstance(place, PrimExpr) else ():
+            if isinstance(var, PrimVar) and var in values and var not in seen:
+                seen.add(var)
+                left.append(values[var])
+                if _computes(values[var]):
+                    yield var
+
+
+def _computes(value: Any) -> bool:
+    """Whether a whole number may leave 64 bits that is computed of what memory says: by a sum or a product."""
+    if not isinstance(value, PrimExpr) or dtypes.lanes(value.dtype) != 1 or not dtypes.is_integer(value.dtype):
+        return False
+    sums = (part for part in walk(value) if isinstance(part, Binary) and part.kind in RING)
+    return any(_reads((part.a, part.b)) for part in sums)
+
+
+def _places(node: Node) -> tuple[Any, ...]:
+    if isinstance(node, (BufferLoad, BufferStore)):
+        return node.indices
+    if isinstance(node, For):
+        return node.start, node.extent
+    if isinstance(node, (AllocBuffer, DeclBuffer)):
+        return _layout(node.buffer)
+    if isinstance(node, Block):
+        return tuple(item.value for item in node.iter_vars)
+    return ()
 
 
 def _calls(node: Node) -> bool:
@@ -105,8 +148,9 @@ def _mixes(node: Node) -> bool:
 
 
 class _Binder:
-    def __init__(self) -> None:
+    def __init__(self, indexed: frozenset[PrimVar]) -> None:
         self.numbers: Iterator[int] = itertools.count()
+        self.indexed = indexed
 
     def run(self, body: Stmt) -> Stmt:
         return rewrite(body, self.post)
@@ -116,7 +160,7 @@ class _Binder:
             return self.sequence(node)
         if isinstance(node, Block):
             return self.block(node)
-        if isinstance(node, Stmt) and _mixes(node):
+        if isinstance(node, Stmt) and (_mixes(node) or (isinstance(node, Bind) and node.var in self.indexed)):
             name, binds = _VALUES[type(node)], list[Stmt]()
             new = replace(node, **{name: self.in_order(getattr(node, name), binds)})
             last = self.post(new) if isinstance(new, BufferStore) else None

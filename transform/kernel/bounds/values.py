@@ -36,6 +36,8 @@ def bind(known: IndexAnalyzer, var: PrimVar, value: PrimExpr, facts: Facts) -> F
         return facts
     if reads_memory(value):
         return known.frozen(var, value, facts)
+    if dtypes.is_signed(var.dtype):
+        known.note_divided(var, value)
     dim = known.dim(value, facts)
     exact = dtypes.is_signed(var.dtype) and _is_plain_arithmetic(value)
     if exact or known.fits(dim, var.dtype, facts):
