@@ -295,7 +295,7 @@ _COMPUTED = {
     "range": "k: T.int64 = (n * m) % 8\nfor i in range(k, k + 1):\n    A[i] = 1.0",
     "allocation": "k: T.int64 = (n * m) % 8\nB = T.alloc_buffer((k + 1,), 'float32')\nB[k] = 1.0\nA[k] = B[k]",
     "block": "with T.block('z'):\n    v = T.axis.spatial(8, (n * m) % 8)\n    A[v] = 1.0",
-    "memory": "X = T.alloc_buffer((2,), 'int64')\nX[0] = n\nX[1] = m\nk: T.int64 = (X[0] * X[1]) % 8\nX[0] = 0\nA[k] = 1.0",
+    "memory": "X = T.alloc_buffer((1,), 'int64')\nX[0] = n\nk: T.int64 = (X[0] * m) % 8\nX[0] = 0\nA[k] = 1.0",
     "product of memory": "X = T.alloc_buffer((1,), 'int64')\nX[0] = n\nk: T.int64 = X[0] * m\nX[0] = 0\nA[k % 8] = 1.0",
 }
 
