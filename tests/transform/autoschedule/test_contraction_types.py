@@ -333,6 +333,7 @@ def test_compiled_dot_products_have_the_bits_of_exact_sums(kinds: tuple[str, str
         (((1, 3, 9, 9), (7, 3, 3, 3)), {"padding": 1}, {}),
         (((1, 4, 9, 8), (6, 4, 3, 3)), {"dilation": 2}, {"kc": 9}),
         (((2, 3, 8, 8), (5, 3, 2, 2)), {"strides": 2}, {}),
+        (((1, 3, 6, 16), (5, 3, 3, 3)), {"padding": 1}, {}),  # rows that fill their vectors
     ],
 )
 def test_windows_go_through_groups_of_terms(

@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.ir import FrozenMap
-from weft.ir.tensor import Buffer, Extent, IfThenElse, PrimExpr, Stmt
+from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of
 from weft.transform.autoschedule.gemm.channels import channels_of, channels_pay
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
 from weft.transform.autoschedule.gemm.direct import direct, streams
+from weft.transform.autoschedule.gemm.dot import dot_of
 from weft.transform.autoschedule.gemm.epilogue import cases_without_terms, with_epilogue
 from weft.transform.autoschedule.gemm.implicit_gemm import match_windows
 from weft.transform.autoschedule.gemm.inner_products import block_of_results, inner_products, is_inner, rows_that_pack
@@ -242,7 +243,7 @@ def _recognised(site: Site, machine: MachineModel, knobs: Knobs) -> Contraction 
     if products is None:
         return None
     found = match(products)
-    if found is None or (found.r is not None and not (found.runs and not _is_short(found.extents[found.v]))):
+    if found is None or (found.r is not None and not (found.runs and _reads_well(found, machine))):
         windows = match_windows(products, 1 if found is None else 2)
         found = windows if windows is not None and windows.pays else found
     windows = match_windows(products, keeps_windows=True)
@@ -253,9 +254,15 @@ def _recognised(site: Site, machine: MachineModel, knobs: Knobs) -> Contraction 
     return windows if channels is not None and channels_pay(channels, copies) else found
 
 
-def _is_short(columns: Extent) -> bool:
-    """Whether a row of columns leaves a part of its last vector empty, so that rows are better collapsed."""
-    return isinstance(columns, int) and columns % 16 != 0
+def _reads_well(found: Contraction, machine: MachineModel) -> bool:
+    """Whether B is as quick where it is as in panels that have collapsed rows.
+
+    Not if a row of columns leaves a part of its last vector empty, and not if there is an instruction for several
+    products: only panels have its operands side by side.
+    """
+    columns = found.extents[found.v]
+    is_short = isinstance(columns, int) and columns % 16 != 0
+    return not is_short and dot_of(found, machine) is None
 
 
 class GemmRule(Rule):
