@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +57,9 @@ from weft.ir.types import FuncType, TupleType, Type
 from weft.support.guards import is_array, is_listing, is_number
 
 __all__ = ["BlockBuilder", "is_normal", "normalize_function"]
+
+
+_current: ContextVar[BlockBuilder | None] = ContextVar("current builder", default=None)
 
 
 @dataclass
@@ -182,6 +186,19 @@ class BlockBuilder:
 
     # -- scopes -------------------------------------------------------------------------------------------------------
 
+    @staticmethod
+    def current() -> BlockBuilder | None:
+        """The builder whose function is being built in this thread or task; None outside of `function`.
+
+        >>> bb = BlockBuilder()
+        >>> with bb.function("main", []):
+        ...     inside = BlockBuilder.current() is bb
+        ...     _ = bb.emit_func_output(Tuple(()))
+        >>> inside, BlockBuilder.current()
+        (True, None)
+        """
+        return _current.get()
+
     @contextmanager
     def function(
         self,
@@ -201,10 +218,12 @@ class BlockBuilder:
             self._names.unique(param.name)
         scope = _Scope(function=True)
         self._scopes.append(scope)
+        building = _current.set(self)
         try:
             with self._context.scope():
                 yield self
         finally:
+            _current.reset(building)
             self._scopes.clear()
             self._names = outer
         if scope.result is None:

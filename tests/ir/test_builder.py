@@ -414,3 +414,17 @@ def test_bindings_are_made_in_a_scope_without_a_function() -> None:
     assert [binding.var.name for binding in block.bindings] == ["lv", "gv"]
     with pytest.raises(VerifyError, match="no scope was begun"):
         bb.end_scope()
+
+
+def test_the_current_builder_is_the_one_whose_function_is_built() -> None:
+    outer, inner = BlockBuilder(), BlockBuilder()
+    assert BlockBuilder.current() is None
+    with outer.function("f", []):
+        with inner.function("g", []):
+            assert BlockBuilder.current() is inner
+            inner.emit_func_output(Tuple(()))
+        assert BlockBuilder.current() is outer
+        outer.emit_func_output(Tuple(()))
+    with pytest.raises(VerifyError), outer.function("h", []):
+        raise VerifyError("left early")
+    assert BlockBuilder.current() is None
