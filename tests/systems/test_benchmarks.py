@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import compile_time
 import rivals
-from cases import Case, cases, module_of
+from shared.cases import Case, cases, module_of
 
 ALL = list(cases())
 QUICK = [case for case in ALL if case.arrays is not None and sum(np.prod(item.shape) for item in case.inputs) < 100_000]
