@@ -219,6 +219,30 @@ def product(A: T.Buffer({a}, "float32"), B: T.Buffer({b}, "float32"), C: T.Buffe
     assert ("inner" in decided) == inner, decided
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "inner"),
+    [("vb, vi, vk", "vb, vj, vk", True), ("vb, vi, vk", "vj, vk, vb", False), ("vi, vk, vb", "vb, vj, vk", False)],
+)
+def test_batches_innermost_leave_no_inner_products(left: str, right: str, inner: bool) -> None:
+    """Every index is a variable of its own, so that either form could be had: what lies along k decides."""
+    sizes = {"vb": 3, "vi": 8, "vj": 40, "vk": 512}
+    a, b = (tuple(sizes[name] for name in text.split(", ")) for text in (left, right))
+    function = weft.parse(f"""
+@T.prim_func
+def product(A: T.Buffer({a}, "float32"), B: T.Buffer({b}, "float32"), C: T.Buffer((3, 8, 40), "float32")):
+    for b, i, j, k in T.grid(3, 8, 40, 512):
+        with T.sblock("C"):
+            vb, vi, vj, vk = T.axis.remap("SSSR", [b, i, j, k])
+            with T.init():
+                C[vb, vi, vj] = T.float32(0)
+            C[vb, vi, vj] = C[vb, vi, vj] + A[{left}] * B[{right}]
+""")
+    assert isinstance(function, PrimFunc)
+    tiled = TileContractions(machine=MachineModel(512, 32))(IRModule({"product": function}))
+    (decided,) = (item.values["form"] for item in decisions_of(tiled.functions["product"]) if item.kind == "gemm")
+    assert decided == ("inner" if inner else "packed")
+
+
 def test_inner_products_keep_batches_and_what_becomes_of_their_sums() -> None:
     text = """from weft.script import ir as I, relax as R
 
