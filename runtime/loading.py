@@ -31,7 +31,9 @@ from weft.errors import ArtifactError
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.device.object_symbols import HOST_SYMBOLS
 from weft.runtime.loaded import LoadedModule
+from weft.runtime.registry import find_func
 from weft.runtime.safe_archive import write_whole
+from weft.support.isolation import isolated
 from weft.support.providers import provider
 
 __all__ = [
@@ -135,7 +137,10 @@ def load_set(artifacts: Iterable[Artifact]) -> LoadedModule:
 
 
 def loadable(artifacts: ArtifactSet) -> Mapping[str, Callable[..., Any]]:
-    """The functions of those artifacts that this process can load; what others provide is looked up when called."""
+    """The functions of those artifacts that this process can load.
+
+    What others provide is a registered function of that name, or else ArtifactError W819 when it is called.
+    """
     ready = [
         artifact
         for artifact in artifacts.values()
@@ -143,7 +148,22 @@ def loadable(artifacts: ArtifactSet) -> Mapping[str, Callable[..., Any]]:
         or (artifact.kind == "object" and artifact.loader != "cc")  # those are for C programs to link
         or isinstance(artifact.memory, LoadedModule)
     ]
-    return load_set(ready) if ready else {}
+    names = {item.name for item in ready}
+    others = [item for item in artifacts.values() if item.name not in names and item.loader != "cc"]
+    stand_in = {symbol.name: _registered(symbol.name, item) for item in others for symbol in item.provides}
+    return {**stand_in, **load_set(ready)} if ready else stand_in
+
+
+def _registered(name: str, artifact: Artifact) -> Callable[..., Any]:
+    """What stands for a function of an artifact that no loader is there for."""
+
+    def call(*args: Any) -> Any:
+        function = find_func(name)
+        if function is None:
+            raise _cannot_load(artifact)
+        return isolated(function)(*args)
+
+    return call
 
 
 def _loads(artifact: Artifact) -> bool:
@@ -170,7 +190,8 @@ def _cannot_load(artifact: Artifact) -> ArtifactError:
     if artifact.kind in (*COMPILED, "sharedlib"):
         hint = "export it to a shared object first"
     else:
-        hint = f"kinds that can be loaded: {', '.join(sorted({'object', *_loaders}))}"
+        known = ", ".join(sorted({"object", *_loaders}))
+        hint = f"import the plug-in that registers a loader for it; kinds that can be loaded: {known}"
     message = f"artifact {artifact.name!r} of kind {artifact.kind!r} cannot be loaded"
     return ArtifactError(message, code="W819", hint=hint)
 

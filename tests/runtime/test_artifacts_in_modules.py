@@ -26,6 +26,7 @@ from weft.ir.op import OPS, Param, register_op
 from weft.runtime import loading
 from weft.runtime.artifact import NotSerializable, Symbol
 from weft.runtime.loading import LoadedModule
+from weft.runtime.registry import register_func, unregister_func
 from weft.target import Target
 from weft.transform.infra.registry import PASSES, is_built_in, pass_names
 
@@ -219,6 +220,21 @@ def test_code_that_does_not_compile_and_flags_that_run_things_stay_without_effec
     hostile = with_fields(C, provenance={"flags": ["-fplugin=/tmp/evil.so", "-wrapper", "touch,x", "-o/tmp/x"]})
     ArtifactSet([hostile, HEADER]).export(tmp_path / "b.so")
     assert [path.name for path in tmp_path.iterdir()] == ["b.so"]
+
+
+def test_code_whose_plug_in_is_absent_is_named_when_it_is_called() -> None:
+    """C4: a function registered under the name of its symbol does instead."""
+    stream = Artifact("toy-stream", "scale.bin", b"3", provides=(Symbol("toy.scale"),), loader="toy")
+    found = loading.loadable(ArtifactSet([stream, C]))
+    assert list(found) == ["toy.scale"]
+    with pytest.raises(ArtifactError, match=r"'scale\.bin' of kind 'toy-stream' cannot be loaded") as caught:
+        found["toy.scale"](1)
+    assert (caught.value.code, "import the plug-in" in (caught.value.hint or "")) == ("W819", True)
+    register_func("toy.scale", lambda x: 3 * x)
+    try:
+        assert found["toy.scale"](2) == 6
+    finally:
+        unregister_func("toy.scale")
 
 
 def test_a_loader_of_a_plug_in_gives_the_promised_symbols() -> None:

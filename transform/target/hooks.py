@@ -185,7 +185,7 @@ class _Contract:
             f"{part} does not take {named or 'a function without operators'}: {reason}",
             code="W753",
             span=span,
-            hint="leave its label out" if self.label else None,
+            hint="leave its label out" if self.label else f"let another part drive: host: llvm; device: {self.target}",
         )
 
     def broken(self, message: str, hint: str | None = None) -> PassError:

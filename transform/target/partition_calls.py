@@ -90,7 +90,7 @@ class PartitionCalls(Pass):
                 if answer is True:
                     return name, chain
                 said = answer or said
-        what = ", ".join(f"R.{name}" for name in operators if name)
+        what = ", ".join(f"R.{name}" for name in operators if name) or "a call of a function"
         types = ", ".join(type_text(item.ty) for item in tensors)
         return self._declined(f"{what}: {said}" if said else f"{what} of {types}")
 
