@@ -264,7 +264,7 @@ class M:
         (((4, 64), (8, 64)), "inner", "inner products need both operands along k"),
         (((4, 512), (8, 512)), "packed or inner", "all sizes are known"),
         (((4, 512), (8, 512)), "direct", "not read along its last axis"),
-        (((4, 512), (8, 512)), "outer", "packed, direct, inner, channels, packed or direct, packed or inner"),
+        (((4, 512), (8, 512)), "outer", "packed, direct, inner, channels, planes, packed or direct, packed or inner"),
     ],
 )
 def test_forms_that_cannot_be_had_are_refused(shapes: tuple[tuple[int, int], ...], form: str, why: str) -> None:

@@ -1,7 +1,7 @@
 """What is decided about a contraction, and whether it can be obeyed.
 
     form        packed, direct, inner, or packed or one of these (as symbolic sizes say when the kernel runs); channels
-                where windows meet constant weights
+                where windows meet constant weights, planes where each result has a plane to itself
     mr, nr_vectors, lanes        the register tile: mr rows of nr_vectors vectors of lanes; of inner products, mr rows
                                  of nr_vectors results, each a vector of sums along k
     mc, nc, kc                   packed blocks: mc x kc of A, kc x nc of B (0 where nothing is packed); by channels, mc
@@ -23,15 +23,16 @@ from weft.ir import FrozenMap
 from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of
-from weft.transform.autoschedule.gemm.channels import channels_of, channels_pay
+from weft.transform.autoschedule.gemm.channels import Channels, channels_of, channels_pay
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
 from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.dot import dot_of
 from weft.transform.autoschedule.gemm.epilogue import cases_without_terms, with_epilogue
-from weft.transform.autoschedule.gemm.implicit_gemm import match_windows
+from weft.transform.autoschedule.gemm.implicit_gemm import match_planes, match_windows
 from weft.transform.autoschedule.gemm.inner_products import block_of_results, inner_products, is_inner, rows_that_pack
 from weft.transform.autoschedule.gemm.match import Contraction, match, products_of, views_of
 from weft.transform.autoschedule.gemm.packed import packed
+from weft.transform.autoschedule.gemm.planes import Planes, planes_of
 from weft.transform.autoschedule.gemm.tiling import Capacity, at_least, packing_pays, tile_rows, tile_vectors
 from weft.transform.autoschedule.gemm.whole_constants import packed_constants
 from weft.transform.autoschedule.knobs import Knobs
@@ -41,7 +42,7 @@ from weft.transform.infra.decisions import Decision, refused
 
 __all__ = ["GemmRule", "apply_gemm", "complete_gemm", "decide_gemm"]
 
-_PACKED, _DIRECT, _INNER, _CHANNELS = "packed", "direct", "inner", "channels"
+_PACKED, _DIRECT, _INNER, _CHANNELS, _PLANES = "packed", "direct", "inner", "channels", "planes"
 _OR = f"{_PACKED} or "
 
 
@@ -51,9 +52,12 @@ def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: f
     if packs is False and in_place is None:
         return None
     channels = channels_of(found, capacity, constants)
-    if channels is not None and channels_pay(channels, copies=True):
-        return Decision(about, GemmRule.name, _values(found, capacity, constants, _CHANNELS), _reason(found, _CHANNELS))
-    form = _PACKED if packs is True else str(in_place) if packs is False else f"{_OR}{in_place}"
+    if planes_of(found, capacity) is not None:
+        form = _PLANES
+    elif channels is not None and channels_pay(channels, copies=True):
+        form = _CHANNELS
+    else:
+        form = _PACKED if packs is True else str(in_place) if packs is False else f"{_OR}{in_place}"
     return Decision(about, GemmRule.name, _values(found, capacity, constants, form), _reason(found, form))
 
 
@@ -70,15 +74,23 @@ def _packs(found: Contraction, capacity: Capacity, constants: frozenset[Buffer])
     return at_least(found.extents[found.r], rows_that_pack(found, capacity.machine, capacity.knobs))
 
 
+def _windows(
+    found: Contraction, form: str, capacity: Capacity, constants: frozenset[Buffer]
+) -> Channels | Planes | None:
+    """The nest that reads windows where they are; None where the form is another one, or cannot be had."""
+    if form == _PLANES:
+        return planes_of(found, capacity)
+    return channels_of(found, capacity, constants) if form == _CHANNELS else None
+
+
 def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer], form: str) -> dict[str, Any]:
     if form == _INNER:
         rows, columns = block_of_results(found, capacity)
         values = {"mr": rows, "nr_vectors": columns, "lanes": capacity.lanes, "accumulates": found.accumulates}
         return {"form": form, **values, "epilogue": found.epilogue is not None}
-    if form == _CHANNELS:
-        channels = channels_of(found, capacity, constants)
-        assert channels is not None
-        return {"form": form, **channels.values(), "epilogue": found.epilogue is not None}
+    windows = _windows(found, form, capacity, constants)
+    if windows is not None:
+        return {"form": form, **windows.values(), "epilogue": found.epilogue is not None}
     if form != _DIRECT:
         values = blocking_of(found, capacity, constants).values()
         return {"form": form, **values, "epilogue": found.epilogue is not None}
@@ -95,6 +107,8 @@ def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]
 
 
 def _reason(found: Contraction, form: str) -> str:
+    if form == _PLANES:
+        return "each result has a plane to itself"
     if form == _CHANNELS:
         return "vectors of constant weights meet elements where they are"
     if found.window is not None:
@@ -109,15 +123,17 @@ def _reason(found: Contraction, form: str) -> str:
 def complete_gemm(found: Contraction, decision: Decision, capacity: Capacity, constants: frozenset[Buffer]) -> Decision:
     """The decision with what follows from it; PassError W528 where it cannot be followed."""
     form = str(decision.values.get("form"))
-    packs = form != _CHANNELS and _condition(found, decision, form, capacity, constants)
-    if form == _CHANNELS and channels_of(found, capacity, constants) is None:
-        raise refused(f"gemm of {decision.about!r}: there are no windows, or too few channels of constant weights")
+    reads_windows = form in (_CHANNELS, _PLANES)
+    packs = not reads_windows and _condition(found, decision, form, capacity, constants)
+    if reads_windows and _windows(found, form, capacity, constants) is None:
+        needs = "too few channels of constant weights" if form == _CHANNELS else "several rows read the same elements"
+        raise refused(f"gemm of {decision.about!r}: there are no windows, or {needs}")
     decision = _in_form(found, decision, form, capacity, constants)
     _check_tile(decision, capacity)
     pinned = _pinned(decision, capacity)
-    channels = channels_of(found, pinned, constants) if form == _CHANNELS else None
-    if channels is not None:
-        channels.check(decision)
+    windows = _windows(found, form, pinned, constants)
+    if windows is not None:
+        windows.check(decision)
     elif packs is not False:
         blocking_of(found, pinned, constants).check(decision)
     return Decision(decision.about, decision.kind, _values(found, pinned, constants, form), decision.reason)
@@ -146,10 +162,11 @@ def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, const
         return sequence([*views, direct(found, pinned)])
     if form == _INNER:
         return sequence([*views, inner_products(found, pinned)])
-    if form == _CHANNELS:
-        channels = channels_of(found, pinned, constants)
-        assert channels is not None
-        return sequence([*views, *channels.packed_weights(), channels.build()])
+    windows = _windows(found, str(form), pinned, constants)
+    if isinstance(windows, Channels):
+        return sequence([*views, *windows.packed_weights(), windows.build()])
+    if windows is not None:
+        return sequence([*views, windows.build()])
     blocking = blocking_of(found, pinned, constants)
     tiles = packed(blocking)
     if form != _PACKED:
@@ -170,10 +187,10 @@ def _condition(
     found: Contraction, decision: Decision, form: str, capacity: Capacity, constants: frozenset[Buffer]
 ) -> bool | PrimExpr:
     """Whether to pack, under a condition where the form says so; W528 where the form cannot be had."""
-    can_pack = found.window is not None or (found.r is not None and len(found.reduction) == 1)
+    can_pack = found.r is not None and (found.window is not None or len(found.reduction) == 1)
     packs, in_place = _packs(found, capacity, constants), _in_place(found, capacity.knobs, constants)
     if form not in (_PACKED, *_IN_PLACE, *(f"{_OR}{other}" for other in _IN_PLACE)):
-        hint = f"{_PACKED}, {_DIRECT}, {_INNER}, {_CHANNELS}, {_OR}{_DIRECT}, {_OR}{_INNER}"
+        hint = f"{_PACKED}, {_DIRECT}, {_INNER}, {_CHANNELS}, {_PLANES}, {_OR}{_DIRECT}, {_OR}{_INNER}"
         raise refused(f"gemm of {decision.about!r} has no form {form!r}", hint=hint)
     if form.startswith(_PACKED) and not can_pack:
         raise refused(f"gemm of {decision.about!r}: there are no rows, or several reductions, to pack operands for")
@@ -246,6 +263,9 @@ def _recognised(site: Site, machine: MachineModel, knobs: Knobs) -> Contraction 
     if found is None or (found.r is not None and not (found.runs and _reads_well(found, machine))):
         windows = match_windows(products, 1 if found is None else 2)
         found = windows if windows is not None and windows.pays else found
+    planes = match_planes(products) if found is None or found.r is None else None
+    if planes is not None and planes_of(planes, Capacity(machine, knobs, planes.dtype)) is not None:
+        return planes
     windows = match_windows(products, keeps_windows=True)
     if windows is None:
         return found

@@ -32,7 +32,7 @@ from weft.transform.autoschedule.gemm.tiles import flat_view, product_of
 from weft.transform.autoschedule.gemm.tiling import INDEX
 from weft.transform.autoschedule.rules.strides import step_along
 
-__all__ = ["match_windows"]
+__all__ = ["match_planes", "match_windows"]
 
 
 def match_windows(found: Products, min_axes: int = 1, keeps_windows: bool = False) -> Contraction | None:
@@ -45,9 +45,17 @@ def match_windows(found: Products, min_axes: int = 1, keeps_windows: bool = Fals
     for order in found.orders:
         split = _without_groups(order)
         result = None if split is None else _match(split, *split.factors, min_axes, keeps_windows)
-        if result is not None:
+        if result is not None and result.r is not None:
             return result
     return None
+
+
+def match_planes(found: Products) -> Contraction | None:
+    """The contraction of windows for each of which there is one row only, or None."""
+    if found.accumulates:
+        return None
+    results = (_match(order, *order.factors, 1, keeps_windows=True) for order in found.orders)
+    return next((result for result in results if result is not None and result.r is None), None)
 
 
 def _without_groups(found: Products) -> Products | None:
@@ -107,8 +115,6 @@ def _match(
     rest = [x for x in found.spatial if x not in axes]
     row = [x for x in rest if uses(scalar.indices, x) and not uses(vector.indices, x)]
     r = row_variable(replace(store, indices=tuple(rest)), scalar, vector, row, found.extents)
-    if r is None:
-        return None
     v = PrimVar("columns", INDEX)
     count = product_of(sizes)
     extents = {v: count, **{x: extent for x, extent in found.extents.items() if x not in axes}}

@@ -151,7 +151,9 @@ class Contraction:
         """Whether there is something to compute, and a copy of B, where one is needed, is read more than once."""
         if any(isinstance(extent, int) and extent == 0 for extent in self.extents.values()):
             return False
-        rows = 1 if self.r is None else self.extents[self.r]
+        if self.r is None:
+            return self.runs or self.window is not None  # windows of a single row are read where they are
+        rows = self.extents[self.r]
         return self.runs or not (isinstance(rows, int) and rows < 4)
 
 

@@ -1,0 +1,77 @@
+"""Planes: depthwise convolutions, each of whose results has a plane of the input to itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tests.transform.autoschedule.convolutions import convolution, decided, expected, random
+
+import weft
+
+TARGET = "llvm -vector-bits=512 -vector-registers=32 -masks=true"
+PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
+
+
+@settings(max_examples=6, deadline=None)
+@example((14, 14), (5, 5), (1, 1), (2, 2), (1, 1), "float32", True)
+@example((15, 37), (3, 3), (2, 2), (1, 1), (1, 1), "float64", False)
+@given(
+    st.tuples(st.integers(1, 40), st.integers(1, 40)),
+    st.tuples(st.integers(1, 5), st.integers(1, 5)), PAIRS, PAIRS, PAIRS, st.sampled_from(["float32", "float64"]),
+    st.booleans(),
+)  # fmt: skip
+def test_depthwise_convolutions_agree_with_numpy(
+    size: tuple[int, int],
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    padding: tuple[int, int],
+    dilation: tuple[int, int],
+    dtype: str,
+    is_symbolic: bool,
+) -> None:
+    if any(n + 2 * p < (k - 1) * d + 1 for n, k, p, d in zip(size, kernel, padding, dilation, strict=True)):
+        return
+    x, w = random(2, 6, *size, dtype=dtype), random(6, 1, *kernel, dtype=dtype)
+    want = expected(x, w, strides, padding, dilation)
+    z, b = random(*want.shape, dtype=dtype), random(1, 6, 1, 1, dtype=dtype)
+    batch = "n" if is_symbolic else 2
+    shape = ", ".join(f'"{n}"' if isinstance(n, str) else str(n) for n in (batch, *want.shape[1:]))
+    module = convolution(
+        (batch, *x.shape[1:]), w.shape, dtype, "R.nn.relu(R.add(R.add({}, b), z))",
+        f', b: R.Tensor((1, 6, 1, 1), "{dtype}"), z: R.Tensor(({shape}), "{dtype}")',
+        strides=strides, padding=padding, dilation=dilation, groups=6,
+    )  # fmt: skip
+    got = weft.compile(module, params={"w": w})["main"](x, b, z)
+    np.testing.assert_allclose(got, np.maximum(want + b + z, 0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "strides", "form"),
+    [
+        ((1, 8, 9, 9), (8, 1, 3, 3), 1, {"form": "planes", "mr": "7", "nr_vectors": "1", "lanes": "8"}),
+        ((1, 8, 58, 58), (8, 1, 3, 3), 2, {"form": "planes", "mr": "7", "nr_vectors": "2"}),
+        ((1, 8, 58, 58), (8, 1, 3, 3), 1, {"form": "planes", "mr": "4", "nr_vectors": "4"}),
+        ((1, 8, 9), (8, 1, 3), 1, {"form": "planes", "mr": "1"}),
+        ((1, 8, 9, 300), (8, 1, 3, 3), 1, {"form": "direct"}),  # a row has more sums than registers
+        ((1, 8, 9, 9), (16, 1, 3, 3), 1, {"form": "planes"}),  # two results share a plane
+    ],
+)
+def test_tiles_are_whole_rows(x: tuple[int, ...], w: tuple[int, ...], strides: int, form: dict[str, str]) -> None:
+    module = convolution(x, w, groups=8, strides=strides)
+    executable = weft.compile(module, TARGET)
+    found = decided(executable)
+    assert {name: found[name] for name in form} == form
+    lowered = weft.lower(module, TARGET, stop="schedule")  # nothing is read that is not there
+    np.testing.assert_allclose(
+        weft.interpret(lowered)["main"](random(*x), random(*w)),
+        weft.interpret(module)["main"](random(*x), random(*w)),
+        rtol=1e-5,
+        atol=1e-5,
+    )
+
+
+def test_machines_without_masks_keep_other_forms() -> None:
+    module = convolution((1, 8, 9, 9), (8, 1, 3, 3), groups=8)
+    assert decided(weft.compile(module, "llvm -vector-bits=256 -masks=false"))["form"] == "direct"
