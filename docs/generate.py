@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from weft import dtypes, errors
 from weft.command.listing import families
@@ -217,11 +218,18 @@ def attributes_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _range(name: str) -> tuple[Any, Any]:
+    """The least and the greatest value of a dtype; nothing of complex numbers, which have no order."""
+    if dtypes.is_bool(name):
+        return "false", "true"
+    return ("", "") if dtypes.is_complex(name) else (dtypes.min_value(name), dtypes.max_value(name))
+
+
 def dtypes_page() -> str:
     """Every scalar dtype: its bits, how it is stored, its types in C and LLVM, its range."""
     lines = []
     for name, row in dtypes.SCALARS.items():
-        low, high = ("false", "true") if row.kind == "bool" else (dtypes.min_value(name), dtypes.max_value(name))
+        low, high = _range(name)
         layout = row.layout
         parts = f"{layout.exponent}, {layout.mantissa}, {layout.special}" if layout else ""
         cells = (f"`{name}`", row.bits, parts, low, high, f"`{dtypes.storage(name)}`", f"`{row.c}`", f"`{row.llvm}`")

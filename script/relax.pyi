@@ -93,11 +93,13 @@ def rewriter(cls: type) -> _t.Any:
     """
 
 def abs(x: _t.Any) -> _t.Any:
-    """The absolute value, elementwise.
+    """The absolute value, elementwise; of complex numbers the length, a float.
 
     R.abs(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.abs(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.abs(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.abs(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "float32")
+    R.abs(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "float64")
     """
 
 def acos(x: _t.Any) -> _t.Any:
@@ -124,6 +126,8 @@ def add(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.add(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
     R.add(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
     R.add(R.Tensor((5,), "int64"), R.Tensor((5,), "int64")) -> R.Tensor((5,), "int64")
+    R.add(R.Tensor((n, 4), "complex64"), R.Tensor((4,), "complex64")) -> R.Tensor((n, 4), "complex64")
+    R.add(R.Tensor((3, 1), "complex128"), R.Tensor((m,), "complex128")) -> R.Tensor((3, m), "complex128")
     R.add(R.Tensor((2, n), "bool"), R.Tensor((n,), "bool")) -> R.Tensor((2, n), "bool")
     """
 
@@ -134,6 +138,14 @@ def all(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     R.all(R.Tensor((n, 4), "bool"), axis=1) -> R.Tensor((n,), "bool")
     R.all(R.Tensor((n, 3), "int32"), axis=[0, 1]) -> R.Tensor((), "bool")
     R.all(R.Tensor((2, 3), "float32"), axis=-1, keepdims=True) -> R.Tensor((2, 1), "bool")
+    """
+
+def angle(x: _t.Any) -> _t.Any:
+    """The angles of numbers in the plane, elementwise, in (-pi, pi]: of real ones 0 or pi.
+
+    R.angle(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "float32")
+    R.angle(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "float64")
+    R.angle(R.Tensor((n,), "float32")) -> R.Tensor((n,), "float32")
     """
 
 def any(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
@@ -222,7 +234,8 @@ def assert_op(condition: _t.Any, format_args: _t.Any = None, format: _t.Any = ''
 def astype(x: _t.Any, dtype: _t.Any) -> _t.Any:
     """The values in another dtype: floats to integers drop the fraction, integers wrap, and anything but zero is true.
 
-    A float that does not fit an integer dtype becomes the nearest value that does, and nan becomes 0.
+    A float that does not fit an integer dtype becomes the nearest value that does, and nan becomes 0. Complex numbers
+    become complex ones or bools: DTypeError W321 for others, which would drop the imaginary part.
 
     R.astype(R.Tensor((2, 3), "float32"), 'int32') -> R.Tensor((2, 3), "int32")
     R.astype(R.Tensor((n,), "int64"), 'float32') -> R.Tensor((n,), "float32")
@@ -231,6 +244,9 @@ def astype(x: _t.Any, dtype: _t.Any) -> _t.Any:
     R.astype(R.Tensor((n,), "bool"), 'float32') -> R.Tensor((n,), "float32")
     R.astype(R.Tensor((5,), "int32"), 'int8') -> R.Tensor((5,), "int8")
     R.astype(R.Tensor((4,), "float32"), 'float16') -> R.Tensor((4,), "float16")
+    R.astype(R.Tensor((n, 2), "float32"), 'complex64') -> R.Tensor((n, 2), "complex64")
+    R.astype(R.Tensor((n,), "complex64"), 'complex128') -> R.Tensor((n,), "complex128")
+    R.astype(R.Tensor((3,), "complex128"), 'bool') -> R.Tensor((3,), "bool")
     """
 
 def atan(x: _t.Any) -> _t.Any:
@@ -436,6 +452,13 @@ def collapse_sum_to(data: _t.Any, shape: _t.Any) -> _t.Any:
     R.collapse_sum_to(R.Tensor((30, 2), "float16"), (1, 2)) -> R.Tensor((1, 2), "float16")
     """
 
+def complex(real: _t.Any, imag: _t.Any) -> _t.Any:
+    """Complex numbers of real and imaginary parts, broadcast: float32 gives complex64, float64 complex128.
+
+    R.complex(R.Tensor((n, 3), "float32"), R.Tensor((3,), "float32")) -> R.Tensor((n, 3), "complex64")
+    R.complex(R.Tensor((4,), "float64"), R.Tensor((4,), "float64")) -> R.Tensor((4,), "complex128")
+    """
+
 def concat(tensors: _t.Any, axis: _t.Any = 0) -> _t.Any:
     """Tensors one after the other along an axis, which vectors need not name.
 
@@ -447,6 +470,14 @@ def concat(tensors: _t.Any, axis: _t.Any = 0) -> _t.Any:
     R.concat((R.Tensor((n, 4), "float32"), R.Tensor((n, 2), "float32")), axis=-1) -> R.Tensor((n, 6), "float32")
     R.concat((R.Tensor((n, 4), "float32"), R.Tensor((m, 4), "float32")), axis=1) -> R.Tensor((n, 8), "float32")
     R.concat((R.Tensor((n,), "float32"), R.Tensor((3,), "float32")), axis=None) -> R.Tensor((n + 3,), "float32")
+    """
+
+def conj(x: _t.Any) -> _t.Any:
+    """The numbers with the other sign of the imaginary part, elementwise; real ones as they are.
+
+    R.conj(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.conj(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
+    R.conj(R.Tensor((n,), "float32")) -> R.Tensor((n,), "float32")
     """
 
 def copysign(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -463,6 +494,8 @@ def cos(x: _t.Any) -> _t.Any:
     R.cos(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.cos(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.cos(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.cos(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.cos(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def cosh(x: _t.Any) -> _t.Any:
@@ -471,6 +504,8 @@ def cosh(x: _t.Any) -> _t.Any:
     R.cosh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.cosh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.cosh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.cosh(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.cosh(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def cross(x1: _t.Any, x2: _t.Any, axis: _t.Any = -1) -> _t.Any:
@@ -563,7 +598,7 @@ def digamma(x: _t.Any) -> _t.Any:
     """
 
 def divide(x1: _t.Any, x2: _t.Any) -> _t.Any:
-    """x1 / x2, elementwise; x / 0 is an infinity or nan. Of integers toward zero, and 0 where x2 is 0 (floor_divide rounds down).
+    """x1 / x2, elementwise; x / 0 is an infinity or nan. Of integers toward zero, and 0 where x2 is 0 (floor_divide rounds down). Of complex numbers it is Smith's quotient.
 
     R.divide(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.divide(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
@@ -571,6 +606,8 @@ def divide(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.divide(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
     R.divide(R.Tensor((n, 4), "int32"), R.Tensor((n, 4), "int32")) -> R.Tensor((n, 4), "int32")
     R.divide(R.Tensor((40,), "int64"), R.Tensor((1,), "int64")) -> R.Tensor((40,), "int64")
+    R.divide(R.Tensor((n, 4), "complex64"), R.Tensor((4,), "complex64")) -> R.Tensor((n, 4), "complex64")
+    R.divide(R.Tensor((3, 1), "complex128"), R.Tensor((m,), "complex128")) -> R.Tensor((3, m), "complex128")
     """
 
 def dot(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -611,6 +648,8 @@ def equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.equal(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
     R.equal(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
     R.equal(R.Tensor((6,), "bool"), R.Tensor((6,), "bool")) -> R.Tensor((6,), "bool")
+    R.equal(R.Tensor((n, 4), "complex64"), R.Tensor((4,), "complex64")) -> R.Tensor((n, 4), "bool")
+    R.equal(R.Tensor((3, 1), "complex128"), R.Tensor((m,), "complex128")) -> R.Tensor((3, m), "bool")
     """
 
 def erf(x: _t.Any) -> _t.Any:
@@ -642,6 +681,8 @@ def exp(x: _t.Any) -> _t.Any:
     R.exp(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.exp(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.exp(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.exp(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.exp(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def exp2(x: _t.Any) -> _t.Any:
@@ -798,7 +839,7 @@ def gcd(x1: _t.Any, x2: _t.Any) -> _t.Any:
     """
 
 def greater(x1: _t.Any, x2: _t.Any) -> _t.Any:
-    """Whether x1 is greater than x2, elementwise; bool.
+    """Whether x1 is greater than x2, elementwise; bool. Complex numbers have no order.
 
     R.greater(R.Tensor((2, 3), "int32"), R.Tensor((3,), "int32")) -> R.Tensor((2, 3), "bool")
     R.greater(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
@@ -808,7 +849,7 @@ def greater(x1: _t.Any, x2: _t.Any) -> _t.Any:
     """
 
 def greater_equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
-    """Whether x1 is greater than or equal to x2, elementwise; bool.
+    """Whether x1 is greater than or equal to x2, elementwise; bool. Complex numbers have no order.
 
     R.greater_equal(R.Tensor((2, 3), "int32"), R.Tensor((3,), "int32")) -> R.Tensor((2, 3), "bool")
     R.greater_equal(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
@@ -884,6 +925,14 @@ def i1(x: _t.Any) -> _t.Any:
     R.i1(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
     """
 
+def imag(x: _t.Any) -> _t.Any:
+    """The imaginary parts, elementwise: floats for complex numbers, 0 of real ones.
+
+    R.imag(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "float32")
+    R.imag(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "float64")
+    R.imag(R.Tensor((n,), "float32")) -> R.Tensor((n,), "float32")
+    """
+
 def index_put(data: _t.Any, indices: _t.Any, values: _t.Any, accumulate: _t.Any = False) -> _t.Any:
     """A copy of data with data[indices[0], indices[1], ...] set to the values, or with the values added (accumulate).
 
@@ -928,6 +977,8 @@ def isfinite(x: _t.Any) -> _t.Any:
     R.isfinite(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "bool")
     R.isfinite(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
     R.isfinite(R.Tensor((n,), "float64")) -> R.Tensor((n,), "bool")
+    R.isfinite(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "bool")
+    R.isfinite(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "bool")
     """
 
 def isin(x: _t.Any, test_elements: _t.Any, invert: _t.Any = False) -> _t.Any:
@@ -944,6 +995,8 @@ def isinf(x: _t.Any) -> _t.Any:
     R.isinf(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "bool")
     R.isinf(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
     R.isinf(R.Tensor((n,), "float64")) -> R.Tensor((n,), "bool")
+    R.isinf(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "bool")
+    R.isinf(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "bool")
     """
 
 def isnan(x: _t.Any) -> _t.Any:
@@ -952,6 +1005,8 @@ def isnan(x: _t.Any) -> _t.Any:
     R.isnan(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "bool")
     R.isnan(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
     R.isnan(R.Tensor((n,), "float64")) -> R.Tensor((n,), "bool")
+    R.isnan(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "bool")
+    R.isnan(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "bool")
     """
 
 def kaiser_window(window_size: _t.Any, beta: _t.Any = 12.0, periodic: _t.Any = True, dtype: _t.Any = 'float32') -> _t.Any:
@@ -1007,7 +1062,7 @@ def left_shift(x1: _t.Any, x2: _t.Any) -> _t.Any:
     """
 
 def less(x1: _t.Any, x2: _t.Any) -> _t.Any:
-    """Whether x1 is less than x2, elementwise; bool.
+    """Whether x1 is less than x2, elementwise; bool. Complex numbers have no order.
 
     R.less(R.Tensor((2, 3), "int32"), R.Tensor((3,), "int32")) -> R.Tensor((2, 3), "bool")
     R.less(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
@@ -1017,7 +1072,7 @@ def less(x1: _t.Any, x2: _t.Any) -> _t.Any:
     """
 
 def less_equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
-    """Whether x1 is less than or equal to x2, elementwise; bool.
+    """Whether x1 is less than or equal to x2, elementwise; bool. Complex numbers have no order.
 
     R.less_equal(R.Tensor((2, 3), "int32"), R.Tensor((3,), "int32")) -> R.Tensor((2, 3), "bool")
     R.less_equal(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
@@ -1058,6 +1113,8 @@ def log(x: _t.Any) -> _t.Any:
     R.log(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.log(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.log(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.log(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.log(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def log10(x: _t.Any) -> _t.Any:
@@ -1180,6 +1237,8 @@ def matmul(x1: _t.Any, x2: _t.Any, out_dtype: _t.Any = None) -> _t.Any:
     R.matmul(R.Tensor((3, 80), "float16"), R.Tensor((80, 2), "float16")) -> R.Tensor((3, 2), "float16")
     R.matmul(R.Tensor((3, 4), "int8"), R.Tensor((4, 2), "int8"), out_dtype='int32') -> R.Tensor((3, 2), "int32")
     R.matmul(R.Tensor((3, 4), "float16"), R.Tensor((4, 2), "float16"), out_dtype='float32') -> R.Tensor((3, 2), "float32")
+    R.matmul(R.Tensor((n, 3), "complex64"), R.Tensor((3, m), "complex64")) -> R.Tensor((n, m), "complex64")
+    R.matmul(R.Tensor((3,), "complex128"), R.Tensor((b, 3, 2), "complex128")) -> R.Tensor((b, 2), "complex128")
     """
 
 def matmul_dequantized(x1: _t.Any, x2: _t.Any, scale: _t.Any, zero_point: _t.Any = 0, x1_scale: _t.Any = None, group_size: _t.Any = 0, out_dtype: _t.Any = None) -> _t.Any:
@@ -1233,6 +1292,8 @@ def mean(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     R.mean(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
     R.mean(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
     R.mean(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
+    R.mean(R.Tensor((n, 4), "complex64"), axis=0) -> R.Tensor((4,), "complex64")
+    R.mean(R.Tensor((3, n), "complex128"), axis=1) -> R.Tensor((3,), "complex128")
     """
 
 def median(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
@@ -1322,13 +1383,15 @@ def multinomial_from_uniform(prob: _t.Any, uniform_sample: _t.Any, sample_indice
     """
 
 def multiply(x1: _t.Any, x2: _t.Any) -> _t.Any:
-    """x1 * x2, elementwise; of bools, whether both are true.
+    """x1 * x2, elementwise; of bools, whether both are true; of complex numbers (a c - b d, a d + b c).
 
     R.multiply(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.multiply(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
     R.multiply(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
     R.multiply(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
     R.multiply(R.Tensor((5,), "int64"), R.Tensor((5,), "int64")) -> R.Tensor((5,), "int64")
+    R.multiply(R.Tensor((n, 4), "complex64"), R.Tensor((4,), "complex64")) -> R.Tensor((n, 4), "complex64")
+    R.multiply(R.Tensor((3, 1), "complex128"), R.Tensor((m,), "complex128")) -> R.Tensor((3, m), "complex128")
     R.multiply(R.Tensor((2, n), "bool"), R.Tensor((n,), "bool")) -> R.Tensor((2, n), "bool")
     """
 
@@ -1346,6 +1409,8 @@ def negative(x: _t.Any) -> _t.Any:
     R.negative(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.negative(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.negative(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.negative(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.negative(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def nextafter(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -1370,6 +1435,8 @@ def not_equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.not_equal(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
     R.not_equal(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
     R.not_equal(R.Tensor((6,), "bool"), R.Tensor((6,), "bool")) -> R.Tensor((6,), "bool")
+    R.not_equal(R.Tensor((n, 4), "complex64"), R.Tensor((4,), "complex64")) -> R.Tensor((n, 4), "bool")
+    R.not_equal(R.Tensor((3, 1), "complex128"), R.Tensor((m,), "complex128")) -> R.Tensor((3, m), "bool")
     """
 
 def null_value() -> _t.Any:
@@ -1430,13 +1497,15 @@ def polygamma(x: _t.Any, n: _t.Any) -> _t.Any:
     """
 
 def power(x1: _t.Any, x2: _t.Any) -> _t.Any:
-    """x1 to the power of x2, elementwise; of integers it wraps, and a negative exponent truncates toward 0.
+    """x1 to the power of x2, elementwise; of integers it wraps, and a negative exponent truncates toward 0. Complex numbers to a small whole number are multiplied, else it is exp(x2 log(x1)).
 
     R.power(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.power(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
     R.power(R.Tensor((n,), "float32"), 2) -> R.Tensor((n,), "float32")
     R.power(R.Tensor((n,), "int32"), R.Tensor((n,), "int32")) -> R.Tensor((n,), "int32")
     R.power(R.Tensor((4,), "int64"), 3) -> R.Tensor((4,), "int64")
+    R.power(R.Tensor((n,), "complex64"), 3) -> R.Tensor((n,), "complex64")
+    R.power(R.Tensor((n,), "complex128"), R.Tensor((n,), "complex128")) -> R.Tensor((n,), "complex128")
     """
 
 def print(*values: _t.Any, format: _t.Any = '') -> _t.Any:
@@ -1453,6 +1522,8 @@ def prod(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     R.prod(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
     R.prod(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
     R.prod(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
+    R.prod(R.Tensor((n, 4), "complex64"), axis=0) -> R.Tensor((4,), "complex64")
+    R.prod(R.Tensor((3, n), "complex128"), axis=1) -> R.Tensor((3,), "complex128")
     R.prod(R.Tensor((3, n), "bool"), axis=1) -> R.Tensor((3,), "bool")
     """
 
@@ -1483,6 +1554,14 @@ def quantize_dynamic(data: _t.Any, group_size: _t.Any = 0, out_dtype: _t.Any = '
     R.quantize_dynamic(R.Tensor((n, 8), "float32"), group_size=4) -> R.Tuple(R.Tensor((n, 8), "int8"), R.Tensor((n, 2), "float32"))
     R.quantize_dynamic(R.Tensor((n, 3, 10), "float32"), group_size=4) -> R.Tuple(R.Tensor((n, 3, 10), "int8"), R.Tensor((n, 3, 3), "float32"))
     R.quantize_dynamic(R.Tensor((2, 8), "float16"), group_size=2, out_dtype='int16') -> R.Tuple(R.Tensor((2, 8), "int16"), R.Tensor((2, 4), "float32"))
+    """
+
+def real(x: _t.Any) -> _t.Any:
+    """The real parts, elementwise: floats for complex numbers, real ones as they are.
+
+    R.real(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "float32")
+    R.real(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "float64")
+    R.real(R.Tensor((n,), "float32")) -> R.Tensor((n,), "float32")
     """
 
 def remainder(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -1671,6 +1750,8 @@ def sin(x: _t.Any) -> _t.Any:
     R.sin(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.sin(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.sin(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.sin(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.sin(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def sinc(x: _t.Any) -> _t.Any:
@@ -1687,6 +1768,8 @@ def sinh(x: _t.Any) -> _t.Any:
     R.sinh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.sinh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.sinh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.sinh(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.sinh(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def size(expr: _t.Any) -> _t.Any:
@@ -1739,6 +1822,8 @@ def sqrt(x: _t.Any) -> _t.Any:
     R.sqrt(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.sqrt(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.sqrt(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.sqrt(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.sqrt(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def square(x: _t.Any) -> _t.Any:
@@ -1747,6 +1832,8 @@ def square(x: _t.Any) -> _t.Any:
     R.square(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.square(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.square(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.square(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.square(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def squeeze(x: _t.Any, axis: _t.Any = None) -> _t.Any:
@@ -1811,6 +1898,8 @@ def subtract(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.subtract(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
     R.subtract(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
     R.subtract(R.Tensor((5,), "int64"), R.Tensor((5,), "int64")) -> R.Tensor((5,), "int64")
+    R.subtract(R.Tensor((n, 4), "complex64"), R.Tensor((4,), "complex64")) -> R.Tensor((n, 4), "complex64")
+    R.subtract(R.Tensor((3, 1), "complex128"), R.Tensor((m,), "complex128")) -> R.Tensor((3, m), "complex128")
     """
 
 def sum(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
@@ -1824,6 +1913,8 @@ def sum(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     R.sum(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
     R.sum(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
     R.sum(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
+    R.sum(R.Tensor((n, 4), "complex64"), axis=0) -> R.Tensor((4,), "complex64")
+    R.sum(R.Tensor((3, n), "complex128"), axis=1) -> R.Tensor((3,), "complex128")
     R.sum(R.Tensor((3, n), "bool"), axis=1) -> R.Tensor((3,), "bool")
     """
 
@@ -1850,6 +1941,8 @@ def tan(x: _t.Any) -> _t.Any:
     R.tan(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.tan(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.tan(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.tan(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.tan(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def tanh(x: _t.Any) -> _t.Any:
@@ -1858,6 +1951,8 @@ def tanh(x: _t.Any) -> _t.Any:
     R.tanh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.tanh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.tanh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.tanh(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.tanh(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def tensor_to_shape(expr: _t.Any) -> _t.Any:
@@ -1951,6 +2046,24 @@ def variance(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any
     R.variance(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
     R.variance(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
     R.variance(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
+    """
+
+def view_as_complex(x: _t.Any) -> _t.Any:
+    """Complex numbers of which the last axis of two has the parts: (..., 2) float -> (...) complex. Nothing is copied.
+
+    Errors: ShapeError W202, W205 for another last axis; DTypeError W321.
+
+    R.view_as_complex(R.Tensor((n, 3, 2), "float32")) -> R.Tensor((n, 3), "complex64")
+    R.view_as_complex(R.Tensor((2,), "float64")) -> R.Tensor((), "complex128")
+    """
+
+def view_as_real(x: _t.Any) -> _t.Any:
+    """The parts of complex numbers along a new last axis: (...) complex -> (..., 2) float. Nothing is copied.
+
+    Errors: ShapeError W202; DTypeError W321.
+
+    R.view_as_real(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3, 2), "float32")
+    R.view_as_real(R.Tensor((), "complex128")) -> R.Tensor((2,), "float64")
     """
 
 def vstack(tensors: _t.Any) -> _t.Any:
@@ -2139,6 +2252,204 @@ class dynamic:
         R.dynamic.unique_values(R.Tensor((1,), "float32"), (1,)) -> R.Tensor((1,), "float32")
         R.dynamic.unique_values(R.Tensor((3,), "int32"), (1,)) -> R.Tensor((1,), "int32")
         R.dynamic.unique_values(R.Tensor((n,), "int64"), ((n + 9) // 10,)) -> R.Tensor(((n + 9) // 10,), "int64")
+        """
+
+class fft:
+    """Operators `R.fft.*`."""
+
+    @staticmethod
+    def fft(x: _t.Any, n: _t.Any = None, axis: _t.Any = -1, norm: _t.Any = 'backward') -> _t.Any:
+        """The discrete Fourier transform along an axis: X[k] = sum of x[j] exp(-2 pi i j k / n).
+
+        n values along the axis are taken, the first ones, or zeros added. norm backward divides the inverse by n, forward the other, ortho each by the root. Lengths that are known, at most 4096 and without large prime factors run everywhere, others where there is Python. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.fft.fft(R.Tensor((b, 8), "complex64")) -> R.Tensor((b, 8), "complex64")
+        R.fft.fft(R.Tensor((6, 3), "complex128"), axis=0, norm='ortho') -> R.Tensor((6, 3), "complex128")
+        R.fft.fft(R.Tensor((2, m), "complex64")) -> R.Tensor((2, m), "complex64")
+        R.fft.fft(R.Tensor((2, 5), "complex64"), n=8, norm='forward') -> R.Tensor((2, 8), "complex64")
+        R.fft.fft(R.Tensor((b, 6), "float32")) -> R.Tensor((b, 6), "complex64")
+        """
+
+    @staticmethod
+    def fft2(x: _t.Any, s: _t.Any = None, axes: _t.Any = (-2, -1), norm: _t.Any = 'backward') -> _t.Any:
+        """Fourier transforms along the last two axes, or those that are named, the last one first.
+
+        s has how many values are taken along each, norm what results are divided by, as R.fft.fft has them. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.fft.fft2(R.Tensor((b, 4, 6), "complex64"), axes=[1, 2]) -> R.Tensor((b, 4, 6), "complex64")
+        R.fft.fft2(R.Tensor((3, 5), "complex64"), s=[4, 6], axes=[0, 1], norm='ortho') -> R.Tensor((4, 6), "complex64")
+        R.fft.fft2(R.Tensor((m, 3), "complex64"), axes=[0, 1], norm='forward') -> R.Tensor((m, 3), "complex64")
+        """
+
+    @staticmethod
+    def fftfreq(n: _t.Any, d: _t.Any = 1.0, dtype: _t.Any = 'float32') -> _t.Any:
+        """The frequencies of the values of fft of n values, d apart: k / (n d), those above the middle negative.
+
+        R.fft.fftfreq(8) -> R.Tensor((8,), "float32")
+        R.fft.fftfreq(7, 0.5, 'float64') -> R.Tensor((7,), "float64")
+        R.fft.fftfreq(n, 2.0) -> R.Tensor((n,), "float32")
+        """
+
+    @staticmethod
+    def fftn(x: _t.Any, s: _t.Any = None, axes: _t.Any = None, norm: _t.Any = 'backward') -> _t.Any:
+        """Fourier transforms along all axes, or those that are named, the last one first.
+
+        s has how many values are taken along each, norm what results are divided by, as R.fft.fft has them. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.fft.fftn(R.Tensor((b, 4, 6), "complex64"), axes=[1, 2]) -> R.Tensor((b, 4, 6), "complex64")
+        R.fft.fftn(R.Tensor((3, 5), "complex64"), s=[4, 6], axes=[0, 1], norm='ortho') -> R.Tensor((4, 6), "complex64")
+        R.fft.fftn(R.Tensor((m, 3), "complex64"), axes=[0, 1], norm='forward') -> R.Tensor((m, 3), "complex64")
+        """
+
+    @staticmethod
+    def fftshift(x: _t.Any, axes: _t.Any = None) -> _t.Any:
+        """The values of transforms with that of frequency 0 in the middle, along all axes or those that are named.
+
+        R.fft.fftshift(R.Tensor((4, 5), "float32")) -> R.Tensor((4, 5), "float32")
+        R.fft.fftshift(R.Tensor((m, 3), "complex64"), axes=[0]) -> R.Tensor((m, 3), "complex64")
+        R.fft.fftshift(R.Tensor((7,), "int32")) -> R.Tensor((7,), "int32")
+        """
+
+    @staticmethod
+    def hfft(x: _t.Any, n: _t.Any = None, axis: _t.Any = -1, norm: _t.Any = 'backward') -> _t.Any:
+        """The transform, which is real, of numbers of which the second half is the conjugate of the first.
+
+        n values along the axis are taken, the first ones, or zeros added. norm backward divides the inverse by n, forward the other, ortho each by the root. Lengths that are known, at most 4096 and without large prime factors run everywhere, others where there is Python. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.fft.hfft(R.Tensor((b, 5), "complex64")) -> R.Tensor((b, 8), "float32")
+        R.fft.hfft(R.Tensor((5, 3), "complex128"), n=9, axis=0, norm='ortho') -> R.Tensor((9, 3), "float64")
+        R.fft.hfft(R.Tensor((2, m), "complex64")) -> R.Tensor((2, 2 * m - 2), "float32")
+        """
+
+    @staticmethod
+    def ifft(x: _t.Any, n: _t.Any = None, axis: _t.Any = -1, norm: _t.Any = 'backward') -> _t.Any:
+        """The inverse transform along an axis: x[j] = sum of X[k] exp(2 pi i j k / n) / n.
+
+        n values along the axis are taken, the first ones, or zeros added. norm backward divides the inverse by n, forward the other, ortho each by the root. Lengths that are known, at most 4096 and without large prime factors run everywhere, others where there is Python. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.fft.ifft(R.Tensor((b, 8), "complex64")) -> R.Tensor((b, 8), "complex64")
+        R.fft.ifft(R.Tensor((6, 3), "complex128"), axis=0, norm='ortho') -> R.Tensor((6, 3), "complex128")
+        R.fft.ifft(R.Tensor((2, m), "complex64")) -> R.Tensor((2, m), "complex64")
+        R.fft.ifft(R.Tensor((2, 5), "complex64"), n=8, norm='forward') -> R.Tensor((2, 8), "complex64")
+        """
+
+    @staticmethod
+    def ifft2(x: _t.Any, s: _t.Any = None, axes: _t.Any = (-2, -1), norm: _t.Any = 'backward') -> _t.Any:
+        """Inverse Fourier transforms along the last two axes, or those that are named, the last one first.
+
+        s has how many values are taken along each, norm what results are divided by, as R.fft.fft has them. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.fft.ifft2(R.Tensor((b, 4, 6), "complex64"), axes=[1, 2]) -> R.Tensor((b, 4, 6), "complex64")
+        R.fft.ifft2(R.Tensor((3, 5), "complex64"), s=[4, 6], axes=[0, 1], norm='ortho') -> R.Tensor((4, 6), "complex64")
+        R.fft.ifft2(R.Tensor((m, 3), "complex64"), axes=[0, 1], norm='forward') -> R.Tensor((m, 3), "complex64")
+        """
+
+    @staticmethod
+    def ifftn(x: _t.Any, s: _t.Any = None, axes: _t.Any = None, norm: _t.Any = 'backward') -> _t.Any:
+        """Inverse Fourier transforms along all axes, or those that are named, the last one first.
+
+        s has how many values are taken along each, norm what results are divided by, as R.fft.fft has them. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.fft.ifftn(R.Tensor((b, 4, 6), "complex64"), axes=[1, 2]) -> R.Tensor((b, 4, 6), "complex64")
+        R.fft.ifftn(R.Tensor((3, 5), "complex64"), s=[4, 6], axes=[0, 1], norm='ortho') -> R.Tensor((4, 6), "complex64")
+        R.fft.ifftn(R.Tensor((m, 3), "complex64"), axes=[0, 1], norm='forward') -> R.Tensor((m, 3), "complex64")
+        """
+
+    @staticmethod
+    def ifftshift(x: _t.Any, axes: _t.Any = None) -> _t.Any:
+        """The inverse of fftshift: the value in the middle first, along all axes or those that are named.
+
+        R.fft.ifftshift(R.Tensor((4, 5), "float32")) -> R.Tensor((4, 5), "float32")
+        R.fft.ifftshift(R.Tensor((m, 3), "complex64"), axes=[0]) -> R.Tensor((m, 3), "complex64")
+        R.fft.ifftshift(R.Tensor((7,), "int32")) -> R.Tensor((7,), "int32")
+        """
+
+    @staticmethod
+    def ihfft(x: _t.Any, n: _t.Any = None, axis: _t.Any = -1, norm: _t.Any = 'backward') -> _t.Any:
+        """The inverse of hfft: the first half of the inverse transform of real numbers.
+
+        n values along the axis are taken, the first ones, or zeros added. norm backward divides the inverse by n, forward the other, ortho each by the root. Lengths that are known, at most 4096 and without large prime factors run everywhere, others where there is Python. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.fft.ihfft(R.Tensor((b, 8), "float32")) -> R.Tensor((b, 5), "complex64")
+        R.fft.ihfft(R.Tensor((6, 3), "float64"), axis=0, norm='ortho') -> R.Tensor((4, 3), "complex128")
+        R.fft.ihfft(R.Tensor((2, m), "float32")) -> R.Tensor((2, m // 2 + 1), "complex64")
+        R.fft.ihfft(R.Tensor((2, 9), "float32"), n=6) -> R.Tensor((2, 4), "complex64")
+        """
+
+    @staticmethod
+    def irfft(x: _t.Any, n: _t.Any = None, axis: _t.Any = -1, norm: _t.Any = 'backward') -> _t.Any:
+        """The real numbers of which rfft gives the transform: m values give n, by default 2 m - 2.
+
+        n values along the axis are taken, the first ones, or zeros added. norm backward divides the inverse by n, forward the other, ortho each by the root. Lengths that are known, at most 4096 and without large prime factors run everywhere, others where there is Python. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.fft.irfft(R.Tensor((b, 5), "complex64")) -> R.Tensor((b, 8), "float32")
+        R.fft.irfft(R.Tensor((5, 3), "complex128"), n=9, axis=0, norm='ortho') -> R.Tensor((9, 3), "float64")
+        R.fft.irfft(R.Tensor((2, m), "complex64")) -> R.Tensor((2, 2 * m - 2), "float32")
+        """
+
+    @staticmethod
+    def irfft2(x: _t.Any, s: _t.Any = None, axes: _t.Any = (-2, -1), norm: _t.Any = 'backward') -> _t.Any:
+        """Real numbers of halves of transforms, inverse transforms along the last two axes, or those that are named, the last one first.
+
+        s has how many values are taken along each, norm what results are divided by, as R.fft.fft has them. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.fft.irfft2(R.Tensor((b, 4, 6), "complex64"), axes=[1, 2]) -> R.Tensor((b, 4, 10), "float32")
+        R.fft.irfft2(R.Tensor((3, 5), "complex64"), s=[4, 6], axes=[0, 1], norm='ortho') -> R.Tensor((4, 6), "float32")
+        R.fft.irfft2(R.Tensor((m, 3), "complex64"), axes=[0, 1], norm='forward') -> R.Tensor((m, 4), "float32")
+        """
+
+    @staticmethod
+    def irfftn(x: _t.Any, s: _t.Any = None, axes: _t.Any = None, norm: _t.Any = 'backward') -> _t.Any:
+        """Real numbers of halves of transforms, inverse transforms along all axes, or those that are named, the last one first.
+
+        s has how many values are taken along each, norm what results are divided by, as R.fft.fft has them. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.fft.irfftn(R.Tensor((b, 4, 6), "complex64"), axes=[1, 2]) -> R.Tensor((b, 4, 10), "float32")
+        R.fft.irfftn(R.Tensor((3, 5), "complex64"), s=[4, 6], axes=[0, 1], norm='ortho') -> R.Tensor((4, 6), "float32")
+        R.fft.irfftn(R.Tensor((m, 3), "complex64"), axes=[0, 1], norm='forward') -> R.Tensor((m, 4), "float32")
+        """
+
+    @staticmethod
+    def rfft(x: _t.Any, n: _t.Any = None, axis: _t.Any = -1, norm: _t.Any = 'backward') -> _t.Any:
+        """The first half of the transform of real numbers, which says the rest: n values give n // 2 + 1.
+
+        n values along the axis are taken, the first ones, or zeros added. norm backward divides the inverse by n, forward the other, ortho each by the root. Lengths that are known, at most 4096 and without large prime factors run everywhere, others where there is Python. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.fft.rfft(R.Tensor((b, 8), "float32")) -> R.Tensor((b, 5), "complex64")
+        R.fft.rfft(R.Tensor((6, 3), "float64"), axis=0, norm='ortho') -> R.Tensor((4, 3), "complex128")
+        R.fft.rfft(R.Tensor((2, m), "float32")) -> R.Tensor((2, m // 2 + 1), "complex64")
+        R.fft.rfft(R.Tensor((2, 9), "float32"), n=6) -> R.Tensor((2, 4), "complex64")
+        """
+
+    @staticmethod
+    def rfft2(x: _t.Any, s: _t.Any = None, axes: _t.Any = (-2, -1), norm: _t.Any = 'backward') -> _t.Any:
+        """Fourier transforms of real numbers, half of the values of the last axis, along the last two axes, or those that are named, the last one first.
+
+        s has how many values are taken along each, norm what results are divided by, as R.fft.fft has them. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.fft.rfft2(R.Tensor((b, 4, 6), "float32"), axes=[1, 2]) -> R.Tensor((b, 4, 4), "complex64")
+        R.fft.rfft2(R.Tensor((3, 5), "float32"), s=[4, 6], axes=[0, 1], norm='ortho') -> R.Tensor((4, 4), "complex64")
+        R.fft.rfft2(R.Tensor((m, 3), "float32"), axes=[0, 1], norm='forward') -> R.Tensor((m, 2), "complex64")
+        """
+
+    @staticmethod
+    def rfftfreq(n: _t.Any, d: _t.Any = 1.0, dtype: _t.Any = 'float32') -> _t.Any:
+        """The frequencies of the values of rfft of n values, d apart: k / (n d), up to the middle.
+
+        R.fft.rfftfreq(8) -> R.Tensor((5,), "float32")
+        R.fft.rfftfreq(7, 0.5, 'float64') -> R.Tensor((4,), "float64")
+        R.fft.rfftfreq(n, 2.0) -> R.Tensor((n // 2 + 1,), "float32")
+        """
+
+    @staticmethod
+    def rfftn(x: _t.Any, s: _t.Any = None, axes: _t.Any = None, norm: _t.Any = 'backward') -> _t.Any:
+        """Fourier transforms of real numbers, half of the values of the last axis, along all axes, or those that are named, the last one first.
+
+        s has how many values are taken along each, norm what results are divided by, as R.fft.fft has them. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.fft.rfftn(R.Tensor((b, 4, 6), "float32"), axes=[1, 2]) -> R.Tensor((b, 4, 4), "complex64")
+        R.fft.rfftn(R.Tensor((3, 5), "float32"), s=[4, 6], axes=[0, 1], norm='ortho') -> R.Tensor((4, 4), "complex64")
+        R.fft.rfftn(R.Tensor((m, 3), "float32"), axes=[0, 1], norm='forward') -> R.Tensor((m, 2), "complex64")
         """
 
 class grad:

@@ -365,6 +365,12 @@ def ceil(a: _t.Any) -> _t.Any:
 def clz(a: _t.Any) -> _t.Any:
     """how many bits are clear before the highest that is set Operands are integers; the result has their dtype."""
 
+def complex(a: _t.Any, b: _t.Any) -> _t.Any:
+    """the number of the real part a and the imaginary part b"""
+
+def conj(a: _t.Any) -> _t.Any:
+    """the number of the other sign of the imaginary part The result has the dtype of the operands."""
+
 def copysign(a: _t.Any, b: _t.Any) -> _t.Any:
     """a with the sign of b Operands are floating; the result has their dtype."""
 
@@ -421,6 +427,9 @@ def if_then_else(a: _t.Any, b: _t.Any, c: _t.Any) -> _t.Any:
 
 def ignore_loop_partition(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic ignore_loop_partition."""
+
+def imag(a: _t.Any) -> _t.Any:
+    """the imaginary part"""
 
 def isfinite(a: _t.Any) -> _t.Any:
     """whether a is neither infinite nor nan The result is a bool."""
@@ -487,6 +496,9 @@ def q_multiply_shift(a: _t.Any, b: _t.Any, c: _t.Any, d: _t.Any, *, dtype: _t.An
 
 def q_multiply_shift_per_axis(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic q_multiply_shift_per_axis."""
+
+def real(a: _t.Any) -> _t.Any:
+    """the real part"""
 
 def reinterpret(a: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic reinterpret."""

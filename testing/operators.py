@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from weft.codegen import compile
-from weft.dtypes import is_bool, is_float, is_unsigned
+from weft.dtypes import is_bool, is_complex, is_float, is_unsigned
 from weft.ir import IRModule, verify
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.infer import TypeContext, infer_type
@@ -38,7 +38,13 @@ from weft.testing.checks import check_round_trip
 
 __all__ = ["TOLERANCE", "Run", "bound_example", "check_operator", "has_no_kernel"]
 
-TOLERANCE = {"float16": (2e-2, 2e-3), "float32": (2e-5, 1e-5), "float64": (1e-9, 1e-9)}
+TOLERANCE = {
+    "float16": (2e-2, 2e-3),
+    "float32": (2e-5, 1e-5),
+    "float64": (1e-9, 1e-9),
+    "complex64": (2e-5, 1e-5),
+    "complex128": (1e-9, 1e-9),
+}
 """(relative, absolute) by dtype; what is no float is equal."""
 
 
@@ -99,12 +105,14 @@ def _random_array(ty: TensorType, symbols: Mapping[str, int], limits: Any, rng: 
     """Random values of a type within limits."""
     shape = tuple(evaluate(dim, symbols) for dim in dims_of(ty) or ())
     dtype = str(ty.dtype)
-    default = (-2, 2) if is_float(dtype) else (0, 4) if is_unsigned(dtype) else (-4, 4)
+    default = (-2, 2) if is_float(dtype) or is_complex(dtype) else (0, 4) if is_unsigned(dtype) else (-4, 4)
     low, high = (evaluate(end, symbols) if isinstance(end, DimExpr) else end for end in limits or default)
     if is_bool(dtype):
         return rng.integers(0, 2, shape).astype("bool")
     if is_float(dtype):
         return rng.uniform(low, high, shape).astype(dtype)
+    if is_complex(dtype):
+        return (rng.uniform(low, high, shape) + 1j * rng.uniform(low, high, shape)).astype(dtype)
     return rng.integers(low, max(low, high), shape, endpoint=True).astype(dtype)
 
 

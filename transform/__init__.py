@@ -85,6 +85,7 @@ from weft.transform.kernel.loops.inject_software_pipeline import InjectSoftwareP
 from weft.transform.kernel.loops.loop_partition import LoopPartition
 from weft.transform.kernel.loops.unroll_loop import UnrollLoop
 from weft.transform.kernel.lower_blocks import LowerBlocks
+from weft.transform.kernel.lower_complex import LowerComplex
 from weft.transform.kernel.lower_vector_loops import LowerVectorLoops
 from weft.transform.kernel.pack_constants import PackConstants
 from weft.transform.kernel.scalars.common_subexpr_elim import CommonSubexprElim
@@ -215,6 +216,7 @@ __all__ = [
     "LiftTransformParams",
     "LoopPartition",
     "LowerBlocks",
+    "LowerComplex",
     "LowerInitBlock",
     "LowerMatchBuffer",
     "LowerOpaqueBlock",

@@ -1,6 +1,6 @@
 """Arithmetic with the exact meaning of a dtype, on scalars and on vectors.
 
-    scalar ::= int (integers) | bool | NumPy scalar (floats; float32 for the types NumPy lacks)
+    scalar ::= int (integers) | bool | NumPy scalar (floats and complex numbers; float32 for floats that NumPy lacks)
     vector ::= NumPy array of the same elements
 
 Integers wrap to their width. Division and remainder of integers by zero give 0. A shift by less than zero or by the
@@ -81,7 +81,7 @@ def check_scalar(value: Any, dtype: str) -> Any:
         number = cast("Any", value)
         if number.dtype.name != dtype and not (dtypes.is_integer(dtype) and number.dtype.kind in "iu"):
             return None
-        value = number.item() if number.dtype.kind != "f" else number
+        value = number.item() if number.dtype.kind not in "fc" else number
     if dtypes.is_bool(dtype):
         return bool(value) if isinstance(value, bool) else None
     if isinstance(value, bool):
@@ -90,6 +90,8 @@ def check_scalar(value: Any, dtype: str) -> Any:
         return value if isinstance(value, int) and dtypes.can_hold(dtype, value) else None
     if dtypes.is_float(dtype):
         return coerce(value, dtype) if isinstance(value, (int, float, np.floating)) else None
+    if dtypes.is_complex(dtype):
+        return coerce(value, dtype) if isinstance(value, (int, float, complex)) else None
     return None
 
 
@@ -268,7 +270,7 @@ def binary_function(kind: str, dtype: str) -> Binary:
         return COMPARE[kind]
     if kind in ("and", "or"):
         return (_VECTOR_LOGIC if vector else _SCALAR_LOGIC)[kind]
-    if dtypes.is_float(scalar):
+    if dtypes.is_float(scalar) or dtypes.is_complex(scalar):
         return _rounded(_FLOATS[kind], dtype)
     if dtypes.is_bool(scalar):
         if not vector:
@@ -283,7 +285,7 @@ def unary_function(kind: str, dtype: str) -> Unary:
     scalar, vector = dtypes.element(dtype), dtypes.lanes(dtype) > 1
     if kind == "not":
         return np.logical_not if vector else operator.not_
-    if dtypes.is_float(scalar):
+    if dtypes.is_float(scalar) or dtypes.is_complex(scalar):
         return operator.neg
     if dtypes.is_bool(scalar):  # -b is b and ~b is not b, modulo two
         return _same if kind == "neg" else (np.logical_not if vector else operator.not_)
@@ -309,6 +311,8 @@ def _scalar_cast(a: str, b: str) -> Unary:
         return lambda value: bool(value != 0)
     if dtypes.is_float(b):
         return _to_float_scalar(b)
+    if dtypes.is_complex(b):
+        return _to_complex_scalar(a, b)
     if not dtypes.is_float(a):
         wrap = wrapper(b)
         return lambda value: wrap(int(value))
@@ -340,6 +344,14 @@ def _to_float_scalar(b: str) -> Unary:
     return convert
 
 
+def _to_complex_scalar(a: str, b: str) -> Unary:
+    kind = element_type(b).type
+    if dtypes.is_complex(a):
+        return kind
+    convert = _to_float_scalar(dtypes.part(b))
+    return lambda value: kind(convert(value))
+
+
 def _vector_cast(a: str, b: str) -> Unary:
     if dtypes.is_bool(b):
         return lambda value: value != 0
@@ -348,6 +360,8 @@ def _vector_cast(a: str, b: str) -> Unary:
         if dtypes.is_numpy(b):
             return lambda value: value.astype(kind)
         return lambda value: round_to(value, b)
+    if dtypes.is_complex(b):
+        return lambda value: value.astype(dtypes.part(b) if not dtypes.is_complex(a) else b).astype(b)
     if dtypes.is_float(a):
         one = _scalar_cast(a, b)
         return lambda value: np.array([one(item) for item in value], dtypes.storage(b))
@@ -364,4 +378,6 @@ def coerce(value: Any, dtype: str) -> Any:
         return wrapper(dtype)(int(value))
     if dtypes.is_float(dtype):
         return _to_float_scalar(dtype)(value)
+    if dtypes.is_complex(dtype):
+        return element_type(dtype).type(value)
     return value

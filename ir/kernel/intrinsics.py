@@ -5,6 +5,8 @@
            | "integer" integer operands, same result
            | "bool"    any numeric operand, bool result
            | "third"   (condition, a, b): the dtype of a
+           | "part"    complex operands, the dtype of their parts
+           | "parts"   floating operands, the complex dtype of which they are the parts
            | "given"   the call states its dtype
 
     operands ::= (kind "?"?)* "*"?        what calls of "given" intrinsics take, where anybody has a meaning for them
@@ -79,7 +81,7 @@ class InOwnType:
 
 next_after = InOwnType(np.nextafter)
 INTRINSICS: dict[str, Intrinsic] = {}
-RULES = ("float", "same", "integer", "bool", "third", "given")
+RULES = ("float", "same", "integer", "bool", "third", "part", "parts", "given")
 
 
 def register_intrinsic(entry: Intrinsic) -> Intrinsic:
@@ -111,6 +113,11 @@ def result_dtype(entry: Intrinsic, operands: Sequence[str], span: Span | None = 
         return "void"
     first = operands[0]
     scalar = dtypes.element(first)
+    if entry.rule in ("part", "parts"):
+        return _of_parts(entry, first, span)
+    if dtypes.is_complex(scalar) and entry.name != "conj":
+        hint = "T.real and T.imag take the parts, T.complex joins them"
+        raise DTypeError(f"T.{entry.name} takes no complex operands", code="W314", span=span, hint=hint)
     wrong = (entry.rule == "float" and not dtypes.is_float(scalar)) or (
         entry.rule == "integer" and not (dtypes.is_integer(scalar) or dtypes.is_bool(scalar))
     )
@@ -119,6 +126,18 @@ def result_dtype(entry: Intrinsic, operands: Sequence[str], span: Span | None = 
             f"T.{entry.name} takes {entry.rule} operands, got {first}", code="W314", span=span, hint="cast it first"
         )
     return dtypes.with_lanes("bool", dtypes.lanes(first)) if entry.rule == "bool" else first
+
+
+def _of_parts(entry: Intrinsic, first: str, span: Span | None) -> str:
+    """The dtype of a part of a complex operand, or of what two parts make."""
+    if entry.rule == "part":
+        if not dtypes.is_complex(first):
+            raise DTypeError(f"T.{entry.name} takes complex operands, got {first}", code="W314", span=span)
+        return dtypes.part(first)
+    if dtypes.element(first) not in ("float32", "float64"):
+        message = f"T.{entry.name} takes float32 or float64 operands, got {first}"
+        raise DTypeError(message, code="W314", span=span, hint="cast them first")
+    return dtypes.with_lanes(dtypes.with_parts(dtypes.element(first)), dtypes.lanes(first))
 
 
 def _erf(x: Any) -> Any:
@@ -205,6 +224,13 @@ def _dot_product(total: Any, a: Any, b: Any) -> Any:
     return sums if np.ndim(total) else sums[0]
 
 
+def _complex(real: Any, imaginary: Any) -> Any:
+    kind = dtypes.with_parts(np.asarray(real).dtype.name)
+    found = np.empty(np.shape(real), kind)
+    found.real, found.imag = real, imaginary
+    return found[()]
+
+
 def _exp10(x: Any) -> Any:
     return np.power(np.asarray(10, np.asarray(x).dtype), x)
 
@@ -279,6 +305,12 @@ _function(
 _function("popcount", _popcount, "how many bits are set", rule="integer", c="")
 _function("clz", _clz, "how many bits are clear before the highest that is set", rule="integer", c="")
 _function("likely", _same, "a, which is expected to hold", rule="bool", c="")
+
+
+_function("complex", _complex, "the number of the real part a and the imaginary part b", 2, "parts", "", promotes=True)
+_function("real", np.real, "the real part", rule="part", c="")
+_function("imag", np.imag, "the imaginary part", rule="part", c="")
+_function("conj", np.conj, "the number of the other sign of the imaginary part", rule="same", c="")
 
 
 def _names(names: str, arity: int, rule: str = "given", **options: Any) -> None:

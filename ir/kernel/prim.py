@@ -33,6 +33,7 @@ from weft.ir.tensor import (
 
 __all__ = [
     "CONVERSIONS",
+    "OF_COMPLEX",
     "as_expr",
     "binary",
     "buffer_strides",
@@ -46,13 +47,14 @@ __all__ = [
     "unary",
 ]
 
-Scalar = PrimExpr | int | float | bool
+Scalar = PrimExpr | int | float | bool | complex
+_NUMBERS = (int, float, complex)
 
 CONVERSIONS: dict[type, Callable[[Any], PrimExpr]] = {}
 """How values of further types stand in arithmetic (`weft.ir.te` adds dimensions)."""
 
 
-def const(value: int | float | bool, dtype: str) -> PrimExpr:
+def const(value: int | float | bool | complex, dtype: str) -> PrimExpr:
     """A constant of a scalar dtype (of a vector dtype: a broadcast); DTypeError W310 when an integer does not fit.
 
     >>> const(3, "int64").dtype
@@ -61,6 +63,11 @@ def const(value: int | float | bool, dtype: str) -> PrimExpr:
     lanes = dtypes.lanes(dtype)
     if lanes > 1:
         return Broadcast(const(value, dtypes.element(dtype)), lanes)
+    if dtypes.is_complex(dtype):
+        part = dtypes.part(dtype)
+        return PrimCall("complex", (const(value.real, part), const(value.imag, part)), dtype)
+    if isinstance(value, complex):
+        raise DTypeError(f"{value!r} is not a value of {dtype}", code="W310")
     if dtypes.is_float(dtype):
         try:
             return FloatImm(float(value), dtype)
@@ -90,6 +97,8 @@ def as_expr(value: Scalar | Extent, dtype: str | None = None) -> PrimExpr:
     if dtype is None:
         if isinstance(value, bool):
             dtype = "bool"
+        elif isinstance(value, complex):
+            dtype = "complex64"
         elif isinstance(value, int):
             dtype = "int32" if -(2**31) <= value < 2**31 else "int64"
         else:
@@ -99,10 +108,10 @@ def as_expr(value: Scalar | Extent, dtype: str | None = None) -> PrimExpr:
 
 def pair(a: Scalar, b: Scalar, what: str, span: Span | None = None) -> tuple[PrimExpr, PrimExpr]:
     """The two operands of `what` in their common dtype; DTypeError W311 when they have none."""
-    if isinstance(a, (int, float)) and not isinstance(b, (int, float)):
+    if isinstance(a, _NUMBERS) and not isinstance(b, _NUMBERS):
         b = as_expr(b)
         a = _like(a, b.dtype)
-    elif isinstance(b, (int, float)) and not isinstance(a, (int, float)):
+    elif isinstance(b, _NUMBERS) and not isinstance(a, _NUMBERS):
         a = as_expr(a)
         b = _like(b, a.dtype)
     left, right = as_expr(a), as_expr(b)
@@ -114,10 +123,14 @@ def pair(a: Scalar, b: Scalar, what: str, span: Span | None = None) -> tuple[Pri
     return cast(common, left), cast(common, right)
 
 
-def _like(value: int | float | bool, dtype: str) -> PrimExpr:
+def _like(value: int | float | bool | complex, dtype: str) -> PrimExpr:
     scalar = dtypes.element(dtype)
+    if isinstance(value, complex):
+        return const(value, scalar if dtypes.is_complex(scalar) else dtypes.with_parts("float32"))
     if dtypes.is_bool(scalar) and not isinstance(value, bool):
         return as_expr(value)
+    if dtypes.is_complex(scalar):
+        return const(value, scalar)
     if isinstance(value, float) and not dtypes.is_float(scalar):
         return as_expr(value)
     if not dtypes.is_float(scalar) and not dtypes.can_hold(scalar, int(value)):
@@ -137,7 +150,14 @@ def cast(dtype: str, value: PrimExpr) -> PrimExpr:
         return Broadcast(cast(dtypes.element(dtype), value), lanes)
     if isinstance(value, IntImm) and dtypes.is_integer(dtype) and dtypes.can_hold(dtype, value.value):
         return replace(value, dtype=dtype)
+    if dtypes.is_complex(value.dtype) and not dtypes.is_complex(dtype):
+        hint = "T.real takes the real part, T.imag the imaginary one"
+        raise DTypeError(f"a {value.dtype} is no {dtype}", code="W312", span=value.span, hint=hint)
     return Cast(dtype, value)
+
+
+OF_COMPLEX = ("add", "sub", "mul", "div", "eq", "ne")
+"""The binary operations that complex numbers have."""
 
 
 def binary(kind: str, a: Scalar, b: Scalar, span: Span | None = None) -> PrimExpr:
@@ -147,11 +167,14 @@ def binary(kind: str, a: Scalar, b: Scalar, span: Span | None = None) -> PrimExp
     """
     left, right = pair(a, b, kind, span)
     scalar = dtypes.element(left.dtype)
+    if dtypes.is_complex(scalar) and kind not in OF_COMPLEX:
+        hint = "compare parts (T.real, T.imag): complex numbers have no order, and are not rounded"
+        raise DTypeError(f"{kind} of {left.dtype} values", code="W312", span=span, hint=hint)
     if kind in LOGICAL and not dtypes.is_bool(scalar):
         raise DTypeError(f"{kind} needs bool operands, got {left.dtype}", code="W313", span=span)
     if (kind.startswith("bitwise") or kind.startswith("shift")) and dtypes.is_float(scalar):
         raise DTypeError(f"{kind} needs integer operands, got {left.dtype}", code="W313", span=span)
-    if kind == "div" and not dtypes.is_float(scalar):
+    if kind == "div" and not (dtypes.is_float(scalar) or dtypes.is_complex(scalar)):
         raise DTypeError(
             f"/ of {left.dtype} values", code="W312", span=span, hint="use // (floor), T.truncdiv, or cast to a float"
         )
@@ -179,7 +202,7 @@ def unary(kind: str, a: Scalar, span: Span | None = None) -> PrimExpr:
     scalar = dtypes.element(value.dtype)
     if kind == "not" and not dtypes.is_bool(scalar):
         raise DTypeError(f"not needs a bool operand, got {value.dtype}", code="W313", span=span)
-    if kind == "bitwise_not" and dtypes.is_float(scalar):
+    if kind == "bitwise_not" and (dtypes.is_float(scalar) or dtypes.is_complex(scalar)):
         raise DTypeError(f"~ needs an integer operand, got {value.dtype}", code="W313", span=span)
     return Unary(kind, value, span=span)
 
@@ -242,7 +265,7 @@ def buffer_strides(buffer: Buffer) -> tuple[Extent, ...]:
 def _install_operators() -> None:
     def operator(kind: str, reflected: bool = False) -> Any:
         def method(self: PrimExpr, other: Any) -> Any:
-            if not isinstance(other, (PrimExpr, int, float)) and type(other) not in CONVERSIONS:
+            if not isinstance(other, (PrimExpr, *_NUMBERS)) and type(other) not in CONVERSIONS:
                 return NotImplemented
             return binary(kind, other, self) if reflected else binary(kind, self, other)
 

@@ -18,6 +18,7 @@ from weft.dtypes import (
     can_hold,
     check_dtype,
     is_bool,
+    is_complex,
     is_float,
     is_integer,
     is_numpy,
@@ -153,6 +154,10 @@ _DOMAINS: dict[str, Callable[[str], bool]] = {
     "any": lambda dtype: True,
     "float": is_float,
     "number": lambda dtype: is_float(dtype) or is_integer(dtype),
+    "arithmetic": lambda dtype: is_float(dtype) or is_integer(dtype) or is_complex(dtype),
+    "inexact": lambda dtype: is_float(dtype) or is_complex(dtype),
+    "complex": is_complex,
+    "ordered": lambda dtype: not is_complex(dtype),
     "integer": is_integer,
     "bits": lambda dtype: is_integer(dtype) or is_bool(dtype),
     "bool": is_bool,
@@ -160,6 +165,10 @@ _DOMAINS: dict[str, Callable[[str], bool]] = {
 _DOMAIN_TEXT = {
     "float": "floating",
     "number": "numeric",
+    "arithmetic": "numeric",
+    "inexact": "floating or complex",
+    "complex": "complex",
+    "ordered": "real",
     "integer": "integer",
     "bits": "integer or bool",
     "bool": "bool",
@@ -167,11 +176,17 @@ _DOMAIN_TEXT = {
 
 
 def require_dtype(args: Arguments, name: str, ty: TensorType, domain: str) -> None:
-    """DTypeError W321 unless the dtype (when known) is in the domain: any, float, number, integer, bits or bool."""
-    if ty.dtype is not None and not _DOMAINS[domain](ty.dtype):
-        raise dtype_error(
-            args, f"{name} must be {_DOMAIN_TEXT[domain]}, got {ty.dtype}", "W321", "convert it with R.astype"
-        )
+    """DTypeError W321 unless the dtype (when known) is in the domain: any, float, number (no complex one), arithmetic
+    (those too), inexact (float or complex), integer, bits, bool, complex or ordered (all but complex)."""
+    if ty.dtype is None or _DOMAINS[domain](ty.dtype):
+        return
+    wanted, hint = _DOMAIN_TEXT[domain], "convert it with R.astype"
+    if is_complex(ty.dtype):
+        wanted = "real" if domain in ("number", "ordered") else wanted
+        hint = "complex numbers have no order and no whole parts: take R.real(x), R.imag(x) or R.abs(x)"
+    elif domain == "complex":
+        hint = "R.complex(real, imag) makes complex numbers, R.astype of real ones"
+    raise dtype_error(args, f"{name} must be {wanted}, got {ty.dtype}", "W321", hint)
 
 
 def same_dtype(args: Arguments, *operands: TensorType) -> str | None:
@@ -191,7 +206,9 @@ def require_scalar(args: Arguments, name: str, context: TypeContext, dtype: str 
     if not isinstance(ty, (PrimType, TensorType, AnyType)):
         raise ScriptError(f"{args.name}: {name} must be a scalar, got {type_text(ty)}", code="W134", span=args.span)
     own = None if isinstance(ty, AnyType) else ty.dtype
-    if dtype is not None and own is not None and is_float(own) and not is_float(dtype):
+    if dtype is not None and own is not None and is_complex(own) and not is_complex(dtype):
+        raise dtype_error(args, f"{name} is {own}, which does not fit {dtype}", "W321", "take R.real(x)")
+    if dtype is not None and own is not None and is_float(own) and not (is_float(dtype) or is_complex(dtype)):
         value = args[name].value if isinstance(args[name], PrimValue) else None
         if not (isinstance(value, float) and value.is_integer()):
             raise dtype_error(args, f"{name} is {own}, which does not fit {dtype}", "W321", "convert with R.astype")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_bool, is_float
+from weft.dtypes import is_bool, is_complex, is_float
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.dim import Dim, DimExpr, ceildiv, maximum, prove_nonnegative, symbol
@@ -86,6 +86,9 @@ def _filling(args: Arguments, context: TypeContext, dtype: str | None) -> Type:
 def full(args: Arguments, context: TypeContext) -> TensorType:
     """A tensor of the given shape with one value everywhere. Dtype: that of the value unless given."""
     ty = _filling(args, context, None)
+    own = getattr(ty, "dtype", None)
+    if own is not None and is_complex(own):
+        _filling(args, context, args.dtype)  # which the imaginary part has to fit
     return _shaped(args, context, args.dtype or getattr(ty, "dtype", None))
 
 

@@ -40,7 +40,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from weft.dtypes import can_hold, check_dtype, is_bool, is_float, is_integer, is_numpy, max_value
+from weft.dtypes import can_hold, check_dtype, is_bool, is_complex, is_float, is_integer, is_numpy, max_value
 from weft.errors import DTypeError, ScriptError, Span, WeftError, described
 from weft.ir.attrs import ABSENT
 from weft.ir.deduction.device_mesh import DeviceMesh, parse_placement
@@ -608,6 +608,8 @@ def constant_like(value: Any, dtype: str | None, span: Span | None = None, what:
     value = _plain(value)
     if dtype is None:
         dtype = "bool" if isinstance(value, bool) else "float32" if isinstance(value, float) else "int32"
+    if isinstance(value, complex) or is_complex(dtype):
+        return _complex_constant(value, dtype, span, what)
     fits = is_float(dtype) or (isinstance(value, bool) if is_bool(dtype) else not isinstance(value, float))
     too_great = is_float(dtype) and math.isfinite(value) and abs(value) > max_value(dtype)
     if not fits or too_great or (is_integer(dtype) and not can_hold(dtype, int(value))):
@@ -622,6 +624,13 @@ def constant_like(value: Any, dtype: str | None, span: Span | None = None, what:
         bits = np.asarray(value, "float32").view("uint32").astype("uint64")
         rounded = (bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)
         return Constant(np.asarray(rounded).astype("uint16"), dtype, span=span)
+    return Constant(np.asarray(value, dtype), dtype, span=span)
+
+
+def _complex_constant(value: Any, dtype: str, span: Span | None, what: str) -> Constant:
+    if not is_complex(dtype):
+        hint = f"make {what} complex: R.astype(x, {'complex64'!r})"
+        raise DTypeError(f"{value!r} is not a value of {dtype}, the dtype of {what}", code="W310", span=span, hint=hint)
     return Constant(np.asarray(value, dtype), dtype, span=span)
 
 
@@ -709,7 +718,7 @@ class _Binder:
     def expr(self, param: Param, value: Any) -> Any:
         if isinstance(value, Expr) and not isinstance(value, PrimExpr):
             return value
-        if isinstance(value, (bool, int, float, np.generic)):
+        if isinstance(value, (bool, int, float, complex, np.generic)):
             return _Number(value, param.of)
         if isinstance(value, PrimExpr):
             return _Number(_plain(value), param.of) if isinstance(value, IntImm) else value
@@ -760,6 +769,9 @@ class _Binder:
     def prim(self, param: Param, value: Any) -> Expr:
         if param.of == ValueKind.DIM and isinstance(value, Var) and isinstance(value.ty, PrimType) and value.ty.dims:
             return PrimValue(value.ty.dims[0], span=self.span)
+        if isinstance(value, (complex, np.complexfloating)):  # there are no scalars of them
+            dtype = "complex64" if isinstance(value, complex) and not isinstance(value, np.generic) else None
+            return Constant(np.asarray(value, dtype), span=self.span)
         if isinstance(value, np.generic):
             number = cast("Any", value)
             return PrimValue(number.item(), str(number.dtype), span=self.span)

@@ -27,6 +27,8 @@ __all__ = [
     "atanh",
     "cast",
     "ceil",
+    "complex",
+    "conj",
     "const",
     "cos",
     "cosh",
@@ -39,6 +41,7 @@ __all__ = [
     "floormod",
     "fmod",
     "if_then_else",
+    "imag",
     "indexdiv",
     "indexmod",
     "isfinite",
@@ -56,6 +59,7 @@ __all__ = [
     "not_equal",
     "popcount",
     "power",
+    "real",
     "round",
     "rsqrt",
     "select",
@@ -71,7 +75,7 @@ __all__ = [
 ]
 
 
-def const(value: int | float | bool, dtype: str = "float32") -> PrimExpr:
+def const(value: Any, dtype: str = "float32") -> PrimExpr:
     """A constant of the given dtype."""
     return prim.const(value, dtype)
 
@@ -157,6 +161,7 @@ exp, log, log2, log10, sqrt, rsqrt = map(_intrinsic, ("exp", "log", "log2", "log
 sin, cos, tan, asin, acos, atan = map(_intrinsic, ("sin", "cos", "tan", "asin", "acos", "atan"))
 sinh, cosh, tanh, asinh, acosh, atanh = map(_intrinsic, ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"))
 erf, sigmoid, popcount = map(_intrinsic, ("erf", "sigmoid", "popcount"))
+real, imag, conj = map(_intrinsic, ("real", "imag", "conj"))
 
 
 def max_value(dtype: str) -> PrimExpr:
@@ -167,6 +172,11 @@ def max_value(dtype: str) -> PrimExpr:
 def min_value(dtype: str) -> PrimExpr:
     """The least finite number of a dtype."""
     return prim.const(dtypes.min_value(dtype), dtype)
+
+
+def complex(real: Any, imag: Any) -> PrimExpr:
+    """The complex number of two parts."""
+    return prim.intrinsic("complex", real, imag)
 
 
 def fmod(a: Any, b: Any) -> PrimExpr:

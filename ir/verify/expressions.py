@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from weft import dtypes
 from weft.errors import Span
+from weft.ir.kernel.prim import OF_COMPLEX
 from weft.ir.node import Node
 from weft.ir.tensor import (
     BINARY_KINDS,
@@ -63,6 +64,8 @@ def check_expression(node: Node, report: Report) -> None:
             report.add("W460", f"a cast of a {node.value.dtype} to {node.dtype}", node.span)
         elif dtypes.lanes(node.dtype) != dtypes.lanes(node.value.dtype):
             report.add("W458", f"a cast of {node.value.dtype} to {node.dtype} changes the number of lanes", node.span)
+        elif dtypes.is_complex(node.value.dtype) and not dtypes.is_complex(node.dtype):
+            report.add("W460", f"a cast of {node.value.dtype} to {node.dtype}", node.span, hint="use T.real or T.imag")
     elif isinstance(node, (Ramp, Broadcast)):
         _vector(node, report)
     elif isinstance(node, Shuffle):
@@ -102,6 +105,8 @@ def _binary(node: Binary, report: Report) -> None:
         report.add("W460", f"{node.kind} of pointers", node.span)
     elif node.kind in LOGICAL and not dtypes.is_bool(dtypes.element(a)):
         report.add("W461", f"{node.kind} of {a} values", node.span)
+    elif dtypes.is_complex(a) and node.kind not in OF_COMPLEX:
+        report.add("W460", f"{node.kind} of {a} values", node.span, hint="complex numbers have no order")
     elif (node.kind.startswith(("bitwise", "shift"))) and dtypes.is_float(dtypes.element(a)):
         report.add("W460", f"{node.kind} of {a} values", node.span)
 
@@ -114,7 +119,7 @@ def _unary(node: Unary, report: Report) -> None:
         report.add("W460", f"{node.kind} of a pointer", node.span)
     elif node.kind == "not" and not dtypes.is_bool(scalar):
         report.add("W461", f"not of a {node.a.dtype}", node.span)
-    elif node.kind == "bitwise_not" and dtypes.is_float(scalar):
+    elif node.kind == "bitwise_not" and (dtypes.is_float(scalar) or dtypes.is_complex(scalar)):
         report.add("W460", f"bitwise_not of a {node.a.dtype}", node.span)
 
 

@@ -50,8 +50,8 @@ _ENTRIES = (
 )
 TABLE = {name: slot for slot, name in enumerate(_ENTRIES)}
 """The words of the table that emitted code reads; the dtypes of the results follow."""
-FORMATS = {name: row.characters for name, row in SCALARS.items() if row.characters}
-"""The format characters by which the buffer protocol names the dtypes of NumPy arrays."""
+FORMATS = {name: row.formats for name, row in SCALARS.items() if row.formats}
+"""The formats by which the buffer protocol names the dtypes of NumPy arrays, of one or two characters."""
 MOST_ARGUMENTS = 64
 _FASTCALL, _KEYWORDS = 0x0080, 0x0002
 

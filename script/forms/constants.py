@@ -3,6 +3,7 @@
     R.const(1.5, "float32")                          a scalar
     R.const([[1, 2], [3, 4]], "int64")               nested lists; `shape=` when lists cannot say it
     R.const([nan, inf], ...)                         written float("nan"), float("inf")
+    R.const(complex(1.0, -2.0), "complex64")         a complex number; `1 - 2j` is one, too
     R.const(0.5, "bfloat16")                         the nearest value, for dtypes that NumPy lacks too
     R.const(32704, "bfloat16", bits=True)            raw bits: where values do not say it (nan with a payload)
     R.const("base64:AACAPw==", "float32", shape=(1,))   many elements: little-endian bytes
@@ -28,7 +29,7 @@ from weft.ir.graph import Constant
 from weft.ir.interpret.small_floats import decode, encode
 from weft.script.source.diagnostics import fail
 
-__all__ = ["LARGE", "constant_lists", "constant_parts", "constant_value", "float_text"]
+__all__ = ["LARGE", "constant_lists", "constant_parts", "constant_value", "float_text", "number_text"]
 
 LARGE = 256  # more elements than this are written as base64
 _QUIET_NAN = 0x7FF8000000000000
@@ -44,13 +45,20 @@ def float_text(value: float) -> str:
     return 'float("nan")' if bits == _QUIET_NAN else f"I.float_bits({bits:#x})"
 
 
+def number_text(value: Any) -> str:
+    """A Python number as an expression of the script that reads back with the same bits."""
+    if isinstance(value, complex):
+        return f"complex({float_text(value.real)}, {float_text(value.imag)})"
+    return float_text(value) if isinstance(value, float) else repr(value)
+
+
 def constant_parts(constant: Constant, blobs: dict[str, bytes] | None = None) -> dict[str, Any]:
     """How a constant is written: `data` as text, and which of `shape` and `bits` it needs.
 
     The bytes of a large one go to `blobs` under "sha256:...", where that is given.
     """
     data = constant.data
-    if data.size > LARGE:
+    if data.size > LARGE or (dtypes.is_complex(constant.dtype) and _has_odd_nan(data)):
         little = data.astype(data.dtype.newbyteorder("<"), copy=False).tobytes()
         if blobs is None:
             return {"data": f'"base64:{base64.b64encode(little).decode()}"', "shape": data.shape}
@@ -78,7 +86,7 @@ def constant_lists(constant: Constant) -> str | None:
 def _lists(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_lists, value))}]"
-    return float_text(value) if isinstance(value, float) else repr(value)
+    return number_text(value)
 
 
 def _small_values(constant: Constant) -> Any:
@@ -100,6 +108,8 @@ def _shape_of(data: np.ndarray) -> dict[str, Any]:
 
 def _has_odd_nan(data: np.ndarray) -> bool:
     """Whether a nan has a sign or payload that `float("nan")` lacks."""
+    if data.dtype.kind == "c":
+        return _has_odd_nan(np.ascontiguousarray(data).reshape(-1).view(f"float{4 * data.itemsize}"))
     if data.dtype.kind != "f" or not np.isnan(data).any():
         return False
     bits = data.view(f"uint{data.dtype.itemsize * 8}")
@@ -109,6 +119,10 @@ def _has_odd_nan(data: np.ndarray) -> bool:
 
 def _short(data: np.ndarray) -> Any:
     """Python numbers whose text is short and converts back exactly."""
+    if data.dtype.kind == "c" and data.dtype.itemsize == 8:
+        parts = np.ascontiguousarray(data).reshape(-1, 1).view("float32")
+        whole = [complex(_short_float(a), _short_float(b)) for a, b in parts]
+        return np.array(whole, object).reshape(data.shape).tolist() if data.shape else whole[0]
     if data.dtype.kind != "f" or data.dtype.itemsize == 8:
         return data.tolist()
     flat = [_short_float(value) for value in data.reshape(-1)]
@@ -125,7 +139,7 @@ def _short_float(value: np.floating[Any]) -> float:
 def _nested(value: Any, data: np.ndarray) -> str:
     if isinstance(value, list):
         return "[]" if data.size == 0 else f"[{', '.join(_nested(item, data) for item in value)}]"
-    return float_text(value) if isinstance(value, float) else repr(value)
+    return number_text(value)
 
 
 def constant_value(
@@ -233,6 +247,8 @@ def _check_rectangular(data: Any, span: Span) -> None:
 
 def _natural_dtype(data: Any) -> str:
     flat = np.array(data, object).reshape(-1).tolist()
+    if any(isinstance(item, complex) for item in flat):
+        return "complex64"
     if any(isinstance(item, float) for item in flat):
         return "float32"
     if flat and all(isinstance(item, bool) for item in flat):
@@ -242,10 +258,12 @@ def _natural_dtype(data: Any) -> str:
 
 def _check_values(values: np.ndarray, dtype: str, span: Span) -> None:
     for item in values.ravel():
-        if not isinstance(item, (int, float)):
+        if not isinstance(item, (int, float, complex)):
             raise fail("W152", f"{item!r} is not a number", span)
-        if dtypes.is_float(dtype):
+        if dtypes.is_complex(dtype) or (dtypes.is_float(dtype) and not isinstance(item, complex)):
             continue
+        if isinstance(item, complex):
+            raise fail("W152", f"{item!r} is not a value of {dtype}", span)
         if isinstance(item, float) and not item.is_integer():
             raise fail("W152", f"{item!r} is not a value of {dtype}", span)
         if dtypes.is_integer(dtype) and not dtypes.can_hold(dtype, int(item)):

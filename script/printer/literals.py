@@ -16,7 +16,7 @@ from weft.ir.module import DummyGlobalInfo
 from weft.ir.node import FrozenMap
 from weft.ir.tensor import Buffer, FloatImm, IntImm, PrimExpr
 from weft.ir.types import Type, VDevice
-from weft.script.forms.constants import float_text
+from weft.script.forms.constants import number_text
 from weft.script.forms.holes import string_text
 from weft.script.forms.showing import SHOWN
 from weft.script.printer.forms import as_operand, join, show_immediate
@@ -106,8 +106,8 @@ def show_literal(printer: Printer, value: Any) -> str:
     """Attribute data."""
     if value is None or isinstance(value, int):
         return str(value)
-    if isinstance(value, float):
-        return float_text(value)
+    if isinstance(value, (float, complex)):
+        return number_text(value)
     if isinstance(value, str):
         return string_text(value)
     if isinstance(value, (tuple, list)):

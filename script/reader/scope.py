@@ -128,7 +128,7 @@ def plain_capture(value: Any) -> Any:
 
 def describe(value: Any) -> str:
     """A value in an error message."""
-    if isinstance(value, (bool, int, float, str)) or value is None:
+    if isinstance(value, (bool, int, float, complex, str)) or value is None:
         text = repr(value)
         return text if len(text) <= 60 else text[:57] + "..."
     if isinstance(value, DimExpr):

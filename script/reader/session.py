@@ -25,7 +25,7 @@ from weft.script.source.text import Unit
 
 __all__ = ["Level", "Session"]
 
-_SCALARS = frozenset({bool, int, float, type(None)})
+_SCALARS = frozenset({bool, int, float, complex, type(None)})
 
 _UNSUPPORTED = {
     ast.SetComp: "a set comprehension",

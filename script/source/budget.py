@@ -98,8 +98,8 @@ def measure(value: Any, most: int, *, deep: bool = False) -> Measured:
     return Measured(plain, units)
 
 
-_FLAT = frozenset({bool, int, float, type(None)})
-_PLAIN = (bool, int, float, str, range, np.ndarray, np.generic, type(None))
+_FLAT = frozenset({bool, int, float, complex, type(None)})
+_PLAIN = (bool, int, float, complex, str, range, np.ndarray, np.generic, type(None))
 
 
 def _units(value: Any) -> int:

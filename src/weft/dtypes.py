@@ -3,6 +3,7 @@
     dtype  ::= scalar ["x" lanes] | "handle" | "void"
     lanes  ::= count | "vscalex" count                 (that many for each unit of the vector length of the machine)
     scalar ::= "bool" | ("int" | "uint") bits | "float" bits | "bfloat16" | "float8_..." | "float6_..." | "float4_..."
+             | "complex64" | "complex128"              (two floats side by side: the real and the imaginary part)
 
 Types that NumPy lacks are stored in arrays of an unsigned integer of at least their width (`storage`), one element
 each; callers pass and get them as arrays of `ml_dtypes` (`array_dtype`), with `stored` and `presented` in between.
@@ -34,6 +35,7 @@ __all__ = [
     "float_format",
     "highest",
     "is_bool",
+    "is_complex",
     "is_float",
     "is_integer",
     "is_numpy",
@@ -45,6 +47,7 @@ __all__ = [
     "max_value",
     "min_value",
     "offered_items",
+    "part",
     "per_byte",
     "presented",
     "promote",
@@ -52,6 +55,7 @@ __all__ = [
     "storage",
     "stored",
     "with_lanes",
+    "with_parts",
 ]
 
 
@@ -116,15 +120,16 @@ class FloatFormat:
 class Scalar:
     """A row of the table: what a scalar dtype is for each part of weft that stores, passes or computes it.
 
-    `c` and `llvm` are the types of a value there; a float that they lack is its bits. `characters` name the type in the
-    buffer protocol (PEP 3118) and are empty for types that NumPy lacks.
+    `c` and `llvm` are the types of a value there; a float that they lack is its bits, and a complex number lies in C as
+    two floats. `formats` name the type in the
+    buffer protocol (PEP 3118); there are none for types that NumPy lacks.
     """
 
-    kind: str  # bool, int, uint, float
+    kind: str  # bool, int, uint, float, complex
     bits: int
     c: str
     llvm: str
-    characters: str = ""
+    formats: tuple[str, ...] = ()
     layout: FloatFormat | None = None
 
 
@@ -134,24 +139,24 @@ def _bits_float(layout: FloatFormat) -> Scalar:
     return Scalar("float", bits, "uint16_t" if bits > 8 else "uint8_t", f"i{bits}", layout=layout)
 
 
-def _integer(kind: str, bits: int, characters: str = "") -> Scalar:
-    return Scalar(kind, bits, f"{kind}{max(bits, 8)}_t", f"i{bits}", characters)
+def _integer(kind: str, bits: int, *formats: str) -> Scalar:
+    return Scalar(kind, bits, f"{kind}{max(bits, 8)}_t", f"i{bits}", formats)
 
 
 # The order is that of the numbers in the ABI of compiled programs: new rows stand at the end.
 SCALARS = {
-    "bool": Scalar("bool", 1, "uint8_t", "i1", "?"),
+    "bool": Scalar("bool", 1, "uint8_t", "i1", ("?",)),
     "int8": _integer("int", 8, "b"),
     "int16": _integer("int", 16, "h"),
     "int32": _integer("int", 32, "i"),
-    "int64": _integer("int", 64, "lq"),
+    "int64": _integer("int", 64, "l", "q"),
     "uint8": _integer("uint", 8, "B"),
     "uint16": _integer("uint", 16, "H"),
     "uint32": _integer("uint", 32, "I"),
-    "uint64": _integer("uint", 64, "LQ"),
-    "float16": Scalar("float", 16, "uint16_t", "half", "e", FloatFormat(5, 10, 15)),
-    "float32": Scalar("float", 32, "float", "float", "f", FloatFormat(8, 23, 127)),
-    "float64": Scalar("float", 64, "double", "double", "d", FloatFormat(11, 52, 1023)),
+    "uint64": _integer("uint", 64, "L", "Q"),
+    "float16": Scalar("float", 16, "uint16_t", "half", ("e",), FloatFormat(5, 10, 15)),
+    "float32": Scalar("float", 32, "float", "float", ("f",), FloatFormat(8, 23, 127)),
+    "float64": Scalar("float", 64, "double", "double", ("d",), FloatFormat(11, 52, 1023)),
     "bfloat16": _bits_float(FloatFormat(8, 7, 127)),
     "float8_e3m4": _bits_float(FloatFormat(3, 4, 3)),
     "float8_e4m3": _bits_float(FloatFormat(4, 3, 7)),
@@ -170,6 +175,8 @@ SCALARS = {
     "uint1": _integer("uint", 1),
     "int2": _integer("int", 2),
     "uint2": _integer("uint", 2),
+    "complex64": Scalar("complex", 64, "float", "<2 x float>", ("Zf",)),
+    "complex128": Scalar("complex", 128, "double", "<2 x double>", ("Zd",)),
 }
 CODES = {name: code for code, name in enumerate(SCALARS, 1)}
 """The number of each dtype in the words of compiled programs."""
@@ -196,7 +203,7 @@ _OLD_NAMES = {
     "uint": "uint32",
 }
 _OLD = re.compile(rf"({'|'.join(_OLD_NAMES)})(x(?:vscalex)?\d+)?$")
-_VECTOR = re.compile(r"(.+?)x(vscalex)?(\d+)$")
+_VECTOR = re.compile(r"(?!complex\d+$)(.+?)x(vscalex)?(\d+)$")
 USUAL_DTYPES = (
     "bool",
     *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
@@ -258,7 +265,7 @@ class Scalable(int):
 
 @functools.cache
 def _parse(dtype: str) -> tuple[str, int, int]:
-    """(kind, bits, lanes) with kind in bool, int, uint, float, handle, void."""
+    """(kind, bits, lanes) with kind in bool, int, uint, float, complex, handle, void."""
     if dtype == "handle":
         return "handle", 64, 1
     if dtype == "void":
@@ -359,6 +366,36 @@ def is_float(dtype: str) -> bool:
 
 
 @functools.cache
+def is_complex(dtype: str) -> bool:
+    """Whether elements are complex numbers."""
+    return _parse(dtype)[0] == "complex"
+
+
+@functools.cache
+def part(dtype: str) -> str:
+    """The dtype of the real and the imaginary part of a complex type; any other type as it is.
+
+    >>> part("complex64"), part("complex128x4"), part("int8")
+    ('float32', 'float64x4', 'int8')
+    """
+    if not is_complex(dtype):
+        return dtype
+    return with_lanes(f"float{bits(dtype) // 2}", lanes(dtype))
+
+
+def with_parts(dtype: str) -> str:
+    """The complex type whose parts are of a floating type; DTypeError W301 where there is none.
+
+    >>> with_parts("float64")
+    'complex128'
+    """
+    if dtype not in ("float32", "float64"):
+        hint = "parts are float32 or float64: convert them"
+        raise DTypeError(f"there are no complex numbers with parts of {dtype}", code="W301", hint=hint)
+    return f"complex{bits(dtype) * 2}"
+
+
+@functools.cache
 def is_bool(dtype: str) -> bool:
     """Whether elements are truth values."""
     return _parse(dtype)[0] == "bool"
@@ -386,7 +423,7 @@ def is_integer(dtype: str) -> bool:
 def is_numpy(dtype: str) -> bool:
     """Whether NumPy has this scalar type itself."""
     row = SCALARS.get(element(dtype))
-    return lanes(dtype) == 1 and row is not None and bool(row.characters)
+    return lanes(dtype) == 1 and row is not None and bool(row.formats)
 
 
 @functools.cache
@@ -563,7 +600,9 @@ def _promote_scalar(a: str, b: str) -> str | None:
         return a
     if "handle" in kinds or "void" in kinds:
         return None
-    rank = {"bool": 0, "int": 1, "uint": 1, "float": 2}
+    if "complex" in kinds and "float" in kinds:
+        return _promote_parts(part(a), part(b))
+    rank = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
     if rank[kinds[0]] != rank[kinds[1]]:
         return a if rank[kinds[0]] > rank[kinds[1]] else b
     if bits(a) != bits(b):
@@ -571,6 +610,11 @@ def _promote_scalar(a: str, b: str) -> str | None:
     if kinds[0] == kinds[1]:
         return None
     return a if kinds[0] == "uint" else b
+
+
+def _promote_parts(a: str, b: str) -> str:
+    wider = _promote_scalar(a, b)
+    return with_parts("float64" if wider == "float64" else "float32")
 
 
 def offered_items(value: Any) -> tuple[Any, ...] | None:

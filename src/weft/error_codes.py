@@ -172,6 +172,8 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
         ("W316", "an intrinsic of a name is declared already, or wrongly", "there is an intrinsic T.exp already"),
         ("W317", "the formula of an intrinsic gives another dtype than its rule says",
          "the formula of T.softsign gives float64, its rule says float32"),
+        ("W318", "a complex number stands in a kernel where it has no parts",
+         "a scalar parameter of complex64 has no meaning in a kernel"),
         ("W320", "operands, or a declared and a computed type, have different dtypes", "R.add: float32 and int32"),
         ("W321", "an operator does not take a dtype", "R.exp: x must be floating, got int32"),
     ),

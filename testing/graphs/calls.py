@@ -35,10 +35,15 @@ from weft.transform.infra.generators.values import DTYPES
 _KERNELS = ("kernel", "tir_add", "k", "x", "n", "scale", "T")
 
 
+def _is_kernel_dtype(dtype: str) -> bool:
+    """Whether random kernels compute with elements of a dtype."""
+    return dtypes.is_numpy(dtype) and not dtypes.is_complex(dtype)
+
+
 def kernel_call(f: FunctionState) -> tuple[Expr, bool]:
     """A call_tir of a kernel made for it, or of one that is there already and fits."""
     choices = f.choices
-    known = [var for var in f.known_tensors() if dtypes.is_numpy(var.ty.dtype)]  # type: ignore[attr-defined]
+    known = [var for var in f.known_tensors() if _is_kernel_dtype(var.ty.dtype)]  # type: ignore[attr-defined]
     inputs: list[Var] = [choices.pick(known[::-1]) for _ in range(choices.integer(0, 3))] if known else []
     types: list[Any] = [var.ty for var in inputs]
     values: list[Expr] = list(inputs)
@@ -84,7 +89,7 @@ def _accepted(f: FunctionState, kernel: PrimFunc, make: Callable[[], Call]) -> C
 def in_place(f: FunctionState) -> tuple[Expr, bool]:
     """A kernel that writes over a tensor made for it, which nothing else uses."""
     choices = f.choices
-    known = [var for var in f.known_tensors() if dtypes.is_numpy(var.ty.dtype)]  # type: ignore[attr-defined]
+    known = [var for var in f.known_tensors() if _is_kernel_dtype(var.ty.dtype)]  # type: ignore[attr-defined]
     if not known:
         raise Rejected
     source = choices.pick(known[::-1])

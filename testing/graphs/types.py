@@ -34,7 +34,7 @@ def is_void(ty: Type) -> bool:
 def is_discrete(ty: Type) -> bool:
     """Whether a value of the type holds no floats."""
     if isinstance(ty, (TensorType, PrimType)):
-        return ty.dtype is not None and not dtypes.is_float(ty.dtype)
+        return ty.dtype is not None and not dtypes.is_float(dtypes.part(ty.dtype))
     if isinstance(ty, TupleType):
         return all(is_discrete(field) for field in ty.fields)
     return isinstance(ty, (ShapeType, StringType))

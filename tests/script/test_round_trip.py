@@ -76,6 +76,7 @@ GRAPH = {
     "constant bits": 'c = R.const([16256, 65535], "bfloat16", bits=True)\nreturn c',
     "constant nan payload": 'c = R.const([2143289345, 4290772992], "float32", bits=True)\nreturn c',
     "empty constant": 'c = R.const([], "int64", shape=(0, 3))\nreturn c',
+    "complex constants": 'c = R.const([1j, complex(-0.0, float("inf"))], "complex64")\ny = c * (2 - 1j)\nreturn y',
     "scalar constant": 'c = R.const(True, "bool")\nreturn c',
     "tuples": "t = (x, (x, x))\ny = t[1]\nz = y[0]\nreturn (z, t)",
     "empty tuple": "return R.tuple()",
@@ -464,7 +465,10 @@ class M:
 
 @pytest.mark.parametrize(
     "dtype",
-    ["float16", "float32", "float64", "int8", "uint64", "bool", "bfloat16", "float8_e4m3fn", "float4_e2m1fn", "int4"],
+    [
+        *("float16", "float32", "float64", "int8", "uint64", "bool", "bfloat16", "float8_e4m3fn", "float4_e2m1fn"),
+        *("int4", "complex64", "complex128"),
+    ],
 )
 def test_constants_of_any_dtype_keep_their_bytes(dtype: str) -> None:
     storage = storage_of(dtype)

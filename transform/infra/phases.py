@@ -57,6 +57,7 @@ from weft.transform.kernel.check_handles import CheckHandles
 from weft.transform.kernel.check_writes import CheckWrites
 from weft.transform.kernel.choose_intrinsics import ChooseIntrinsics
 from weft.transform.kernel.expand_intrinsics import ExpandIntrinsics
+from weft.transform.kernel.lower_complex import LowerComplex
 from weft.transform.kernel.order_vector_loops import OrderVectorLoops
 from weft.transform.kernel.pack_constants import PackConstants
 from weft.transform.kernel.resolve_pointers import ResolvePointers
@@ -174,8 +175,8 @@ PHASES: tuple[Phase, ...] = (
     ),
     # Groups form within dataflow blocks; pure bindings that stand outside of one are as good.
     Phase("fuse", (ConvertToDataflow(), AnnotateTIROpPattern(), FuseOps(), FuseTIR()), mandatory=False),
-    Phase("schedule", for_target=_schedule, mandatory=False),
-    Phase("lower", (LambdaLift(), PackSubBytes(), LowerToMemory())),
+    Phase("schedule", (LowerComplex(),), _schedule, mandatory=False),
+    Phase("lower", (LowerComplex(), LambdaLift(), PackSubBytes(), LowerToMemory())),
     Phase("plan", for_target=_plan),
     Phase("codegen", whole=True),
     Phase("link", whole=True),

@@ -238,15 +238,17 @@ def _bracket(program: Program) -> Iterable[str]:
 
 
 def _count(key: tuple[str, bytes, tuple[int, ...]]) -> int:
-    return max(1, int(np.prod(key[2], dtype=np.int64)))
+    """The elements of the array in C: a complex number is two floats."""
+    return max(1, int(np.prod(key[2], dtype=np.int64)) * (1 + dtypes.is_complex(key[0])))
 
 
 def _constant(name: str, dtype: str, content: bytes, shape: tuple[int, ...], storage: str = "") -> str:
+    note = c_comment(f"{dtype}[{', '.join(map(str, shape))}]")
+    dtype = dtypes.part(dtype)
     is_short = dtype in SHORT_FLOATS
     kind = dtypes.storage(dtype)
     values = np.frombuffer(content, f"uint{8 * kind.itemsize}" if is_short else kind).tolist() or [0]
     write = hex_literal if is_short else float_literal if dtypes.is_float(dtype) else int_literal
     texts = [write(value, dtype) for value in values]
     rows = ["  " + ", ".join(texts[i : i + 12]) for i in range(0, len(texts), 12)]
-    note = c_comment(f"{dtype}[{', '.join(map(str, shape))}]")
     return f"{storage}const {c_type(dtype)} {name}[{len(texts)}] = {{ {note}\n" + ",\n".join(rows) + "\n};"

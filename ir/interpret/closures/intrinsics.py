@@ -150,7 +150,7 @@ def _reinterpret(compiler: Compiler, node: PrimCall) -> Compiled:
         if dtypes.lanes(target) > 1:
             return values
         first: Any = values[0]
-        return first if dtypes.is_float(scalar) else first.item()
+        return first if dtypes.is_float(scalar) or dtypes.is_complex(scalar) else first.item()
 
     return reinterpret
 

@@ -260,6 +260,7 @@ def _distances(x1: Any, x2: Any, *, p: float) -> Any:
 )
 def cdist(args: Parts) -> Expr:
     """The distances of each row of x1 from each row of x2 in the p norm; p = 0 counts what differs."""
+    args.require("x1", "number")
     if not args.p >= 0:
         raise args.error(f"the p of a norm is 0 or more, got {args.p}")
     gap = call("subtract", call("expand_dims", args.x1, axis=-2), call("expand_dims", args.x2, axis=-3))

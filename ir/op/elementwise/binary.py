@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from weft.dtypes import bits, is_bool, is_float, is_signed
+from weft.dtypes import bits, is_bool, is_complex, is_float, is_integer, is_signed
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.kernel.prim import binary, intrinsic, unary
@@ -33,6 +33,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Example, OpDef, Param, Reference
+from weft.ir.op.elementwise import complex_formulas
 from weft.ir.op.layout_rules import families as layout_rules
 from weft.ir.op.precision import DECIDES, RANGE, Precision, follow
 from weft.ir.op.registry import add_op
@@ -52,7 +53,7 @@ def broadcasting(
     *,
     scalar: Callable[[Any, Any], PrimExpr] | Callable[[Any, Any, Any], PrimExpr],
     numpy: Reference,
-    result: str | None = None,
+    result: str | Callable[[str], str] | None = None,
     examples: tuple[Example, ...],
     family: str,
     precision: Precision | None = None,
@@ -65,7 +66,8 @@ def broadcasting(
             require_dtype(args, param, operand, domain)
         dtype = same_dtype(args, *operands)
         device = next((operand.vdevice for operand in operands if operand.vdevice is not None), None)
-        return replace(broadcast(args, context, *operands), dtype=result or dtype, vdevice=device)
+        own = result if result is None or isinstance(result, str) else result(dtype) if dtype else None
+        return replace(broadcast(args, context, *operands), dtype=own or dtype, vdevice=device)
 
     @kernel_lowering
     def lowering(kernel: Kernel) -> PrimFunc | None:
@@ -129,9 +131,11 @@ def _default_examples(domain: str, ranges: dict[str, tuple[float, float]]) -> tu
         example(typed(dtype, "n", 1, 4), typed(dtype, 3, 1), **options),
         example(typed(dtype, "n"), typed(dtype, "m"), **options),
     ]
-    if domain in ("number", "any"):
+    if domain in ("number", "any", "arithmetic", "ordered"):
         examples.append(example(typed("int64", 5), typed("int64", 5), **options))
-    return (*examples, *(_BOOLS if domain == "any" else ()))
+    if domain in ("any", "arithmetic"):
+        examples += _COMPLEX_PAIRS
+    return (*examples, *(_BOOLS if domain in ("any", "ordered") else ()))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -216,6 +220,8 @@ def _numpy_divide(a: Any, b: Any) -> Any:
 
 
 def _power(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    if is_complex(a.dtype):
+        return complex_formulas.power(a, b)
     return intrinsic("pow", a, b) if is_float(a.dtype) else _integer_power(a, b)
 
 
@@ -293,14 +299,15 @@ def _ordered(value: PrimExpr) -> PrimExpr:
 
 
 def _compare(name: str, kind: str, numpy: Callable[[Any, Any], Any], text: str) -> OpDef:
+    equality = kind in ("eq", "ne")
     return binary_op(
         name,
-        f"Whether x1 {text} x2, elementwise; bool.",
-        "any",
+        f"Whether x1 {text} x2, elementwise; bool." + ("" if equality else " Complex numbers have no order."),
+        "any" if equality else "ordered",
         scalar=lambda a, b: binary(kind, _ordered(a), _ordered(b)),
         numpy=numpy,
         result="bool",
-        examples=_PAIRS,
+        examples=(*_PAIRS, *_COMPLEX_PAIRS) if equality else _PAIRS,
     )
 
 
@@ -328,6 +335,10 @@ _PAIRS = (
     example(typed("int64", "n", 1), typed("int64", "m"), ranges={"x1": (-2, 2), "x2": (-2, 2)}),
     example(typed("float64", 5), typed("float64", 1)),
     example(typed("bool", 6), typed("bool", 6)),
+)
+_COMPLEX_PAIRS = (
+    example(typed("complex64", "n", 4), typed("complex64", 4)),
+    example(typed("complex128", 3, 1), typed("complex128", "m")),
 )
 _BOOLS = (example(typed("bool", 2, "n"), typed("bool", "n")),)
 _DIVISIONS = (
@@ -360,8 +371,9 @@ _bits("bitwise_xor", "bitwise_xor", np.bitwise_xor, "Exclusive disjunction")
 binary_op(
     "divide",
     "x1 / x2, elementwise; x / 0 is an infinity or nan. Of integers toward zero, and 0 where x2 is 0 (floor_divide "
-    "rounds down).",
-    scalar=lambda a, b: a / b if is_float(a.dtype) else _divide_integers("truncdiv", a, b),
+    "rounds down). Of complex numbers it is Smith's quotient.",
+    "arithmetic",
+    scalar=lambda a, b: _divide_integers("truncdiv", a, b) if is_integer(a.dtype) else a / b,
     numpy=_numpy_divide,
     examples=(
         example(f32(2, 3), f32(2, 3), ranges={"x2": (0.5, 2)}),
@@ -370,6 +382,7 @@ binary_op(
         example(f32("n"), f32("m"), ranges={"x2": (0.5, 2)}),
         example(typed("int32", "n", 4), typed("int32", "n", 4), ranges={"x1": (-9, 9), "x2": (-3, 3)}),
         example(typed("int64", 40), typed("int64", 1), ranges={"x2": (-1, 0)}),
+        *_COMPLEX_PAIRS,
     ),
 )
 _compare("equal", "eq", np.equal, "equals")
@@ -416,14 +429,14 @@ _logical("logical_xor", lambda a, b: binary("ne", a, b), np.logical_xor, "exactl
 binary_op(
     "maximum",
     "The greater of x1 and x2, elementwise; nan where one is nan.",
-    "any",
+    "ordered",
     scalar=_of_bools(te.maximum, "bitwise_or"),
     numpy=np.maximum,
 )
 binary_op(
     "minimum",
     "The smaller of x1 and x2, elementwise; nan where one is nan.",
-    "any",
+    "ordered",
     scalar=_of_bools(te.minimum, "bitwise_and"),
     numpy=np.minimum,
 )
@@ -437,7 +450,7 @@ binary_op(
 )
 binary_op(
     "multiply",
-    "x1 * x2, elementwise; of bools, whether both are true.",
+    "x1 * x2, elementwise; of bools, whether both are true; of complex numbers (a c - b d, a d + b c).",
     "any",
     scalar=_of_bools(lambda a, b: a * b, "bitwise_and"),
     numpy=np.multiply,
@@ -445,7 +458,9 @@ binary_op(
 _compare("not_equal", "ne", np.not_equal, "differs from")
 binary_op(
     "power",
-    "x1 to the power of x2, elementwise; of integers it wraps, and a negative exponent truncates toward 0.",
+    "x1 to the power of x2, elementwise; of integers it wraps, and a negative exponent truncates toward 0. Complex "
+    "numbers to a small whole number are multiplied, else it is exp(x2 log(x1)).",
+    "arithmetic",
     scalar=_power,
     numpy=_numpy_power,
     examples=(
@@ -454,6 +469,8 @@ binary_op(
         example(f32("n"), 2),
         example(typed("int32", "n"), typed("int32", "n"), ranges={"x2": (-3, 6)}),
         example(typed("int64", 4), 3),
+        example(typed("complex64", "n"), 3),
+        example(typed("complex128", "n"), typed("complex128", "n")),
     ),
     precision=RANGE,
 )
@@ -466,13 +483,13 @@ binary_op(
     ranges={"x2": (0, 33)},
     precision=RANGE,
 )
-binary_op("subtract", "x1 - x2, elementwise.", scalar=lambda a, b: a - b, numpy=np.subtract)
+binary_op("subtract", "x1 - x2, elementwise.", "arithmetic", scalar=lambda a, b: a - b, numpy=np.subtract)
 
 broadcasting(
     "ewise_fma",
     "x1 * x2 + x3, elementwise, broadcast.",
     ("x1", "x2", "x3"),
-    "number",
+    "arithmetic",
     scalar=lambda a, b, c: a * b + c,
     numpy=lambda a, b, c: a * b + c,
     examples=(example(f32(2, 3), f32(3), f32(2, 1)), example(f32("n", 4), f32("n", 4), f32(4))),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from weft.dtypes import is_bool
+from weft.dtypes import is_bool, is_complex
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.node import replace
-from weft.ir.op.common import Kernel, converted, example, f32, kernel_lowering, tensor, typed
+from weft.ir.op.common import Kernel, converted, dtype_error, example, f32, kernel_lowering, tensor, typed
 from weft.ir.op.declare import Arguments, Lower, Param
 from weft.ir.op.layout_rules.families import broadcasting
 from weft.ir.op.registry import register_op
@@ -31,6 +31,13 @@ def _converting(parameter: str) -> Lower:
     return lowering
 
 
+def _require_parts(args: Arguments, x: TensorType) -> None:
+    """DTypeError W321 where an imaginary part would be dropped."""
+    if x.dtype is not None and is_complex(x.dtype) and not (is_complex(args.dtype) or is_bool(args.dtype)):
+        hint = "take R.real(x), R.imag(x) or R.abs(x)"
+        raise dtype_error(args, f"{x.dtype} to {args.dtype} would drop the imaginary part", "W321", hint)
+
+
 @register_op(
     "astype",
     [Param("x"), Param("dtype", "dtype")],
@@ -46,14 +53,20 @@ def _converting(parameter: str) -> Lower:
         example(typed("bool", "n"), "float32"),
         example(typed("int32", 5), "int8"),
         example(f32(4), "float16"),
+        example(f32("n", 2), "complex64"),
+        example(typed("complex64", "n"), "complex128"),
+        example(typed("complex128", 3), "bool"),
     ),
 )
 def astype(args: Arguments, context: TypeContext) -> TensorType:
     """The values in another dtype: floats to integers drop the fraction, integers wrap, and anything but zero is true.
 
-    A float that does not fit an integer dtype becomes the nearest value that does, and nan becomes 0.
+    A float that does not fit an integer dtype becomes the nearest value that does, and nan becomes 0. Complex numbers
+    become complex ones or bools: DTypeError W321 for others, which would drop the imaginary part.
     """
-    return replace(tensor(args, "x", context), dtype=args.dtype)
+    x = tensor(args, "x", context)
+    _require_parts(args, x)
+    return replace(x, dtype=args.dtype)
 
 
 @register_op(
@@ -66,4 +79,6 @@ def astype(args: Arguments, context: TypeContext) -> TensorType:
 )
 def wrap_param(args: Arguments, context: TypeContext) -> TensorType:
     """A parameter of a model in the dtype that the computation uses."""
-    return replace(tensor(args, "data", context), dtype=args.dtype)
+    data = tensor(args, "data", context)
+    _require_parts(args, data)
+    return replace(data, dtype=args.dtype)

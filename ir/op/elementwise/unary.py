@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_bool, is_float, is_unsigned
+from weft.dtypes import is_bool, is_float, is_unsigned, part
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.kernel.intrinsics import INTRINSICS
@@ -31,6 +31,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
+from weft.ir.op.elementwise import complex_formulas
 from weft.ir.op.layout_rules.families import broadcasting
 from weft.ir.op.precision import DECIDES, RANGE, Precision, follow
 from weft.ir.op.registry import add_op, register_op
@@ -49,21 +50,26 @@ def elementwise(
     *,
     scalar: Scalar | None = None,
     numpy: Callable[[Any], Any],
-    result: str | None = None,
+    result: str | Callable[[str], str] | None = None,
     ranges: tuple[float, float] | None = None,
     param: str = "x",
     examples: tuple[Example, ...] = (),
     precision: Precision | None = None,
 ) -> OpDef:
-    """Declare an operator that applies a function to every element (the intrinsic of its name by default)."""
-    on_scalar: Scalar = scalar or (lambda value: intrinsic(name, value))
+    """Declare an operator that applies a function to every element (the intrinsic of its name by default, of complex
+    elements the formula)."""
+    on_scalar: Scalar = scalar or (
+        complex_formulas.function(name) if domain == "inexact" else lambda value: intrinsic(name, value)
+    )
     limits = {} if ranges is None else {param: ranges}
     shown = examples or _default_examples(domain, limits)
 
     def rule(args: Arguments, context: TypeContext) -> Type:
         ty = tensor(args, param, context)
         require_dtype(args, param, ty, domain)
-        return ty if result is None else replace(ty, dtype=result)
+        if result is None or ty.dtype is None:
+            return ty if result is None else replace(ty, dtype=result if isinstance(result, str) else None)
+        return replace(ty, dtype=result if isinstance(result, str) else result(ty.dtype))
 
     @kernel_lowering
     def lowering(kernel: Kernel) -> PrimFunc | None:
@@ -82,7 +88,7 @@ def elementwise(
             examples=shown,
             family="unary",
             layout=broadcasting(param),
-            precision=precision or (follow(param) if result is None and domain != "bits" else DECIDES),
+            precision=precision or (follow(param) if not isinstance(result, str) and domain != "bits" else DECIDES),
         )
     )
 
@@ -92,10 +98,14 @@ def _default_examples(domain: str, ranges: dict[str, tuple[float, float]]) -> tu
         return (example(typed("int32", 2, 3), ranges=ranges), example(typed("int64", "n"), ranges=ranges))
     if domain == "bool":
         return (example(typed("bool", 2, 3)), example(typed("bool", "n", 4)))
+    complex_ones = (example(typed("complex64", "n", 3)), example(typed("complex128", 4)))
+    if domain == "complex":
+        return complex_ones
     return (
         example(f32(2, 3), ranges=ranges),
         example(f32("n", 4), ranges=ranges),
         example(typed("float64", "n"), ranges=ranges),
+        *(complex_ones if domain in ("inexact", "arithmetic") else ()),
     )
 
 
@@ -122,8 +132,10 @@ def _classify(name: str, function: Callable[[Any], Any], doc: str, of_integers: 
     return elementwise(
         name,
         doc,
-        "number",
-        scalar=lambda x: intrinsic(name, x) if is_float(x.dtype) else te.const(of_integers, "bool"),
+        "arithmetic",
+        scalar=complex_formulas.either(
+            name, lambda x: intrinsic(name, x) if is_float(x.dtype) else te.const(of_integers, "bool")
+        ),
         numpy=function,
         result="bool",
     )
@@ -136,7 +148,14 @@ def _sign(x: PrimExpr) -> PrimExpr:
     return te.select(x > 0, te.const(1, x.dtype), te.select(x < 0, te.const(-1, x.dtype), x))
 
 
-elementwise("abs", "The absolute value, elementwise.", "number", numpy=np.abs)
+elementwise(
+    "abs",
+    "The absolute value, elementwise; of complex numbers the length, a float.",
+    "arithmetic",
+    scalar=complex_formulas.absolute,
+    numpy=np.abs,
+    result=part,
+)
 elementwise(
     "acos", "The inverse cosine, elementwise; nan outside [-1, 1].", numpy=np.arccos, ranges=(-1, 1), precision=RANGE
 )
@@ -163,15 +182,34 @@ elementwise(
     numpy=np.invert,
 )
 _whole("ceil", np.ceil, "The least whole number not below x, elementwise, in the dtype of x.")
-elementwise("cos", "The cosine, elementwise.", numpy=np.cos)
-elementwise("cosh", "The hyperbolic cosine, elementwise.", numpy=np.cosh, precision=RANGE)
+elementwise("cos", "The cosine, elementwise.", "inexact", numpy=np.cos)
+elementwise(
+    "cosh",
+    "The hyperbolic cosine, elementwise.",
+    "inexact",
+    numpy=np.cosh,
+    precision=RANGE,
+)
 elementwise("erf", "The error function, elementwise.", numpy=_reference("erf"))
-elementwise("exp", "e raised to x, elementwise.", numpy=np.exp, precision=RANGE)
+elementwise(
+    "exp",
+    "e raised to x, elementwise.",
+    "inexact",
+    numpy=np.exp,
+    precision=RANGE,
+)
 _whole("floor", np.floor, "The greatest whole number not above x, elementwise, in the dtype of x.")
 _classify("isfinite", np.isfinite, "Whether x is neither infinite nor nan, elementwise; bool.", True)
 _classify("isinf", np.isinf, "Whether x is an infinity, elementwise; bool.", False)
 _classify("isnan", np.isnan, "Whether x is nan, elementwise; bool.", False)
-elementwise("log", "The natural logarithm, elementwise; nan below 0.", numpy=np.log, ranges=(0.1, 4), precision=RANGE)
+elementwise(
+    "log",
+    "The natural logarithm, elementwise; nan below 0.",
+    "inexact",
+    numpy=np.log,
+    ranges=(0.1, 4),
+    precision=RANGE,
+)
 elementwise(
     "logical_not",
     "Whether x is zero (false), elementwise; bool.",
@@ -182,7 +220,7 @@ elementwise(
     examples=(example(typed("bool", 2, 3)), example(typed("int32", "n", 4)), example(f32(3))),
     precision=DECIDES,
 )
-elementwise("negative", "-x, elementwise.", "number", scalar=lambda x: prim_unary("neg", x), numpy=np.negative)
+elementwise("negative", "-x, elementwise.", "arithmetic", scalar=lambda x: prim_unary("neg", x), numpy=np.negative)
 _whole("round", np.rint, "The nearest whole number, halves to even, elementwise, in the dtype of x.")
 elementwise(
     "rsqrt", "One over the square root, elementwise.", numpy=_reference("rsqrt"), ranges=(0.1, 4), precision=RANGE
@@ -191,12 +229,31 @@ elementwise("sigmoid", "1 / (1 + exp(-x)), elementwise.", numpy=_reference("sigm
 elementwise(
     "sign", "-1, 0 or 1 as x is negative, zero or positive, elementwise.", "number", scalar=_sign, numpy=np.sign
 )
-elementwise("sin", "The sine, elementwise.", numpy=np.sin)
-elementwise("sinh", "The hyperbolic sine, elementwise.", numpy=np.sinh, precision=RANGE)
-elementwise("sqrt", "The square root, elementwise; nan below 0.", numpy=np.sqrt, ranges=(0, 4))
-elementwise("square", "x * x, elementwise.", "number", scalar=lambda x: x * x, numpy=np.square)
-elementwise("tan", "The tangent, elementwise.", numpy=np.tan, ranges=(-1, 1), precision=RANGE)
-elementwise("tanh", "The hyperbolic tangent, elementwise.", numpy=np.tanh)
+elementwise("sin", "The sine, elementwise.", "inexact", numpy=np.sin)
+elementwise(
+    "sinh",
+    "The hyperbolic sine, elementwise.",
+    "inexact",
+    numpy=np.sinh,
+    precision=RANGE,
+)
+elementwise(
+    "sqrt",
+    "The square root, elementwise; nan below 0.",
+    "inexact",
+    numpy=np.sqrt,
+    ranges=(0, 4),
+)
+elementwise("square", "x * x, elementwise.", "arithmetic", scalar=lambda x: x * x, numpy=np.square)
+elementwise(
+    "tan",
+    "The tangent, elementwise.",
+    "inexact",
+    numpy=np.tan,
+    ranges=(-1, 1),
+    precision=RANGE,
+)
+elementwise("tanh", "The hyperbolic tangent, elementwise.", "inexact", numpy=np.tanh)
 _whole("trunc", np.trunc, "x without its fraction, elementwise, in the dtype of x.")
 
 

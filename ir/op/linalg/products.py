@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import is_complex, part
 from weft.errors import ShapeError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim
+from weft.ir.graph import Expr
 from weft.ir.op.common import (
     Dims,
     Kernel,
@@ -35,6 +37,7 @@ from weft.ir.op.common import (
     tensors,
     typed,
 )
+from weft.ir.op.composite.declaring import call
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.precision import always, follow
 from weft.ir.op.reductions.reduction import accumulator, sizes_of
@@ -105,6 +108,8 @@ def _batch_indices(own: Dims, indices: Sequence[PrimExpr], batch: Dims) -> list[
 @kernel_lowering
 def _lower_matmul(kernel: Kernel) -> PrimFunc | None:
     args, context = kernel.args, kernel.context
+    if is_complex(kernel.dtype):
+        return None
     a, b = sizes_of(args, "x1", context), sizes_of(args, "x2", context)
     sizes = _matmul_sizes(args, a, b, context)
     a_batch, b_batch = _batch_required(a[:-2], sizes.batch), _batch_required(b[:-2], sizes.batch)
@@ -125,6 +130,28 @@ def _lower_matmul(kernel: Kernel) -> PrimFunc | None:
     return kernel.finish(contraction(kernel, sizes.result, formula, k, "matmul"))
 
 
+def _complex_matmul(args: Arguments, builder: Any) -> Expr:
+    """One real product, of twice as many columns and rows: the numbers of the left operand as they lie in memory, each
+    of the right one with itself times i below it, and the parts of the result side by side.
+
+        [a b] [c  d]  =  [a c - b d,  a d + b c]
+              [-d c]
+    """
+    context, out_dtype = builder.types, args.out_dtype
+    a, b = (tensor(args, name, context) for name in ("x1", "x2"))
+    sizes = _matmul_sizes(args, dims_of(a) or (), dims_of(b) or (), context)
+    dtype = str(out_dtype or a.dtype)
+    left, right = (x if ty.dtype == dtype else call("astype", x, dtype) for x, ty in ((args.x1, a), (args.x2, b)))
+    rows = 1 if sizes.rows is None else sizes.rows
+    columns = 1 if sizes.columns is None else sizes.columns
+    own, other = (tuple(dims_of(ty) or ()) for ty in (a, b))
+    left = call("memory.view", left, (*own[:-2], rows, 2 * own[-1]), part(dtype))
+    turned = call("complex", call("negative", call("imag", right)), call("real", right))
+    both = call("stack", [right, turned], len(other[:-2]) + 1)
+    both = call("memory.view", both, (*other[:-2], 2 * other[-2:][0], 2 * columns), part(dtype))
+    return call("memory.view", call("matmul", left, both), sizes.result, dtype)
+
+
 def _matmul_reference(x1: Any, x2: Any, *, out_dtype: str | None) -> Any:
     target = np.dtype(out_dtype or x1.dtype)
     computed = np.dtype("float32") if target == np.float16 else target
@@ -135,6 +162,7 @@ def _matmul_reference(x1: Any, x2: Any, *, out_dtype: str | None) -> Any:
     "matmul",
     [Param("x1"), Param("x2"), Param("out_dtype", "dtype", None)],
     lowering=_lower_matmul,
+    decompose=_complex_matmul,
     numpy=_matmul_reference,
     pure=True,
     family="linear_algebra",
@@ -149,6 +177,8 @@ def _matmul_reference(x1: Any, x2: Any, *, out_dtype: str | None) -> Any:
         example(typed("float16", 3, 80), typed("float16", 80, 2)),
         example(typed("int8", 3, 4), typed("int8", 4, 2), out_dtype="int32"),
         example(typed("float16", 3, 4), typed("float16", 4, 2), out_dtype="float32"),
+        example(typed("complex64", "n", 3), typed("complex64", 3, "m")),
+        example(typed("complex128", 3), typed("complex128", "b", 3, 2)),
     ),
     precision=always("x1", "x2"),
 )
@@ -160,7 +190,7 @@ def matmul(args: Arguments, context: TypeContext) -> TensorType:
     """
     x1, x2 = tensor(args, "x1", context), tensor(args, "x2", context)
     for name, operand in (("x1", x1), ("x2", x2)):
-        require_dtype(args, name, operand, "number")
+        require_dtype(args, name, operand, "arithmetic")
         if operand.ndim == 0:
             raise shape_error(args, f"{name} is a scalar; a product of matrices needs at least one dimension")
     dtype = args.out_dtype or same_dtype(args, x1, x2)
@@ -233,7 +263,7 @@ def linear(args: Arguments, context: TypeContext) -> TensorType:
         operands["bias"] = tensor(args, "bias", context)
         require_rank(args, "bias", operands["bias"], 1)
     for name, operand in operands.items():
-        require_dtype(args, name, operand, "number")
+        require_dtype(args, name, operand, "arithmetic")
     dtype = same_dtype(args, *operands.values())
     a, b = dims_of(data), dims_of(weight)
     if a is None or b is None:
@@ -270,7 +300,7 @@ def outer(args: Arguments, context: TypeContext) -> TensorType:
     x1, x2 = tensor(args, "x1", context), tensor(args, "x2", context)
     for name, operand in (("x1", x1), ("x2", x2)):
         require_rank(args, name, operand, 1)
-        require_dtype(args, name, operand, "number")
+        require_dtype(args, name, operand, "arithmetic")
     a, b = dims_of(x1), dims_of(x2)
     dtype = same_dtype(args, x1, x2)
     return TensorType(dtype=dtype, ndim=2) if a is None or b is None else TensorType((*a, *b), dtype)
@@ -421,7 +451,7 @@ def einsum(args: Arguments, context: TypeContext) -> TensorType:
     if not operands:
         raise shape_error(args, "no operands", "W205")
     for index, operand in enumerate(operands):
-        require_dtype(args, f"operands[{index}]", operand, "number")
+        require_dtype(args, f"operands[{index}]", operand, "arithmetic")
     dtype = same_dtype(args, *operands)
     if any(operand.ndim < 0 for operand in operands):
         return TensorType(dtype=dtype)

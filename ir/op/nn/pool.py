@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from weft.dtypes import is_float, lowest
+from weft.dtypes import is_complex, is_float, lowest
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
@@ -495,7 +495,7 @@ def _lower_pad(kernel: Kernel) -> PrimFunc | None:
 def _fill(args: Arguments, dtype: str) -> float | int | bool:
     """The padding value in the dtype of data."""
     value = args.pad_value
-    if is_float(dtype):
+    if is_float(dtype) or is_complex(dtype):
         return value
     if not math.isfinite(value) or value != int(value):
         raise shape_error(args, f"pad_value {value} is not a value of {dtype}", "W205")

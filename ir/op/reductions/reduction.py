@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import bits, is_float
+from weft.dtypes import bits, is_complex, is_float
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
@@ -44,7 +44,7 @@ def accumulator(dtype: str) -> str:
 
 def mean_dtype(dtype: str) -> str:
     """The dtype in which means of a dtype are computed: float64 for integers, which are rounded toward zero at last."""
-    return accumulator(dtype) if is_float(dtype) else "float64"
+    return accumulator(dtype) if is_float(dtype) or is_complex(dtype) else "float64"
 
 
 def sizes_of(args: Arguments, name: str, context: TypeContext) -> Dims:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_bool, is_float
+from weft.dtypes import is_bool, is_complex, is_float
 from weft.errors import DTypeError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
@@ -72,6 +72,9 @@ def _examples(integer: bool, least: int) -> tuple[Example, ...]:
     return (*floats, example(typed("int32", 3, 4), axis=0, keepdims=True)) if integer else floats
 
 
+_COMPLEX = (example(typed("complex64", "n", 4), axis=0), example(typed("complex128", 3, "n"), axis=1, least=1))
+
+
 def _reduction(
     name: str,
     doc: str,
@@ -89,7 +92,7 @@ def _reduction(
     """
 
     def neutral(dtype: str | None) -> bool:
-        return empty and not (moment and dtype is not None and not is_float(dtype))
+        return empty and not (moment and dtype is not None and not is_float(dtype) and not is_complex(dtype))
 
     def rule(args: Arguments, context: TypeContext) -> TensorType:
         x = tensor(args, "x", context)
@@ -118,7 +121,9 @@ def _reduction(
         return np.asarray(numpy(wide, axis=axis, keepdims=keepdims)).astype(x.dtype)
 
     examples = _examples(domain != "float", 0 if empty else 1)
-    if domain == "any":
+    if domain in ("any", "arithmetic"):
+        examples = (*examples, *_COMPLEX)
+    if domain in ("any", "ordered"):
         examples = (*examples, example(typed("bool", 3, "n"), axis=1, least=1))
     return add_op(
         OpDef(
@@ -194,7 +199,7 @@ _reduction(
 _reduction(
     "max",
     "The greatest value along the axes; nan if there is one.",
-    "any",
+    "ordered",
     _plain(te.max, "max", False, some=True),
     np.max,
     False,
@@ -203,7 +208,7 @@ _reduction(
 _reduction(
     "min",
     "The least value along the axes; nan if there is one.",
-    "any",
+    "ordered",
     _plain(te.min, "min", False, some=False),
     np.min,
     False,
@@ -213,7 +218,7 @@ _OF_INTEGERS = "Of integers it is computed in float64 and rounded toward zero; t
 _reduction(
     "mean",
     f"The arithmetic mean along the axes. {_OF_INTEGERS}",
-    "number",
+    "arithmetic",
     lambda x, axes, wide, keepdims: mean_stage(x, axes, wide, "mean", keepdims),
     _quiet(np.mean),
     moment=True,

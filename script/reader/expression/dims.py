@@ -36,6 +36,7 @@ __all__ = [
 BUILTINS: dict[str, Callable[..., Any]] = {
     "float": float,
     "int": int,
+    "complex": complex,
     "bool": bool,
     "len": len,
     "abs": abs,

@@ -25,7 +25,7 @@ __all__ = ["attribute_of_object", "element_of_container", "named_value", "no_poi
 @COMMON.tree(ast.Constant)
 def _constant(session: Session, tree: ast.Constant) -> Any:
     value = tree.value
-    if isinstance(value, (bytes, complex)) or value is Ellipsis:
+    if isinstance(value, bytes) or value is Ellipsis:
         raise session.fail("W115", f"{value!r} is not part of the script", tree)
     if type(value) is int and value.bit_length() > session.unit.limits.digits * 4:
         hint = "Limits(digits=...) allows more"

@@ -251,6 +251,8 @@ def as_expr(session: GraphSession, value: Any, tree: ast.AST) -> Expr:
         return StringImm(value, span=session.span(tree))
     if isinstance(value, np.ndarray):
         return constant_value(value, None, None, False, session.span(tree), None)
+    if isinstance(value, complex):  # there are no scalars of them
+        return Constant(np.asarray(value, "complex64"), span=session.span(tree))
     if isinstance(value, (bool, int, float, DimExpr)):
         made = PrimValue(value, span=session.span(tree))
         if is_weak(session, value):
@@ -282,8 +284,9 @@ def scalar_tensor(session: GraphSession, value: Any, tree: ast.AST) -> Expr:
 def _scalar_tensor(session: GraphSession, value: Any, tree: ast.AST) -> Expr:
     if isinstance(value, PrimValue) and not isinstance(value.value, DimExpr):
         return Constant(np.asarray(value.value, value.dtype), span=session.span(tree))
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float, complex)):
         dtype = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32"
+        dtype = "complex64" if isinstance(value, complex) else dtype
         return Constant(np.asarray(value, dtype), span=session.span(tree))
     made = as_leaf(session, value, tree)
     ty = type_of(session, made, tree)

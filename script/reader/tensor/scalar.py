@@ -161,7 +161,7 @@ def as_prim(session: TensorSession, value: Any, tree: ast.AST, like: str | None 
             zeros = tuple(index_const(0) for _ in value.shape)
             return BufferLoad(value, zeros, span=session.span(tree))
         raise session.fail("W121", f"'{value.name}' is a buffer: give {value.ndim} indices", tree)
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float, complex)):
         return session.fold(lambda: as_expr(value) if like is None else literal(value, like), tree)
     raise session.fail("W114", f"expected a scalar, got {describe(value)}", tree)
 
@@ -247,7 +247,7 @@ def _check_whole(session: TensorSession, kind: str, sides: Sequence[Any], tree: 
 
 def as_side(session: TensorSession, value: Any, tree: ast.AST) -> Any:
     """An operand: a plain number as it is, anything else as a scalar."""
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float, complex)):
         return value
     return as_prim(session, value, tree)
 
@@ -361,10 +361,10 @@ def _says_nothing(value: Any) -> bool:
     return isinstance(value, PrimCall) and value.dtype == "void"
 
 
-def literal(value: bool | int | float, dtype: str) -> PrimExpr:
+def literal(value: bool | int | float | complex, dtype: str) -> PrimExpr:
     """A plain number in a dtype that its place asks for, where it has a value of that dtype; else in its own."""
     scalar = dtypes.element(dtype)
-    if isinstance(value, float) and not dtypes.is_float(scalar):
+    if isinstance(value, float) and not (dtypes.is_float(scalar) or dtypes.is_complex(scalar)):
         return as_expr(value)
     if dtypes.is_bool(scalar) and not isinstance(value, bool):
         return as_expr(value)

@@ -106,7 +106,13 @@ def offered_array(value: Any) -> np.ndarray | None:
         raise ArgumentError(message, code="W851", hint=hint) from error
 
 
+_LAZY = (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg"))
+
+
 def _offered_tensor(value: Any) -> np.ndarray:
+    for lazy, resolve in _LAZY:  # of torch: the memory has not the values yet
+        if getattr(value, lazy, bool)():
+            value = getattr(value, resolve)()
     try:
         return np.asarray(value) if hasattr(value, "__array__") else np.from_dlpack(value)
     except Exception:  # a dtype that NumPy lacks, or no array at all

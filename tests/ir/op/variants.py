@@ -24,6 +24,7 @@ DTYPES = (
     "float16",
     "float32",
     "float64",
+    "complex64",
 )
 
 

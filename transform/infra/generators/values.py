@@ -89,6 +89,9 @@ def small_array(choices: Choices, dtype: str, shape: tuple[int, ...], low: Any =
         low, high = (-2.0 if low is None else low), (2.0 if high is None else high)
         steps = np.array([choices.integer(0, 64) for _ in range(count)], "float64")
         flat = (low + (high - low) * steps / 64).astype(dtypes.array_dtype(dtype))
+    elif dtypes.is_complex(dtype):
+        real, imaginary = (small_array(choices, dtypes.part(dtype), (count,), low, high) for _ in range(2))
+        flat = (real + 1j * imaginary).astype(dtype)
     else:
         least, most = int(dtypes.min_value(dtype)), int(dtypes.max_value(dtype))
         low = max(least, 0 if dtypes.is_unsigned(dtype) else -4) if low is None else int(low)

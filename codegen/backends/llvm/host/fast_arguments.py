@@ -155,9 +155,11 @@ class Arguments:
         argument = _Argument(view)
         self.arguments.append(argument)
         text = self.python.load("ptr", view, _FORMAT_AT)
-        end = w.emit(icmp("eq", "i8", self.python.load("i8", text, 1), "0"))
+        formats = FORMATS[storage(dtype).name]
+        second = ord(formats[0][1]) if len(formats[0]) > 1 else 0  # of `Zf`, or the end
+        end = w.emit(icmp("eq", "i8", self.python.load("i8", text, 1), str(second)))
         first = self.python.load("i8", text, 0)
-        codes = [w.emit(icmp("eq", "i8", first, ord(code))) for code in FORMATS[storage(dtype).name]]
+        codes = [w.emit(icmp("eq", "i8", first, ord(code[0]))) for code in formats]
         known = codes[0] if len(codes) == 1 else w.emit(binary("or", "i1", codes[0], codes[1]))
         rank = w.emit(icmp("eq", "i32", self.python.load("i32", view, _NDIM), len(dims)))
         argument.length = self.python.load("i64", view, _LEN)

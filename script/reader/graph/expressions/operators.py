@@ -86,7 +86,7 @@ def combine_values(session: GraphSession, kind: str, left: Any, right: Any, tree
     if joined is not None:
         return joined
     for side in (left, right):
-        if not isinstance(side, (Expr, bool, int, float, DimExpr)):
+        if not isinstance(side, (Expr, bool, int, float, complex, DimExpr)):
             raise session.fail("W114", f"`{BINARY[kind].text}` of {describe(left)} and {describe(right)}", tree)
     left_size, right_size = size_of(session, left), size_of(session, right)
     if left_size is not None and right_size is not None:
@@ -128,7 +128,7 @@ def _settled(session: GraphSession, op: OpDef, args: list[Any], tree: ast.AST) -
     """Arguments in which a number of Python that a run computes has the dtype of the first tensor beside it."""
     operands = [param.kind == ParamKind.EXPR and param.of == "any" for param in op.params[: len(args)]]
     weak = [
-        takes and not isinstance(value, (int, float)) and is_weak(session, value)
+        takes and not isinstance(value, (int, float, complex)) and is_weak(session, value)
         for takes, value in zip(operands, args, strict=False)
     ]
     if not any(weak):

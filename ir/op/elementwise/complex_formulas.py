@@ -1,0 +1,148 @@
+"""Functions of complex elements as formulas of their parts, z = a + b i.
+
+    exp   e^a (cos b, sin b)         sin   (sin a cosh b,  cos a sinh b)         sinh   (sinh a cos b, cosh a sin b)
+    log   (log |z|, angle z)         cos   (cos a cosh b, -sin a sinh b)         cosh   (cosh a cos b, sinh a sin b)
+    sqrt, tanh                               Kahan's, which lose no digits
+
+What is infinite or nan in one part may make both nan: the special cases of Annex G of C are not written out. Sources:
+W. Kahan, Branch cuts for complex elementary functions, 1987; T. E. Hull et al., Implementing complex elementary
+functions using exception handling, 1994.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from weft.dtypes import is_complex
+from weft.ir import te
+from weft.ir.kernel.prim import binary, intrinsic, unary
+from weft.ir.tensor import FloatImm, PrimCall, PrimExpr
+
+__all__ = ["FORMULAS", "absolute", "angle", "either", "function", "power"]
+
+Formula = Callable[[PrimExpr, PrimExpr], PrimExpr]
+
+
+def function(name: str) -> Callable[[PrimExpr], PrimExpr]:
+    """The function of a name for elements of either kind: the intrinsic of floats, the formula of complex ones."""
+
+    def of(x: PrimExpr) -> PrimExpr:
+        return FORMULAS[name](te.real(x), te.imag(x)) if is_complex(x.dtype) else intrinsic(name, x)
+
+    return of
+
+
+def either(name: str, of_others: Callable[[PrimExpr], PrimExpr]) -> Callable[[PrimExpr], PrimExpr]:
+    """Whether an intrinsic holds for some part of complex elements; another function of others."""
+
+    def of(x: PrimExpr) -> PrimExpr:
+        if not is_complex(x.dtype):
+            return of_others(x)
+        a, b = intrinsic(name, te.real(x)), intrinsic(name, te.imag(x))
+        return te.all(a, b) if name == "isfinite" else te.any(a, b)
+
+    return of
+
+
+def absolute(x: PrimExpr) -> PrimExpr:
+    """|x|, a float of complex elements."""
+    return _length(te.real(x), te.imag(x)) if is_complex(x.dtype) else intrinsic("abs", x)
+
+
+def angle(x: PrimExpr) -> PrimExpr:
+    """The angle of a number in the plane: of floats 0 or pi, nan of nan."""
+    if is_complex(x.dtype):
+        return intrinsic("atan2", te.imag(x), te.real(x))
+    pi, zero = te.const(math.pi, x.dtype), te.const(0.0, x.dtype)
+    return te.select(intrinsic("isnan", x), x, te.select(x < 0, pi, zero))
+
+
+def _length(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    return intrinsic("hypot", a, b)
+
+
+def _exp(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    grown = te.exp(a)
+    return te.complex(grown * te.cos(b), te.select(te.equal(b, 0), b, grown * te.sin(b)))
+
+
+def _log(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """The logarithm of the length by log1p where it is near 0, so that it keeps its digits."""
+    x, y = te.abs(a), te.abs(b)
+    great, small = te.maximum(x, y), te.minimum(x, y)
+    near = intrinsic("log1p", (great - 1) * (great + 1) + small * small) * 0.5
+    around = te.all(great > 0.5, great < 2)
+    return te.complex(te.select(around, near, te.log(_length(a, b))), intrinsic("atan2", b, a))
+
+
+def _sqrt(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    # Not from the sum of squares: it overflows, and the difference of |z| and a cancels.
+    root = te.sqrt(te.abs(a) * 0.5 + _length(a, b) * 0.5)
+    zero = te.equal(root, 0)
+    other = te.abs(b) * 0.5 / te.select(zero, te.const(1.0, a.dtype), root)
+    right = binary("ge", a, 0)
+    real = te.select(right, root, other)
+    imaginary = intrinsic("copysign", te.select(right, other, root), b)
+    return te.complex(real, te.select(zero, b, imaginary))
+
+
+def _tanh(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    slope, grown = te.tan(b), te.sinh(a)
+    beta = slope * slope + 1
+    below = beta * grown * grown + 1
+    near = te.complex(beta * te.sqrt(grown * grown + 1) * grown / below, slope / below)
+    limit = 11 if a.dtype == "float32" else 22
+    sign = intrinsic("copysign", te.const(1.0, a.dtype), a)
+    far = te.complex(sign, te.sin(b) * te.cos(b) * 4 * te.exp(te.abs(a) * -2))
+    return te.select(te.abs(a) > limit, far, near)
+
+
+def _tan(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """-i tanh(i z)."""
+    turned = _tanh(unary("neg", b), a)
+    return te.complex(te.imag(turned), unary("neg", te.real(turned)))
+
+
+FORMULAS: dict[str, Formula] = {
+    "exp": _exp,
+    "log": _log,
+    "sqrt": _sqrt,
+    "sin": lambda a, b: te.complex(te.sin(a) * te.cosh(b), te.cos(a) * te.sinh(b)),
+    "cos": lambda a, b: te.complex(te.cos(a) * te.cosh(b), unary("neg", te.sin(a) * te.sinh(b))),
+    "sinh": lambda a, b: te.complex(te.sinh(a) * te.cos(b), te.cosh(a) * te.sin(b)),
+    "cosh": lambda a, b: te.complex(te.cosh(a) * te.cos(b), te.sinh(a) * te.sin(b)),
+    "tan": _tan,
+    "tanh": _tanh,
+}
+_MOST_FACTORS = 64
+
+
+def power(x: PrimExpr, exponent: PrimExpr) -> PrimExpr:
+    """x to a complex power: by products for a small whole constant, else exp(exponent log x); 0 to 0 is 1."""
+    whole = _whole(exponent)
+    if whole is not None:
+        result = _multiplied(x, abs(whole))
+        return result if whole >= 0 else te.const(1, x.dtype) / result
+    found = function("exp")(exponent * function("log")(x))
+    zero, one = te.const(0, x.dtype), te.const(1, x.dtype)
+    of_zero = te.select(te.equal(exponent, 0), one, zero)
+    return te.select(te.equal(x, 0), of_zero, found)
+
+
+def _whole(value: PrimExpr) -> int | None:
+    """A constant that is a small integer."""
+    if not isinstance(value, PrimCall) or value.op != "complex" or not all(isinstance(x, FloatImm) for x in value.args):
+        return None
+    real, imaginary = (x.value for x in value.args)  # type: ignore[attr-defined]
+    return int(real) if imaginary == 0 and real == int(real) and abs(real) <= _MOST_FACTORS else None
+
+
+def _multiplied(x: PrimExpr, count: int) -> PrimExpr:
+    result: PrimExpr | None = None
+    while count:
+        if count % 2:
+            result = x if result is None else result * x
+        count //= 2
+        x = x * x if count else x
+    return te.const(1, x.dtype) if result is None else result
