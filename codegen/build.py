@@ -29,6 +29,7 @@ from weft.ir.tensor import PrimFunc
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.executable import Executable
 from weft.runtime.program import EXECUTABLE, Program, programs_of, public_signatures
+from weft.runtime.programs.library_names import LIBRARY
 from weft.target import Target
 from weft.transform.infra.context import PassContext
 from weft.transform.infra.decisions import numbers, without_decisions
@@ -48,11 +49,13 @@ def build(module: IRModule, plan: Plan, members: Mapping[str, Callable[..., Any]
     made = back_end_of(plan.parts[plan.driver]).build(job_of(module, plan, members))
     facts = _facts(module, plan)
     if not isinstance(made, Executable):
-        return ArtifactSet(_completed(item, facts) for item in made.values())
+        return ArtifactSet(_completed(item, facts, plan.model) for item in made.values())
     program, carried = made._program, module.attrs.get(ARTIFACTS, ArtifactSet())
     program.provenance |= {**facts, **_parts(module, plan)}
     others = program.artifacts.values()
-    program.artifacts = ArtifactSet(item if item.name in carried else _completed(item, facts) for item in others)
+    program.artifacts = ArtifactSet(
+        item if item.name in carried else _completed(item, facts, plan.model) for item in others
+    )
     if not programs:
         return made
     program.beside = programs
@@ -96,7 +99,8 @@ def library(jobs: Sequence[Job]) -> ArtifactSet:
     made = back_end_of(jobs[0].plan.parts[jobs[0].plan.driver]).library(jobs)
     each = {job.plan.name: _facts(job.module, job.plan) for job in jobs}
     functions = {name: facts["functions"] for name, facts in each.items()}
-    return ArtifactSet(_completed(item, {**each[jobs[0].plan.name], "functions": functions}) for item in made.values())
+    facts = {**each[jobs[0].plan.name], "functions": functions}
+    return ArtifactSet(_completed(item, facts) for item in made.values())
 
 
 def _facts(module: IRModule, plan: Plan) -> dict[str, Any]:
@@ -122,8 +126,10 @@ def _expanded(part: Target, machine: HostTarget | None) -> str:
     return Target({**part.to_dict(), **found, **({"mattr": list(flags)} if flags else {})}).complete().to_json()
 
 
-def _completed(item: Artifact, facts: Mapping[str, Any]) -> Artifact:
-    return with_fields(item, provenance={**facts, **item.provenance})
+def _completed(item: Artifact, facts: Mapping[str, Any], model: str = "") -> Artifact:
+    """The artifact with what it was made from and by, and the library that C programs link it with."""
+    library = {LIBRARY: model} if model and item.loader == "cc" else {}
+    return with_fields(item, provenance={**facts, **library, **item.provenance})
 
 
 def job_of(module: IRModule, plan: Plan, members: Mapping[str, Callable[..., Any]] = EMPTY) -> Job:

@@ -27,7 +27,7 @@ from weft import Target, TargetError
 from weft.codegen.backends.c import source_tree
 from weft.codegen.backends.c.memory import greedy
 from weft.codegen.backends.generators import generate_artifacts
-from weft.ir import IRModule
+from weft.ir import IRModule, merge
 from weft.transform import default_pipeline
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -368,6 +368,34 @@ def test_the_network_in_c_hands_streams_to_the_machine(plugins, network, tmp_pat
     structs = [(ctypes.c_void_p * 1)(*(item.ctypes.data for item in items)) for items in pointers]
     assert loaded.digits_run(*structs, None) == 0
     np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize(("target", "executor"), [(NPU, "native"), (NPU, "aot"), ("host: c; npu: npu", None)])
+def test_compiled_programs_with_drivers_of_one_name_are_merged(target: str, executor: str | None, plugins) -> None:
+    """H8: the drivers in C get names of their own, and the program that calls one follows."""
+    text = """
+@I.ir_module
+class M:
+    @R.function
+    def {0}(x: R.Tensor((4, 8), "int8"), w: R.Tensor((8, {1}), "int8")):
+        y = R.matmul(x, w, out_dtype="int32")
+        return y
+"""
+    first, second = (
+        weft.lower(parsed(text.format(name, width)), target, executor=executor, stop="codegen")
+        for name, width in (("main", 3), ("f", 5))
+    )
+    module = parsed(merge(first, second).module.script())
+    artifacts = module.attrs["artifacts"]
+    assert {"npu_kernel.c", "model_1_npu_kernel.c"} <= set(artifacts)
+    assert b"model_1_npu_kernel(" in artifacts["model_1_npu_kernel.c"].data
+    if executor is None:
+        assert b"model_1_npu_kernel(" in artifacts["model_1_main.c"].data
+        return
+    made, ones = weft.load_module(module, trust=True), np.ones((4, 8), "int8")
+    for name, width in (("main", 3), ("f", 5)):
+        np.testing.assert_array_equal(made[name](ones, np.ones((8, width), "int8")), np.full((4, width), 8))
+    assert executor != "aot" or "model_1_npu_kernel" in {item.name for item in artifacts["model_1.o"].needs}
 
 
 def test_the_streams_are_the_same_in_every_process(plugins, network) -> None:
