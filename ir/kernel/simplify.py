@@ -241,10 +241,12 @@ class _Simplifier:
         a, b = self.ranges.interval(current.a), self.ranges.interval(current.b)
         if current.a is current.b and isinstance(current.a, PrimVar):
             return _imm(current.kind in ("eq", "le", "ge"), "bool")
-        if a is None or b is None or not (is_pure(current.a) and is_pure(current.b)):
+        if a is None or b is None:
             return None
         answer = _compare_intervals(current.kind, a, b)
-        return None if answer is None else _imm(answer, "bool")
+        if answer is None or not (is_pure(current.a) and is_pure(current.b)):  # walked only where they go away
+            return None
+        return _imm(answer, "bool")
 
     def float_binary(self, current: Binary) -> PrimExpr | None:
         a, b = current.a, current.b
@@ -287,11 +289,10 @@ class _Simplifier:
         a, b = self.ranges.interval(left), self.ranges.interval(right)
         if a is None or b is None:
             return None
-        if kind in ("min", "max") and is_pure(left) and is_pure(right):
-            if a[1] <= b[0]:
-                return left if kind == "min" else right
-            if b[1] <= a[0]:
-                return right if kind == "min" else left
+        if kind in ("min", "max") and (a[1] <= b[0] or b[1] <= a[0]):
+            kept, dropped = (left, right) if (a[1] <= b[0]) == (kind == "min") else (right, left)
+            if is_pure(dropped):
+                return kept
         if kind in _DIVISIONS and b[0] > 0 and a[0] >= 0:
             if a[1] < b[0]:
                 return left if kind.endswith("mod") else (_imm(0, current.dtype) if is_pure(left) else None)
