@@ -53,6 +53,7 @@ from weft.ir.verify import fault_of, refuse_ill_formed_kernels
 from weft.ir.verify.spread import refuse_spread
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.executable import CompiledFunction, Executable
+from weft.support.collection import rare_collections
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.base import nested_too_deeply
 from weft.transform.infra.phases import Step, phases, phases_of, run_phases
@@ -109,6 +110,7 @@ def compile(
 ) -> Any: ...
 @explained_by(fault_of)
 @digests_kept()
+@rare_collections()
 def compile(
     module_or_function: IRModule | BaseFunc | Mapping[str, IRModule | BaseFunc],
     target: object = None,
@@ -336,6 +338,7 @@ def _refuse_vectors(module: IRModule) -> None:
 
 
 @digests_kept()
+@rare_collections()
 def lower(
     module_or_function: IRModule | BaseFunc,
     target: object = None,

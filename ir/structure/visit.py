@@ -210,39 +210,10 @@ def rewrite(
     types are rewritten too. Parts in which nothing changes stay the same objects, so `rewrite(...) is root` means no
     change.
     """
-    done: dict[int, Any] = {} if memo is None else memo
+    changes = _Changes({} if memo is None else memo, dim)
+    done = changes.done
     keep: list[Node] = []  # originals stay alive, so that their ids stay theirs
     types = types or dim is not None
-
-    def mapped(value: Any) -> Any:
-        kind = _KINDS.get(value.__class__) or _kind_of(value.__class__)
-        if kind == _TUPLE:
-            new = tuple([mapped(item) for item in value])
-            return new if any(map(operator.is_not, new, value)) else value
-        if kind == _MAP:
-            return value.map_values(mapped)
-        if kind != _DATA:
-            return done.get(id(value), value)
-        if dim is not None and isinstance(value, DimExpr):
-            return dim(value)
-        return value
-
-    def rebuild(current: Node) -> Node:
-        cls = current.__class__
-        changed: dict[str, Any] = {}
-        for name, _ in _stacked(cls):
-            old = getattr(current, name)
-            new = mapped(old)
-            if new is not old:
-                changed[name] = new
-        if isinstance(current, Var) and current.ty is not None:
-            ty = mapped(current.ty)
-            if ty is not current.ty:
-                changed["ty"] = ty
-        if not changed:
-            return current
-        return cls(**{name: changed[name] if name in changed else getattr(current, name) for name, _ in fields_of(cls)})
-
     stack: list[Any] = [root]  # a node whose children come before it stands in a tuple
     while stack:
         current = stack.pop()
@@ -263,13 +234,57 @@ def rewrite(
                 stack.append((current,))
                 stack.extend(reversed(below))
                 continue
-        new = rebuild(current)
+        new = changes.rebuilt(current)
         if post is not None:
             replacement = post(new)
             new = new if replacement is None else replacement
         done[key] = new
         keep.append(current)
     return done[id(root)]
+
+
+class _Changes:
+    """What nodes below have become, by their ids, and what that makes of a node.
+
+    A class, since functions that call each other would live on, with all that they saw, until they are collected.
+    """
+
+    __slots__ = ("dim", "done")
+
+    def __init__(self, done: dict[int, Any], dim: Callable[[DimExpr], Dim] | None) -> None:
+        self.done = done
+        self.dim = dim
+
+    def value(self, value: Any) -> Any:
+        """What has become of the value of a field."""
+        kind = _KINDS.get(value.__class__) or _kind_of(value.__class__)
+        if kind == _TUPLE:
+            new = tuple([self.value(item) for item in value])
+            return new if any(map(operator.is_not, new, value)) else value
+        if kind == _MAP:
+            return value.map_values(self.value)
+        if kind != _DATA:
+            return self.done.get(id(value), value)
+        if self.dim is not None and isinstance(value, DimExpr):
+            return self.dim(value)
+        return value
+
+    def rebuilt(self, current: Node) -> Node:
+        """A node whose children are done; the same object where nothing changes."""
+        cls = current.__class__
+        changed: dict[str, Any] = {}
+        for name, _ in _stacked(cls):
+            old = getattr(current, name)
+            new = self.value(old)
+            if new is not old:
+                changed[name] = new
+        if isinstance(current, Var) and current.ty is not None:
+            ty = self.value(current.ty)
+            if ty is not current.ty:
+                changed["ty"] = ty
+        if not changed:
+            return current
+        return cls(**{name: changed[name] if name in changed else getattr(current, name) for name, _ in fields_of(cls)})
 
 
 def substitute(root: N, mapping: Mapping[Any, Any]) -> N:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import gc
 import re
 import traceback
 import warnings
@@ -24,6 +23,7 @@ from weft.errors import Source, Span, WeftError
 from weft.ir.structure.recursion import deep_recursion, deeply, used_frames
 from weft.script.source.budget import Budget
 from weft.script.source.diagnostics import Consequence, Limits, fail
+from weft.support.collection import rare_collections
 from weft.support.excepthook import is_internal
 
 __all__ = ["MISSING", "NAMESPACE_MODULES", "Unit", "make_source", "parse_python", "print_deeply", "read_deeply"]
@@ -71,7 +71,7 @@ def parse_python(source: Source, limits: Limits) -> ast.Module:
             hint="Limits(size=...) allows more",
         )
     try:
-        with warnings.catch_warnings(), _uncollected():
+        with warnings.catch_warnings(), rare_collections():
             warnings.simplefilter("ignore")  # Python's advice on style (`1if x`) is not about the script
             return _parsed(source.text)
     except SyntaxError as error:
@@ -126,7 +126,7 @@ def read_deeply(tree: ast.AST, read: Callable[[], T]) -> T:
 
     What recurses without end in code that a script of usual nesting calls is the user's, and stays what it is.
     """
-    with _uncollected(), _named():
+    with rare_collections(), _named():
         try:
             return read()
         except RecursionError as error:
@@ -138,7 +138,7 @@ def read_deeply(tree: ast.AST, read: Callable[[], T]) -> T:
 
 def print_deeply(root: Any, written: Callable[[], T]) -> T:
     """What prints a node, or a module, with room for its nesting."""
-    with _uncollected(), _named():
+    with rare_collections(), _named():
         return deeply(root, written)
 
 
@@ -163,18 +163,6 @@ def _named() -> Iterator[None]:
         raise fail("W103", "the script is nested too deeply", hint="split long expressions into bindings") from None
     except MemoryError:
         raise fail("W103", "the script needs more memory than there is") from None
-
-
-@contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Reading and printing make many objects that live on: collecting meanwhile only costs time."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _nesting(tree: ast.AST) -> int:

@@ -169,6 +169,11 @@ class FunctionWriter:
             written += [f"  {name} = {text_of(i)}" if name else f"  {text_of(i)}" for name, i in lines]
         text = "\n".join([*written, "}", ""])
         (self.module.move if beside else self.module.define)(self.name, text)
+        # What emits holds what holds this writer: the records would wait for a collection of garbage.
+        for records in (self._entry, self._lines, self._sections):
+            records.clear()
+        self._values.forget()
+        self._memory.forget()
 
     # Sizes fold when they are known.
 

@@ -47,3 +47,7 @@ class ValueNumbering:
         """Note what an instruction that stands in a block gave."""
         if is_pure(instruction):
             self._known[instruction] = name, block
+
+    def forget(self) -> None:
+        """The function is finished."""
+        self._known.clear()
