@@ -46,6 +46,7 @@ def _unrolled(emitter: KernelEmitter, stmt: For, values: range) -> None:
     outer, emitter.copies = emitter.copies, emitter.copies * max(1, len(values))
     streams = _streams_of(emitter, stmt) or emitter.streams
     done = emitter.w.label("unrolled.done")
+    emitter.index.sums.depth += 1
     for value in values:
         following = emitter.w.label("unrolled")
         emitter.loops.append(OpenLoop(done, following, len(emitter.scopes)))
@@ -57,6 +58,7 @@ def _unrolled(emitter: KernelEmitter, stmt: For, values: range) -> None:
             _step(emitter, stmt.body, streams)
         emitter.loops.pop()
         emitter.w.open_if_used(following)
+    emitter.index.sums.depth -= 1
     emitter.w.open_if_used(done)
     emitter.copies = outer
 

@@ -81,6 +81,7 @@ class ExpressionEmitter:
 
     def bind(self, var: PrimVar, value: str, wide: Size | None = None) -> None:
         """Give a variable its value."""
+        self.index.sums.bind(var)
         self.variables[var] = value
         self.index.wide.pop(var, None)
         if wide is not None:

@@ -18,6 +18,7 @@ from weft.codegen.backends.llvm.asm.instructions import binary
 from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.math.arithmetic import Arithmetic
 from weft.codegen.backends.llvm.values.lanes import broadcast, ramp
+from weft.codegen.backends.llvm.values.round_sums import RoundSums
 from weft.codegen.backends.llvm.values.views import BufferView, Linear, Scattered
 from weft.errors import TargetError
 from weft.ir.graph import Expr
@@ -39,6 +40,7 @@ class IndexEmitter:
         self.value = value
         self.wide: dict[PrimVar, Size] = {}
         """64-bit values of narrower integer variables, where known."""
+        self.sums = RoundSums(self.w)
 
     def size(self, extent: Extent) -> Size:
         """An extent in 64 bits."""
@@ -52,15 +54,20 @@ class IndexEmitter:
         return (0, extent) if isinstance(extent, int) else self._known(extent)
 
     def _variable(self, extent: PrimVar) -> tuple[Size, int]:
+        self.sums.uses(extent)
         found = self.wide.get(extent)
         if found is None:
-            return self._known(extent)
+            return self._cast_to_size(extent)
         return (0, found) if isinstance(found, int) else (found, 0)
 
     def _cast(self, extent: Cast) -> tuple[Size, int]:
         return self.apart(extent.value) if _keeps_value(extent) else self._known(extent)
 
     def _binary(self, extent: Binary) -> tuple[Size, int]:
+        sums = self.sums
+        return sums.find(extent, self._computed) if sums.depth else self._computed(extent)
+
+    def _computed(self, extent: Binary) -> tuple[Size, int]:
         kind = extent.kind
         if dtypes.is_signed(extent.dtype):
             if kind in _SUMS:
@@ -84,7 +91,11 @@ class IndexEmitter:
         return w.mul(w.add(a, plus_a), w.add(b, plus_b)), 0
 
     def _known(self, expr: PrimExpr) -> tuple[Size, int]:
-        """A value of any width, extended."""
+        """A value of any width, extended; it may change from one statement to the next."""
+        self.sums.changes()
+        return self._cast_to_size(expr)
+
+    def _cast_to_size(self, expr: PrimExpr) -> tuple[Size, int]:
         value = self.arith.cast(expr.dtype, "int64", self.value(expr))
         return (0, int(value)) if value.lstrip("-").isdigit() else (value, 0)
 
