@@ -11,7 +11,7 @@
 operand as a whole into the order in which their tiles read it (`weft.transform.autoschedule.gemm.packed`); other
 kernels that copy one in plain nests of loops lose their copies as well. A copy may widen float16 to float32. Calls that
 copy the same constant in the same way share the copy. A copy that is more than twice as large as the constant stays in
-the kernel.
+the kernel. A constant that no call reads any more leaves the program.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.support.aligned import aligned_zeros
+from weft.transform.graph.dead_code import without_dead_bindings
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.decisions import Decision, with_decisions
 from weft.transform.infra.rewriting import FunctionRewriter
@@ -86,7 +87,13 @@ class PackConstants(Pass):
         if not kernels:
             return module
         known: dict[tuple[object, ...], tuple[Constant, Constant]] = {}
-        new = map_functions(module, lambda name, function: _Calls(kernels, known).run(function))
+
+        def packed_calls(_name: str, function: Function) -> Function:
+            new = _Calls(kernels, known).run(function)
+            # A variable that stands for a constant would keep it in the program beside its packed form.
+            return function if new is function else without_dead_bindings(new, module)
+
+        new = map_functions(module, packed_calls)
         packed_kernels = {name: kernel.with_packed_params() for name, kernel in kernels.items()}
         return new.with_functions({**new.functions, **packed_kernels})
 
