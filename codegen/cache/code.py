@@ -1,6 +1,7 @@
 """Compiled code by content, on disk: what was compiled once is not compiled again, in any process.
 
-    entry ::= sha256 of the rest, key, length of the object, object, compressed LLVM text    one file: <key>.code
+    entry ::= digest of the rest, key, length of the object, object, compressed LLVM text    one file: <key>.code
+    digest ::= sha256, of more than `_CHUNK` bytes that of the sha256 of each so many        hashed on several cores
     key   ::= 64 hexadecimal digits
 
 A key is the hash of everything that the code follows from: the LLVM text, the processor, the level, the version of
@@ -10,9 +11,9 @@ empty one.
 
 Entries are machine code that will run, so only the user's own are read: the folder and the entry belong to the user,
 nobody else may write them or put another folder in the place of one above them, and the entry is a plain file that
-holds its key. What is not so is ignored, and the reason logged. Files of other names are left alone. Entries that were
-not used for longest go when all together pass `LIMIT` bytes; what a writer that was killed left behind goes after an
-hour.
+holds its key. What is not so is ignored, and the reason logged. Files of other names are left alone. Large entries are
+mapped, not read, and checked once in a process. Entries that were not used for longest go when all together pass
+`LIMIT` bytes; what a writer that was killed left behind goes after an hour.
 """
 
 from __future__ import annotations
@@ -21,17 +22,20 @@ import contextlib
 import functools
 import hashlib
 import logging
+import mmap
 import os
 import re
 import stat
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["LIMIT", "CacheInfo", "DiskCache", "object_cache"]
+from weft.support.spread import spread
+
+__all__ = ["HEAD", "LIMIT", "CacheInfo", "DiskCache", "object_cache"]
 
 LIMIT = 512 << 20
 _log = logging.getLogger("weft.cache")
@@ -40,7 +44,11 @@ _OURS = re.compile(r"[0-9a-f]{64}\.code")
 _UNFINISHED = re.compile(r"[0-9a-f]{64}\.\w+\.part")
 _ABANDONED = 3600  # seconds after which nobody is still writing
 _KEY = 64
-_HEAD = 32 + _KEY + 8
+HEAD = 32 + _KEY + 8
+"""Bytes of an entry before the object."""
+_CHUNK = 4 << 20
+_checked: set[tuple[int, int, int]] = set()
+"""Large files (device, number, bytes) whose digest was right: they are replaced by others, never written again."""
 _UNKNOWN = 65534  # the owner of folders of the system in a container that has no name for root
 _LOOK_EVERY = 64  # writes between two looks at the size of all
 _writes: dict[Path, int] = {}
@@ -69,31 +77,35 @@ class DiskCache:
         self.folder = folder
         self.limit = limit
 
-    def get(self, key: str) -> tuple[bytes, str] | None:
+    def get(self, key: str) -> tuple[memoryview, str] | None:
         """The entry, if it is there, whole, the user's own, and that of the key."""
         if self.folder is None or self.refused():
             return None
         path = self.folder / f"{key}{_SUFFIX}"
-        data = _read(path)
-        if data is None:
+        found = _read(path)
+        if found is None:
             return None
-        size = int.from_bytes(data[_HEAD - 8 : _HEAD], "little")
-        if len(data) >= _HEAD + size and hashlib.sha256(data[32:]).digest() == data[:32]:
+        data, number = found
+        size = int.from_bytes(data[HEAD - 8 : HEAD], "little")
+        if len(data) >= HEAD + size and (number in _checked or _digest(data[32:]) == data[:32]):
+            if len(data) > _CHUNK:
+                _checked.add(number)
             if data[32 : 32 + _KEY] != key.encode():
                 _log.warning("the cache entry %s is that of another key; it is removed", path)
                 _removed(path)
                 return None
             with contextlib.suppress(zlib.error, UnicodeDecodeError):
-                return data[_HEAD : _HEAD + size], zlib.decompress(data[_HEAD + size :]).decode()
+                return data[HEAD : HEAD + size], zlib.decompress(data[HEAD + size :]).decode()
         _log.warning("the cache entry %s is damaged; it is removed, and what it held is compiled again", path)
         _removed(path)
         return None
 
-    def put(self, key: str, code: bytes, text: str) -> None:
-        """Keep an entry, whole or not at all."""
+    def put(self, key: str, code: Sequence[bytes | memoryview], text: str) -> None:
+        """Keep an entry, of code in pieces, whole or not at all."""
         if self.folder is None:
             return
-        rest = key.encode() + len(code).to_bytes(8, "little") + code + zlib.compress(text.encode(), 1)
+        size = sum(len(piece) for piece in code).to_bytes(8, "little")
+        rest = b"".join([key.encode(), size, *code, zlib.compress(text.encode(), 1)])
         temporary = ""
         try:
             _make_private(self.folder)
@@ -101,7 +113,8 @@ class DiskCache:
                 return
             handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=f"{key}.", suffix=".part")
             with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(rest).digest() + rest)
+                file.write(_digest(memoryview(rest)))
+                file.write(rest)
             os.replace(temporary, self.folder / f"{key}{_SUFFIX}")
         except BaseException as error:  # an interrupt too leaves no unfinished file
             with contextlib.suppress(OSError):
@@ -165,24 +178,37 @@ class DiskCache:
                 _removed(path)
 
 
-def _read(path: Path) -> bytes | None:
-    """The bytes of an entry, if it is a plain file of the user's that nobody else may write."""
+def _digest(rest: memoryview) -> bytes:
+    """The digest of an entry without its first bytes."""
+    chunks = [rest[start : start + _CHUNK] for start in range(0, len(rest), _CHUNK)]
+    digests = spread(_sha256, chunks)
+    return digests[0] if len(digests) == 1 else _sha256(b"".join(digests))
+
+
+def _sha256(data: bytes | memoryview) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def _read(path: Path) -> tuple[memoryview, tuple[int, int, int]] | None:
+    """The bytes of an entry and which file it is, if it is a plain file of the user's that nobody else may write."""
     try:
         # Neither a link nor a pipe that nobody writes to: the file that is checked is the one that is read.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
-        why = _not_private(os.fstat(handle), stat.S_ISREG)
+        status = os.fstat(handle)
+        why = _not_private(status, stat.S_ISREG)
         if why:
             _log_once(str(path), why)
             return None
         try:
-            data = file.read()
+            large = status.st_size > _CHUNK
+            data = mmap.mmap(handle, 0, access=mmap.ACCESS_READ) if large else file.read()
             os.utime(path)
-        except OSError:
+        except (OSError, ValueError):
             return None
-    return data
+    return memoryview(data), (status.st_dev, status.st_ino, status.st_size)
 
 
 def _make_private(folder: Path) -> None:

@@ -3,6 +3,8 @@
     entry ::= length of the head, head, object code, constants        in `weft.codegen.cache`, beside single kernels
     head  ::= JSON: signatures, sites, shapes and dtypes of the constants, lengths
 
+Each piece of code and each constant stands at a place in the file that suits its use where the file is mapped.
+
 A key is the hash of everything that the program follows from: the module to its last name and place in the source,
 the target, the processor, the options, the versions of LLVM and of weft, the state of weft's own files. What follows
 from more than that is never kept: modules that call out to symbols or Python functions, operators and kinds of targets
@@ -24,7 +26,7 @@ import numpy as np
 
 import weft.ir
 from weft.codegen.backends.llvm.machine.machine import Machine, llvm_version
-from weft.codegen.cache.code import LIMIT, object_cache
+from weft.codegen.cache.code import HEAD, LIMIT, object_cache
 from weft.codegen.plan import Plan
 from weft.ir.graph import Constant, ExternFunc, Op
 from weft.ir.module import IRModule
@@ -36,6 +38,8 @@ from weft.runtime.abi.json_form import signature_from_json, signature_to_json, s
 from weft.runtime.abi.scalars import storage
 from weft.runtime.device.guards import is_guarded
 from weft.runtime.executable import Program
+from weft.support.aligned import ALIGNMENT
+from weft.support.array_bytes import content_bytes
 from weft.transform.autoschedule.registry import is_builtin
 from weft.transform.infra.context import check_level, is_plain
 
@@ -44,7 +48,7 @@ __all__ = ["find", "keep", "key_of"]
 _log = logging.getLogger("weft.cache")
 
 _LARGEST = LIMIT // 8
-_FORMAT = "program 4"
+_FORMAT = "program 5"
 
 
 def key_of(module: IRModule, plan: Plan) -> str | None:
@@ -140,14 +144,13 @@ def find(key: str) -> Program | None:
         return None
 
 
-def _program(data: bytes, text: str) -> Program:
+def _program(data: memoryview, text: str) -> Program:
     size = int.from_bytes(data[:8], "little")
-    head = json.loads(data[8 : 8 + size])
-    rest = memoryview(data)[8 + size :]
-    pieces = []
+    head = json.loads(bytes(data[8 : 8 + size]))
+    at, pieces = 8 + size, list[memoryview]()
     for length in head["lengths"]:
-        pieces.append(rest[:length])
-        rest = rest[length:]
+        pieces.append(data[at : at + length])
+        at += length + _gap(length)
     objects = [bytes(piece) for piece in pieces[: head["objects"]]]
     described = zip(pieces[head["objects"] :], head["constants"], strict=True)
     constants = [(np.frombuffer(piece, storage(dtype)).reshape(shape), dtype) for piece, (dtype, shape) in described]
@@ -171,7 +174,8 @@ def keep(key: str, program: Program) -> None:
     """Keep a program, unless it is of a size that would push everything else out."""
     if len(program.artifacts) or sum(array.nbytes for array, _ in program.constants) > _LARGEST:
         return
-    pieces = [*program.objects, *(np.ascontiguousarray(array).tobytes() for array, _ in program.constants)]
+    arrays = [content_bytes(array).data for array, _ in program.constants]
+    pieces: list[bytes | memoryview] = [*program.objects, *arrays]
     head: dict[str, Any] = {
         "functions": [signature_to_json(function) for function in program.functions],
         "sites": [site_to_json(site) for site in program.sites],
@@ -182,4 +186,13 @@ def keep(key: str, program: Program) -> None:
         "lengths": [len(piece) for piece in pieces],
     }
     text = json.dumps(head).encode()
-    object_cache().put(key, b"".join([len(text).to_bytes(8, "little"), text, *pieces]), "\0".join(program.sources))
+    text += b" " * _gap(HEAD + 8 + len(text))
+    code: list[bytes | memoryview] = [len(text).to_bytes(8, "little"), text]
+    for piece in pieces:
+        code += [piece, bytes(_gap(len(piece)))]
+    object_cache().put(key, code, "\0".join(program.sources))
+
+
+def _gap(length: int) -> int:
+    """The bytes that are missing to a whole number of lines of the processor's cache."""
+    return -length % ALIGNMENT

@@ -15,7 +15,7 @@ from typing import Any
 from weft.errors import Source, Span
 from weft.ir.dim import DimExpr
 from weft.ir.node import FrozenMap, Node, fields_of
-from weft.ir.structure.array_digests import array_digest
+from weft.ir.structure.array_digests import array_digests
 from weft.support.guards import is_array
 
 __all__ = ["fingerprint"]
@@ -46,6 +46,8 @@ class _Fingerprint:
         self.names: dict[type, tuple[str, ...]] = {}
         self.numbers: dict[int, int] = {}
         self.parts: list[str] = []
+        self.arrays: dict[int, Any] = {}
+        """Arrays by the place of their digest among the parts."""
 
     def run(self, root: Node | tuple[Any, ...]) -> str | None:
         stack: list[Any] = [root]
@@ -75,6 +77,8 @@ class _Fingerprint:
                     stack.extend((x[key], key))
             elif not self._plain(x):
                 return None
+        for place, digest in zip(self.arrays, array_digests(list(self.arrays.values())), strict=True):
+            parts[place] += digest.hex()
         return hashlib.blake2b("\x1e".join(parts).encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
 
     def _names_of(self, cls: type) -> tuple[str, ...]:
@@ -96,7 +100,8 @@ class _Fingerprint:
         elif isinstance(x, bytes):
             self.parts.append(f"b{x.hex()}")
         elif is_array(x) and not x.dtype.hasobject:
-            self.parts.append(f"array {x.dtype.str} {x.dtype.name} {x.shape} {array_digest(x).hex()}")
+            self.arrays[len(self.parts)] = x
+            self.parts.append(f"array {x.dtype.str} {x.dtype.name} {x.shape} ")
         else:
             return False
         return True

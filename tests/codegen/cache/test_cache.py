@@ -100,7 +100,7 @@ def test_the_entries_that_were_not_used_for_longest_go(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path, limit=4000)
     for index in range(8):
         code._writes.clear()
-        cache.put(key(index), b"x" * 900, "")
+        cache.put(key(index), [b"x" * 900], "")
         os.utime(tmp_path / f"{key(index)}.code", (index, index))
         if index >= 2:
             assert cache.get(key(1)) is not None
@@ -114,9 +114,9 @@ def test_a_full_folder_is_looked_through_once_for_many_entries(tmp_path: Path, m
     looks: list[None] = []
     monkeypatch.setattr(DiskCache, "_shrink", lambda self: looks.append(None))
     for index in range(64):
-        DiskCache(tmp_path).put(key(index), b"x", "")  # every compilation has a cache of its own
+        DiskCache(tmp_path).put(key(index), [b"x"], "")  # every compilation has a cache of its own
     assert len(looks) == 1
-    DiskCache(tmp_path).put(key(64), b"x", "")
+    DiskCache(tmp_path).put(key(64), [b"x"], "")
     assert len(looks) == 2
 
 
@@ -140,7 +140,7 @@ def test_whatever_is_written_over_an_entry_it_is_whole_or_none(
     tmp_path: Path, content: bytes, start: int, cut: bool
 ) -> None:
     cache = DiskCache(tmp_path)
-    cache.put(key(1), b"code" * 20, "text")
+    cache.put(key(1), [b"code" * 20], "text")
     path = tmp_path / f"{key(1)}.code"
     whole = path.read_bytes()
     changed = whole[:start] + content + (b"" if cut else whole[start + len(content) :])
@@ -250,7 +250,7 @@ def test_a_writer_that_is_interrupted_leaves_nothing(
 
     monkeypatch.setattr(os, "replace", interrupted)
     with contextlib.nullcontext() if error is OSError else pytest.raises(error):
-        DiskCache(tmp_path / "c").put(key(1), b"code", "")
+        DiskCache(tmp_path / "c").put(key(1), [b"code"], "")
     assert list((tmp_path / "c").iterdir()) == []
 
 

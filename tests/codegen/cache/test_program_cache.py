@@ -244,3 +244,31 @@ def test_a_nan_of_another_sign_or_payload_is_another_program() -> None:
     )
     marks = {fingerprint(FloatImm(value, "float64")) for value in (quiet, negative, float("nan"))}
     assert len(marks) == 3
+
+
+def test_large_weights_are_mapped_from_the_disk(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Weights come from the file, in order, without a copy; a damaged one is compiled again."""
+    weight = np.random.default_rng(0).random((1600, 1100), "float32")
+    affine = weft.parse("""
+@R.function
+def main(x: R.Tensor((1, 1600), "float32"), w: R.Tensor((1600, 1100), "float32"), b: R.Tensor((1100,), "float32")):
+    return R.add(R.matmul(x, w), b)
+""")
+    x, bias = np.ones((1, 1600), "float32"), np.arange(1100, dtype="float32")
+    params = {"w": weight, "b": bias}
+    expected = weft.compile(affine, params=params)["main"](x)
+    kept = weft.compile(affine, params=params)
+    np.testing.assert_array_equal(kept["main"](x), expected)
+    for array, _ in kept._program.constants:
+        assert not array.flags.owndata
+        assert not array.flags.writeable
+        assert array.ctypes.data % 64 == 0
+    for path in folder.iterdir():
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.unlink()
+        path.write_bytes(bytes(data))
+        path.chmod(0o600)
+    with caplog.at_level(logging.WARNING, "weft.cache"):
+        np.testing.assert_array_equal(weft.compile(affine, params=params)["main"](x), expected)
+    assert "is damaged" in caplog.text

@@ -192,3 +192,21 @@ class Spread:
     np.testing.assert_array_equal(found, random(64, 64).T)
     np.testing.assert_array_equal(weft.interpret(new)["main"](), weft.interpret(narrow)["main"]())
     assert any(isinstance(node, Call) for node in walk(new["main"]))
+
+
+def test_a_weight_that_a_variable_stands_for_leaves_the_program() -> None:
+    """What folding binds to a variable is not kept beside its packed form."""
+    module = weft.parse("""
+@R.function
+def main(x: R.Tensor((64, 512), "float32"), w: R.Tensor((512, 512), "float32")) -> R.Tensor((64, 512), "float32"):
+    half = R.multiply(w, R.const(0.5, "float32"))
+    return R.matmul(x, half)
+""")
+    weight = random(512, 512)
+    lowered = weft.lower(module, target="llvm", params={"w": weight})
+    assert packings(lowered)
+    assert sum(array.nbytes for array in constants(lowered)) < 1.5 * weight.nbytes
+    x = random(64, 512)
+    np.testing.assert_allclose(
+        weft.compile(lowered, start="codegen")["main"](x), x @ (weight / 2), rtol=1e-4, atol=1e-4
+    )

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -30,6 +29,7 @@ from weft.codegen.backends.llvm.machine.child import Request, emit_apart
 from weft.codegen.backends.llvm.machine.emit import REGISTERS, optimise, parsed
 from weft.codegen.cache.code import object_cache
 from weft.errors import TargetError
+from weft.support.spread import cores
 from weft.version import VERSION
 
 __all__ = ["Compiler", "Machine", "compile_module", "llvm_version"]
@@ -121,14 +121,14 @@ def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit
     key = hashlib.sha256("\0".join((*facts, llvm_version())).encode()).hexdigest()
     found = cache.get(key)
     if found is not None:
-        return found
+        return bytes(found[0]), found[1]
     if machine.apart:
         told = machine.triple, machine.cpu, machine.features, "", "small", "pic"
         made = emit_apart(Request(*told, machine.level(quick), pipeline, text))
     else:
         with machine.target_machine(quick=quick) as target_machine:
             made = _compiled(machine, target_machine, text, pipeline)
-    cache.put(key, *made)
+    cache.put(key, [made[0]], made[1])
     return made
 
 
@@ -184,7 +184,7 @@ class Compiler:
 
     def _threads(self) -> ThreadPoolExecutor | None:
         if self._pool is None:
-            count, mark = self._workers or min(_cores(), MOST_THREADS), _unlocked()
+            count, mark = self._workers or min(cores(), MOST_THREADS), _unlocked()
             if count < 2 or mark is None:
                 return None
             self._pool = ThreadPoolExecutor(count, "weft-compile", initializer=mark.set)
@@ -205,11 +205,6 @@ class Compiler:
     ) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=error is not None)
-
-
-def _cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Unlocked(threading.local):
