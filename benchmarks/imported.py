@@ -2,11 +2,11 @@
 
     python benchmarks/imported.py [--threads 1 2] [--only TEXT] [--layers N] [--seconds 1.0] [--rivals NAME ...]
 
-Models are ResNet-50 of torchvision, and BERT-base and a Llama shape of transformers, with random weights; what is not
-installed is left out. Each is exported once, and compiled once for all sizes, as inductor does it (`dynamic=True`) and
-an onnxruntime session. Rounds alternate between the libraries, and a figure is the least of them: other work on the
-machine only ever adds to it. `speed` is the time of the fastest rival over weft's: above 1, weft is faster. Results
-agree with eager within 1e-3 or the row says so.
+Models are ResNet-18 and -50, MobileNetV2 and V3 and EfficientNet-B0 of torchvision, and BERT-base and a Llama shape of
+transformers, with random weights; what is not installed is left out. Each is exported once, and compiled once for all
+sizes, as inductor does it (`dynamic=True`) and an onnxruntime session. Rounds alternate between the libraries, and a
+figure is the least of them: other work on the machine only ever adds to it. `speed` is the time of the fastest rival
+over weft's: above 1, weft is faster. Results agree with eager within 1e-3 or the row says so.
 """
 
 # pyright: reportMissingImports=false
@@ -45,14 +45,43 @@ class Model:
     sizes: Sequence[tuple[int, int]]
 
 
-def resnet(layers: int | None) -> Model:
-    """ResNet-50 on images of 224 by 224."""
+def pictures(name: str) -> Model:
+    """A network of torchvision on images of 224 by 224, whose norms have statistics of their own."""
     import torch
     import torchvision
 
     axes = ({0: torch.export.Dim("batch", max=64)},)
-    net = torchvision.models.resnet50()
-    return Model("resnet-50", net, lambda batch, _: (torch.randn(batch, 3, 224, 224),), axes, ((1, 224), (8, 224)))
+    net = getattr(torchvision.models, name)()
+    for part in net.modules():
+        if isinstance(part, torch.nn.BatchNorm2d):
+            part.running_mean.normal_(0, 0.1)
+            part.running_var.uniform_(0.5, 1.5)
+    return Model(name, net, lambda batch, _: (torch.randn(batch, 3, 224, 224),), axes, ((1, 224), (8, 224)))
+
+
+def resnet18(layers: int | None) -> Model:
+    """ResNet-18."""
+    return pictures("resnet18")
+
+
+def resnet50(layers: int | None) -> Model:
+    """ResNet-50."""
+    return pictures("resnet50")
+
+
+def mobilenet_v2(layers: int | None) -> Model:
+    """MobileNetV2: depthwise convolutions of 3x3."""
+    return pictures("mobilenet_v2")
+
+
+def mobilenet_v3(layers: int | None) -> Model:
+    """MobileNetV3-Large: depthwise convolutions up to 5x5, gates of channels."""
+    return pictures("mobilenet_v3_large")
+
+
+def efficientnet(layers: int | None) -> Model:
+    """EfficientNet-B0: the same, and silu."""
+    return pictures("efficientnet_b0")
 
 
 def text(name: str, net: Any, words: int) -> Model:
@@ -95,7 +124,7 @@ def llama(layers: int | None) -> Model:
     return text("llama", transformers.LlamaForCausalLM(config), config.vocab_size)
 
 
-MODELS = (resnet, bert, llama)
+MODELS = (resnet18, resnet50, mobilenet_v2, mobilenet_v3, efficientnet, bert, llama)
 
 # -- the libraries: each prepares a model, and gives a function of the inputs
 

@@ -315,29 +315,36 @@ class _Block:
 
     def _results(self) -> Stmt:
         """Finished sums, transposed in squares and stored along the positions."""
-        lanes, (whole, left) = self.panel.lanes, divmod(self.count * self.sizes.width, self.panel.lanes)
+        lanes, positions, masks = self.panel.lanes, self.count * self.sizes.width, self.sizes.capacity.masks
         turned = Buffer("turned", (lanes, lanes), self.sums.dtype)
         j, q = PrimVar("j", INDEX), PrimVar("position", INDEX)
-
-        def square(q: PrimExpr, used: int) -> Stmt:
-            def sums(t: int) -> PrimExpr:
-                place = vector_index(times(j, lanes), lanes)
-                return BufferLoad(self.sums, (plus(times(q, lanes), const(min(t, used - 1), INDEX)), place))
-
-            def turn(t: int, value: PrimExpr) -> Stmt:
-                return BufferStore(turned, value, (const(t, INDEX), vector_index(const(0, INDEX), lanes)))
-
-            stored = self._rows_of_square(turned, j, q, used)
-            return SeqStmt((transposed(sums, turn, lanes, self.sums.dtype), stored))
-
+        whole, left = divmod(positions, lanes)
         parts: list[Stmt] = []
-        if whole:
-            parts.append(For(q, 0, whole, square(q, lanes)))
-        if left:
-            parts.append(square(const(whole, INDEX), left))
+        if left and masks:  # one text for all squares
+            used = binary("sub", const(positions, INDEX), times(q, lanes))
+            parts.append(For(q, 0, whole + 1, self._square(turned, j, q, used)))
+        else:
+            parts += [For(q, 0, whole, self._square(turned, j, q, lanes))] if whole else []
+            parts += [self._square(turned, j, const(whole, INDEX), left)] if left else []
         return For(j, 0, self.panel.vectors, SeqStmt((AllocBuffer(turned), *parts)))
 
-    def _rows_of_square(self, turned: Buffer, j: PrimExpr, q: PrimExpr, used: int) -> Stmt:
+    def _square(self, turned: Buffer, j: PrimExpr, q: PrimExpr, used: Extent) -> Stmt:
+        """The square of channels j and positions q, of which `used` are there."""
+        lanes = self.panel.lanes
+        last = None if used == lanes else const(self.count * self.sizes.width - 1, INDEX)
+
+        def sums(t: int) -> PrimExpr:
+            row = plus(times(q, lanes), const(t, INDEX))
+            row = row if last is None else binary("min", row, last)
+            return BufferLoad(self.sums, (row, vector_index(times(j, lanes), lanes)))
+
+        def turn(t: int, value: PrimExpr) -> Stmt:
+            return BufferStore(turned, value, (const(t, INDEX), vector_index(const(0, INDEX), lanes)))
+
+        square = transposed(sums, turn, lanes, self.sums.dtype)
+        return SeqStmt((square, self._rows_of_square(turned, j, q, used)))
+
+    def _rows_of_square(self, turned: Buffer, j: PrimExpr, q: PrimExpr, used: Extent) -> Stmt:
         """The channels of a square, `used` positions of each."""
         panel, found, lanes = self.panel, self.sizes.found, self.panel.lanes
         t, lane = PrimVar("t", INDEX), PrimVar("lane", INDEX)
@@ -349,10 +356,10 @@ class _Block:
             value = substitute(found.epilogue.value, {**places, found.epilogue.total: value})
         indices = tuple(substitute(index, places) for index in found.store.indices)
         stmt: Stmt = BufferStore(found.store.buffer, value, indices, span=found.store.span)
-        if used < lanes and self.sizes.capacity.masks:
-            stmt = For(lane, 0, lanes, IfThenElse(binary("lt", lane, const(used, INDEX)), stmt, None), "vectorized")
-        else:
+        if isinstance(used, int):
             stmt = For(lane, 0, used, stmt, "vectorized" if used == lanes else "serial")
+        else:
+            stmt = For(lane, 0, lanes, IfThenElse(binary("lt", lane, used), stmt, None), "vectorized")
         if panel.left is not None and panel.left % lanes:
             stmt = IfThenElse(binary("lt", channel, as_expr(panel.left, INDEX)), stmt, None)
         return For(t, 0, lanes, stmt)

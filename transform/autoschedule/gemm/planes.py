@@ -157,7 +157,8 @@ def planes_of(found: Contraction, capacity: Capacity) -> Planes | None:
     window = found.window
     if window is None or found.r is not None or not is_float(found.dtype) or any(found.casts):
         return None
-    known_sizes = all(isinstance(size, int) and size > 0 for size in (*window.sizes, *found.extents.values()))
+    sizes = *window.sizes, *(found.extents[x] for x in found.reduction)
+    known_sizes = all(isinstance(size, int) and size > 0 for size in sizes)
     stride = step_along(found.vector, window.axes[-1])
     if not known_sizes or not capacity.masks or capacity.lanes == 1 or stride not in range(1, _MAX_STRIDE + 1):
         return None
