@@ -24,6 +24,7 @@ from weft.ir.dim import Dim
 from weft.ir.graph import Call, Function, Op, SeqExpr, ShapeExpr, Var, VarBinding
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import AssertStmt, PrimFunc
+from weft.transform.autoschedule.parallelize_outer_loops import PARALLEL
 from weft.transform.autoschedule.registry import rules
 from weft.transform.infra.decisions import Decision, decisions_of
 from weft.transform.target.parts import LABEL
@@ -37,7 +38,7 @@ def explain(module: IRModule) -> list[dict[str, Any]]:
     >>> explain(IRModule({}))
     []
     """
-    pins = {rule.name: sorted(rule.pins) for rule in rules()}
+    pins = {rule.name: sorted(rule.pins) for rule in rules()} | {PARALLEL: ["schedule"]}
     found = []
     for name, function in module.items():
         if not isinstance(function, (Function, PrimFunc)):

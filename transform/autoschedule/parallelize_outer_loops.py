@@ -9,6 +9,9 @@ Of the loops around a statement the outermost whose iterations are proved indepe
 follow one another, as the copies and the tiles of a packed product do, each has a loop of its own. A loop that a rule
 has annotated `SHARED` goes first. Whether it pays to use several threads is decided when the kernel runs, from the
 sizes. Sums are never split, so results do not depend on the number of threads.
+
+The marks are steps of a schedule (`sch.parallel`), which the decision of the kernel holds. Steps that are written there
+before the pass runs are done in their place, each of them proved, or refused.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from weft.errors import PassError
 from weft.ir import IRModule, replace
-from weft.ir.structure.visit import rewrite, statements
+from weft.ir.structure.visit import statements
 from weft.ir.tensor import (
     AttrStmt,
     BufferStore,
@@ -31,13 +35,18 @@ from weft.ir.tensor import (
 )
 from weft.transform.analysis.accesses import iterations_are_apart, outliving_buffers
 from weft.transform.autoschedule.knobs import Knobs, as_knobs, in_context
+from weft.transform.autoschedule.primitives import mark_parallel, obeying, pinned_steps
 from weft.transform.autoschedule.rules.loops import SHARED
 from weft.transform.infra.base import FunctionPass
-from weft.transform.infra.decisions import DECISIONS, Decision, decisions_of, with_decisions
+from weft.transform.infra.decisions import DECISIONS, Decision, decisions_of, refused, with_decisions
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
+from weft.transform.schedule import Schedule
 
-__all__ = ["ParallelizeOuterLoops"]
+__all__ = ["PARALLEL", "ParallelizeOuterLoops"]
+
+PARALLEL = "parallel"
+"""The kind of the decisions."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +71,13 @@ class ParallelizeOuterLoops(FunctionPass):
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
         """The function with loops marked; itself when there are none, or the user marked some already."""
-        loops = [part for part in statements(function.body) if isinstance(part, For)]
-        if any(loop.kind in ("parallel", "thread_binding") for loop in loops):
+        pin = _pin_of(name, function)
+        if _marked(function.body, ("parallel", "thread_binding")):
+            if pin is not None:
+                raise _too_late(pin)
             return function
+        if pin is not None:
+            return _obeyed(function, pin)
         lowered = lower_blocks(function)
         knobs = in_context(self.knobs)
         nests = list(_nests(lowered.body))
@@ -72,20 +85,56 @@ class ParallelizeOuterLoops(FunctionPass):
         vectors = lower_vector_loops(lowered).body
         emitted = {part.loop_var: part for part in statements(vectors) if isinstance(part, For)}
         loops = [loop for nest in nests for loop in _loop_of(nest, emitted, knobs)]
-        chosen = {loop.loop_var for loop in loops}
+        marked = mark_parallel(function, loops) if loops else None
         if DECISIONS in function.attrs:  # a kernel that rules arranged says what became of its loops
-            function = _recorded(name, function, nests, loops, knobs)
-        if not chosen:
-            return function
-
-        def mark(node: object) -> For | None:
-            found = isinstance(node, For) and node.kind == "serial" and node.loop_var in chosen
-            return replace(node, kind="parallel") if found else None  # type: ignore[type-var]
-
-        return replace(function, body=rewrite(function.body, mark))
+            steps = marked.trace.steps() if marked is not None else ()
+            function = _recorded(name, function, nests, loops, steps, knobs)
+        return function if marked is None else replace(function, body=marked.stmt)
 
 
-def _recorded(name: str, function: PrimFunc, nests: list[For], loops: list[For], knobs: Knobs) -> PrimFunc:
+def _marked(body: Stmt, kinds: tuple[str, ...] = ("parallel",)) -> tuple[str, ...]:
+    """The loops of some kinds, by name."""
+    loops = [part for part in statements(body) if isinstance(part, For)]
+    return tuple(loop.loop_var.name for loop in loops if loop.kind in kinds)
+
+
+def _pin_of(name: str, function: PrimFunc) -> Decision | None:
+    """What somebody wrote of the threads of a kernel; PassError W528 where it is about something else."""
+    pins = [item for item in decisions_of(function) if item.kind == PARALLEL and not item.is_intact]
+    for pin in pins:
+        if pin.about != name:
+            raise refused(f"no loops called {pin.about!r} can be scheduled as {PARALLEL}", hint=f"it is {name!r}")
+        if others := sorted(pin.values.keys() - {"loops", "schedule"}):
+            raise refused(f"{PARALLEL} of {name!r} has no {others[0]!r}", hint="to choose: schedule")
+        if "schedule" not in pin.values:
+            raise refused(f"{PARALLEL} of {name!r}: loops follow from schedule", hint="to choose: schedule")
+    return pins[0] if pins else None
+
+
+def _too_late(pin: Decision) -> PassError:
+    """The error for a decision about loops that are marked already: W529 where it was edited, else W528."""
+    if pin.applied:
+        hint = "edit it before the phase `schedule`, or take `applied` and the marks back"
+        return PassError(
+            f"the decision about {pin.about!r} was edited after its loops were made", code="W529", hint=hint
+        )
+    return refused(f"{PARALLEL} of {pin.about!r}: the loops are marked already")
+
+
+def _obeyed(function: PrimFunc, pin: Decision) -> PrimFunc:
+    """The kernel after the steps that somebody chose; PassError W528 for steps that do not apply."""
+    sch = Schedule(function)
+    trace = pinned_steps(pin)
+    with obeying(pin):
+        trace.apply_to(sch)
+    values = {"loops": _marked(sch.func.body), "schedule": trace.steps()}
+    decision = Decision(pin.about, PARALLEL, values, "pinned: schedule")
+    return with_decisions(replace(function, body=sch.func.body), [decision])
+
+
+def _recorded(
+    name: str, function: PrimFunc, nests: list[For], loops: list[For], steps: tuple[str, ...], knobs: Knobs
+) -> PrimFunc:
     names = tuple(loop.loop_var.name for loop in loops)
     if names:
         reason = "iterations are proved independent"
@@ -93,7 +142,7 @@ def _recorded(name: str, function: PrimFunc, nests: list[For], loops: list[For],
         reason = f"too little work: less than {knobs.parallel_from} stores"
     else:
         reason = "no loop has iterations that are proved independent"
-    decision = Decision(name, "parallel", {"loops": names}, reason)
+    decision = Decision(name, PARALLEL, {"loops": names, "schedule": steps}, reason)
     return function if decision.done() in decisions_of(function) else with_decisions(function, [decision])
 
 

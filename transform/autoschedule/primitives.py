@@ -2,6 +2,8 @@
 
     arranged(stmt, steps)    steps(sch, loops): the schedule of the nest, the handles of its loops from the outside in
     arrange(stmt, steps)     the same, with the trace: the steps as data, which repeat it in a schedule of the kernel
+    mark_parallel(function, loops)    loops of a whole kernel that were proved independent, marked; with the trace
+    pinned_steps(decision)   the steps that somebody wrote into a decision; where they do not apply, `obeying` refuses
 
 What a primitive proves (loops that may run in another order, iterations that are independent) is proved of the nest
 alone, so that it holds wherever the nest stands; a step that does not apply raises its ScheduleError.
@@ -9,16 +11,22 @@ alone, so that it holds wherever the nest stands; a step that does not apply rai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from weft.ir import substitute, walk
+from weft.errors import ScheduleError, described
+from weft.ir import Node, replace, rewrite, substitute, walk
 from weft.ir.dim import fresh_name
+from weft.ir.structure.visit import statements
 from weft.ir.tensor import AllocBuffer, Bind, Buffer, DeclBuffer, For, IterVar, Let, PrimExpr, PrimFunc, PrimVar, Stmt
 from weft.transform.analysis.loops.points import variables_in
+from weft.transform.infra.decisions import Decision, refused
 from weft.transform.schedule import LoopRV, Schedule, Trace
+from weft.transform.schedule.primitives.loop_kinds import trust
+from weft.transform.schedule.trace_text import trace_of_steps
 
-__all__ = ["Arranged", "arrange", "arranged"]
+__all__ = ["Arranged", "arrange", "arranged", "mark_parallel", "obeying", "pinned_steps"]
 
 Steps = Callable[[Schedule, list[LoopRV]], object]
 """(schedule of a nest, its loops from the outside in) -> nothing that is looked at."""
@@ -69,6 +77,46 @@ def arrange(
     steps(sch, [sch.get_loop(name) for name in names])
     body = sch.func.body
     return Arranged(substitute(body, sizes) if sizes else body, sch.trace.simplified())
+
+
+def mark_parallel(function: PrimFunc, loops: Sequence[For]) -> Arranged:
+    """The body with loops marked whose iterations the caller has proved independent.
+
+    Only the marks are taken of the schedule, which begins with allocations moved to the front.
+    """
+    sch = Schedule(function, verify=False)
+    trust(sch, [loop.loop_var for loop in loops])
+    every = dict.fromkeys(part.loop_var for part in statements(function.body) if isinstance(part, For))
+    for loop in loops:
+        name = loop.loop_var.name
+        same = [variable for variable in every if variable.name == name]
+        sch.parallel(sch.get_loop(name, number=same.index(loop.loop_var) if len(same) > 1 else None))
+    marked = {part.loop_var: part.kind for part in statements(sch.func.body) if isinstance(part, For)}
+
+    def mark(node: Node) -> For | None:
+        known = marked.get(node.loop_var) if isinstance(node, For) else None
+        return replace(node, kind=known) if isinstance(node, For) and known not in (None, node.kind) else None
+
+    return Arranged(rewrite(function.body, mark), sch.trace)
+
+
+def pinned_steps(decision: Decision) -> Trace:
+    """The steps of a decision that somebody wrote; PassError W528 for what is no list of steps."""
+    steps = decision.values["schedule"]
+    if not isinstance(steps, tuple):
+        raise refused(f"{decision.kind} of {decision.about!r}: schedule is a list of steps, got {described(steps)}")
+    with obeying(decision):
+        return trace_of_steps(steps)
+
+
+@contextmanager
+def obeying(decision: Decision) -> Iterator[None]:
+    """Steps of a decision: one that does not apply is PassError W528."""
+    try:
+        yield
+    except ScheduleError as error:
+        message = f"{decision.kind} of {decision.about!r}: {error.code}: {error.message}"
+        raise refused(message, hint=error.hint) from None
 
 
 def _function_of(stmt: Stmt, sizes: Sequence[PrimVar] = ()) -> PrimFunc:

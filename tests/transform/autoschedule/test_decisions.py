@@ -10,11 +10,11 @@ import pytest
 
 import weft
 from weft.errors import PassError
-from weft.ir import FrozenMap, IRModule, PrimFunc, replace
+from weft.ir import FrozenMap, IRModule, PrimFunc, replace, rewrite
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import For, Stmt
 from weft.target.machine_model import MachineModel
-from weft.transform import Knobs
+from weft.transform import Knobs, ParallelizeOuterLoops
 from weft.transform.autoschedule.registry import (
     Rule,
     Site,
@@ -286,4 +286,99 @@ def test_steps_can_be_edited_and_are_obeyed() -> None:
 def test_steps_that_do_not_apply_are_refused(values: dict[str, Any], why: str) -> None:
     with pytest.raises(PassError, match=why) as caught:
         scheduled(pinned(fused("elementwise"), {"about": "out", "kind": "elementwise", **values}))
+    assert caught.value.code == "W528"
+
+
+PARALLEL_ABOUT = {"elementwise": "exp", "gemm": "matmul", "transpose": "permute_dims"}
+LARGE = {
+    "elementwise": ("x: R.Tensor((900, 300), 'float32')", "R.exp(x)"),
+    "gemm": KERNELS["gemm"],
+    "transpose": ("x: R.Tensor((640, 960), 'float32')", "R.permute_dims(x, axes=[1, 0])"),
+}
+
+
+def large(kind: str) -> IRModule:
+    params, value = LARGE[kind]
+    text = f"@R.function\ndef main({params}):\n    y = {value}\n    return y\n"
+    return weft.lower(weft.parse(text), TARGET, stop="fuse")
+
+
+def marks(function: PrimFunc) -> list[str]:
+    return [
+        part.loop_var.name for part in statements(function.body) if isinstance(part, For) and part.kind == "parallel"
+    ]
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_the_marks_of_threads_are_steps_that_a_schedule_proves_again(kind: str) -> None:
+    made = scheduled(large(kind))
+    _, function = kernel(made)
+    record = decision(made, "parallel")
+    body = rewrite(function.body, lambda part: replace(part, kind="serial") if is_parallel(part) else None)
+    sch = Schedule(replace(function, body=body))
+    trace_of_steps(record.values["schedule"]).apply_to(sch)
+    assert marks(sch.func) == marks(function)
+    assert sorted(record.values["loops"]) == sorted(marks(function))
+
+
+def is_parallel(part: object) -> bool:
+    return isinstance(part, For) and part.kind == "parallel"
+
+
+@pytest.mark.parametrize("kind", LARGE)
+@pytest.mark.parametrize("steps", [(), ("l0 = sch.get_loop(name='{loop}'{number})", "sch.parallel(loop=l0)")])
+def test_marks_of_threads_can_be_edited_and_are_obeyed(kind: str, steps: tuple[str, ...]) -> None:
+    loop = decision(scheduled(large(kind)), "parallel").values["loops"][-1]
+    several = marks(kernel(scheduled(large(kind)))[1]).count(loop) > 1
+    steps = tuple(step.format(loop=loop, number=", number=1" if several else "") for step in steps)
+    pin = {"about": PARALLEL_ABOUT[kind], "kind": "parallel", "schedule": steps}
+    edited = scheduled(pinned(large(kind), pin))
+    assert marks(kernel(edited)[1]) == [loop] * (len(steps) // 2)
+    assert decision(edited, "parallel").values["schedule"] == steps
+    assert scheduled(edited) is not None  # what was applied is not asked for again
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "why"),
+    [
+        ({"schedule": ["l0 = sch.get_loop(name='k')"]}, "W528", "W602"),
+        ({"schedule": ["l0 = sch.get_loop(name='vk')", "sch.parallel(loop=l0)"]}, "W528", "W602|W608"),
+        ({"schedule": "sch.parallel(loop=l9)"}, "W528", "a list of steps"),
+        ({"loops": ["i0"]}, "W528", "follow from schedule"),
+        ({"schedule": [], "threads": 4}, "W528", "has no 'threads'"),
+        ({"about": "other", "schedule": []}, "W528", "no loops called 'other'"),
+    ],
+)
+def test_marks_of_threads_that_cannot_be_are_refused(values: dict[str, Any], code: str, why: str) -> None:
+    with pytest.raises(PassError, match=why) as caught:
+        scheduled(pinned(large("elementwise"), {"about": "exp", "kind": "parallel", **values}))
+    assert caught.value.code == code
+
+
+def test_marks_of_threads_that_are_edited_too_late_are_refused() -> None:
+    made = scheduled(large("elementwise"))
+    name, function = kernel(made)
+    records = tuple(
+        FrozenMap({**record, "schedule": ()}) if record["kind"] == "parallel" else record
+        for record in function.attrs[DECISIONS]
+    )
+    edited = made.with_functions({**made.functions, name: function.with_attr(DECISIONS, records)})
+    with pytest.raises(PassError, match="edited after its loops were made") as caught:
+        ParallelizeOuterLoops()(edited)
+    assert caught.value.code == "W529"
+
+
+def test_iterations_that_meet_are_not_shared_whoever_asks_for_it() -> None:
+    module = weft.parse("""
+@I.ir_module
+class M:
+    @T.prim_func
+    def total(x: T.Buffer((9000,), "float32"), y: T.Buffer((1,), "float32")):
+        T.func_attr({"decisions": [{"about": "total", "kind": "parallel",
+                                    "schedule": ["l0 = sch.get_loop(name='i')", "sch.parallel(loop=l0)"]}]})
+        for i in range(9000):
+            y[0] = y[0] + x[i]
+""")
+    with pytest.raises(PassError, match="W608") as caught:
+        ParallelizeOuterLoops()(module)
     assert caught.value.code == "W528"

@@ -314,3 +314,24 @@ def kernel(a: T.handle, c: T.handle):
     sch.vectorize(inner)
     sch.cache_write("C", 0, "local")
     check(function, sch, {"n": 5}, {"n": 4})
+
+
+def test_loops_of_one_name_are_told_apart_by_numbers() -> None:
+    @T.prim_func
+    def twice(x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
+        for i in range(8):
+            y[i] = x[i]
+        for i in range(8):
+            x[i] = y[i]
+
+    sch = Schedule(twice)
+    refused("W602", lambda: sch.get_loop("i"))
+    refused("W602", lambda: sch.get_loop("i", number=2))
+    refused("W602", lambda: sch.get_loop("i", number=-1))
+    sch.parallel(sch.get_loop("i", number=1))
+    again = Schedule(twice)
+    sch.trace.apply_to(again)
+    weft.assert_structural_equal(again.func, sch.func)
+    first, second = (line for line in sch.func.script().splitlines() if "for " in line)
+    assert "parallel" not in first
+    assert "parallel" in second

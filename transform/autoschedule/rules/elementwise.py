@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from weft.errors import ScheduleError, described
 from weft.ir import Node, rewrite, substitute, walk
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.kernel.prim_dim import prim_to_dim
@@ -19,14 +18,13 @@ from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Cost, Nest, cost, statements_of
 from weft.transform.analysis.loops.points import variables_in
 from weft.transform.autoschedule.knobs import Knobs
-from weft.transform.autoschedule.primitives import Arranged, arrange
+from weft.transform.autoschedule.primitives import Arranged, arrange, obeying, pinned_steps
 from weft.transform.autoschedule.registry import Rule, Site, checked
 from weft.transform.autoschedule.rules.loops import INDEX, nested, sequence
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, same_place, step_along
 from weft.transform.autoschedule.rules.vector_steps import along_vectors
 from weft.transform.infra.decisions import Decision, refused
-from weft.transform.schedule import LoopRV, Schedule
-from weft.transform.schedule.trace_text import trace_of_steps
+from weft.transform.schedule import LoopRV, Schedule, Trace
 
 __all__ = ["ElementwiseRule", "Map", "map_of", "pinned_map", "reason_of", "values_of", "vector_axis"]
 
@@ -54,7 +52,7 @@ class Map:
     vectors: int
     masks: bool
     side_by_side: bool
-    pinned_steps: tuple[str, ...] | None = None
+    pinned: Trace | None = None
 
     @cached_property
     def arranged(self) -> Arranged:
@@ -76,9 +74,9 @@ class Map:
                 sch.reorder(*loops[at + 1 :], loops[at])
             along_vectors(sch, loops[at], self.lanes, self.vectors, masks=self.masks, wide=self.side_by_side)
 
-        if self.pinned_steps is None:
+        own = self.pinned
+        if own is None:
             return arrange(plain, steps, sizes=sizes, verify=False)
-        own = trace_of_steps(self.pinned_steps)
         return arrange(plain, lambda sch, loops: own.apply_to(sch), sizes=sizes)
 
     @cached_property
@@ -209,15 +207,10 @@ def _with_steps(found: Map, decision: Decision) -> Map:
     new, steps = pinned_map(found, decision), decision.values["schedule"]
     if steps == found.arranged.trace.steps():
         return new
-    if not isinstance(steps, tuple):
-        raise refused(f"{decision.kind} of {decision.about!r}: schedule is a list of steps, got {described(steps)}")
+    trace = pinned_steps(decision)
     if new is not found:
         raise refused(f"{decision.kind} of {decision.about!r}: schedule says what lanes and vectors say")
-    own = replace(found, pinned_steps=steps)
-    try:
+    own = replace(found, pinned=trace)
+    with obeying(decision):
         own.arranged  # noqa: B018
-    except ScheduleError as error:
-        raise refused(
-            f"{decision.kind} of {decision.about!r}: {error.code}: {error.message}", hint=error.hint
-        ) from None
     return own

@@ -113,17 +113,22 @@ class Queries(ScheduleCore):
         return self.get_block(name, func_name)
 
     @primitive
-    def get_loop(self, name: str, func_name: str | None = None) -> LoopRV:
-        """The loop whose variable has a name, for loops without blocks; ScheduleError W602 for none, or several."""
+    def get_loop(self, name: str, func_name: str | None = None, number: int | None = None) -> LoopRV:
+        """The loop whose variable has a name, for loops without blocks; ScheduleError W602 for none, or several.
+
+        Of several loops of one name `number` says which, counted from 0 as the function is read.
+        """
         function = self._name_of_function(func_name)
         found = [variable for variable in self._tree(function).loops if variable.name == name]
+        if number is not None:
+            found = found[number : number + 1] if type(number) is int and number >= 0 else []
         if len(found) != 1:
             known = sorted({variable.name for variable in self._tree(function).loops})
             count = "several loops" if found else "no loop"
             raise failure(
                 "W602",
                 f"function {function!r} has {count} {name!r}",
-                hint="get_loops of a block tells loops of one name apart" if found else nearest(name, known),
+                hint="number=0 is the first; get_loops of a block tells them apart" if found else nearest(name, known),
             )
         return self._loop_handle(function, found[0])
 
