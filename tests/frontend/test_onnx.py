@@ -490,3 +490,19 @@ def test_exponentials_less_one_lose_no_digits_near_zero(operator: str, attribute
     inner = {"Elu": 1.0, "Celu": alpha, "Selu": 1.0}[operator]
     below = scale * inner * np.expm1(x.astype("float64") / inner)
     np.testing.assert_allclose(main["main"](x), gamma * np.where(x > 0, x, below), rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_images_of_any_size_are_merged_with_antialiasing(mode: str) -> None:
+    """The weights that the run computes are those that the import computes where sizes are known."""
+    options = {"mode": mode, "antialias": 1, "exclude_outside": 1, "cubic_coeff_a": -0.5}
+    nodes = [node("Resize", "x none none sizes", "y", **options)]
+    nodes[0].input[:] = ["x", "", "", "sizes"]
+    values = {"sizes": np.array([1, 2, 5, 8])}
+    mains = [
+        weft.compile(weft.frontend.onnx.load(model(nodes, {"x": shape}, ["y"], values)))["main"]
+        for shape in ([1, 2, "h", 6], [1, 2, 13, 6])
+    ]
+    x = np.random.default_rng(0).normal(size=(1, 2, 13, 6)).astype("float32")
+    np.testing.assert_allclose(mains[0](x), mains[1](x), rtol=1e-5, atol=1e-6)
+    assert mains[0](x[:, :, :3]).shape == (1, 2, 5, 8)

@@ -80,3 +80,22 @@ def test_images_are_read_at_the_positions_of_a_grid(mode: str) -> None:
     for padding, align in itertools.product(("zeros", "border", "reflection"), (False, True)):
         options = {"mode": mode, "padding_mode": padding, "align_corners": align}
         compared(lambda x, y, options=options: functional.grid_sample(x, y, **options), image, grid)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_images_are_merged_with_antialiasing(mode: str) -> None:
+    options = {"mode": mode, "antialias": True}
+    image = torch.randn(2, 2, 17, 12)
+    for wanted in ({"size": (5, 20)}, {"size": (1, 1)}, {"scale_factor": (0.3, 0.5)}, {"size": (17, 4)}):
+        compared(lambda x, wanted=wanted: functional.interpolate(x, **wanted, **options), image)
+    compared(lambda x: functional.interpolate(x, size=(5, 4), align_corners=True, **options), image)
+
+
+def test_images_of_any_size_are_merged_with_antialiasing() -> None:
+    axes = (({0: torch.export.Dim("batch"), 2: torch.export.Dim("height", min=2, max=100)},),)
+    compared(
+        lambda x: functional.interpolate(x, size=(6, 5), mode="bilinear", antialias=True),
+        torch.randn(2, 2, 17, 9),
+        others=((torch.randn(3, 2, 31, 9),), (torch.randn(1, 2, 3, 9),)),
+        axes=axes,
+    )

@@ -10,6 +10,7 @@ from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.computed import element
 from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.table import row
+from weft.frontend.sampling import cubic_weight, product_along, smoothed_weights, triangle_weight
 from weft.ir.dim import Dim
 from weft.ir.graph import Constant, Expr, PrimValue
 from weft.script import relax as R
@@ -141,11 +142,7 @@ def _resized(n: OnnxNode, x: Expr, axis: int, how: AxisResize) -> Expr:
         if dtype not in ("float32", "float64", "float16"):
             raise Unsupported(f"the mode {how.mode} of {dtype}")
         matrix = Constant(how.weights().astype(dtype))
-        order = [*(a for a in range(rank) if a != axis), axis]
-        back = [order.index(a) for a in range(rank)]
-        moved = x if axis == rank - 1 else R.permute_dims(x, order)
-        result = R.matmul(moved, R.permute_dims(matrix, (1, 0)))
-        result = result if axis == rank - 1 else R.permute_dims(result, back)
+        result = product_along(x, rank, axis, matrix)
     outside = how.outside_rows()
     if outside.any():
         mask = Constant(outside.reshape([-1 if a == axis else 1 for a in range(rank)]))
@@ -176,10 +173,15 @@ def _number(size: Dim) -> Expr:
     return R.astype(R.full((), PrimValue(size), "int64"), _WIDE)
 
 
+def _weighs_the_inside(n: OnnxNode) -> bool:
+    """Whether antialiasing is what `smoothed_weights` computes."""
+    return bool(n.attr("exclude_outside", 0)) and n.attr("coordinate_transformation_mode", "half_pixel") == "half_pixel"
+
+
 def _resized_at_run(n: OnnxNode, x: Expr, axes: list[int], roi: int, scales: int, sizes: int) -> Expr:
     """Scales or sizes that only the run can tell: every axis is read at computed positions."""
-    if n.attr("antialias", 0):
-        raise Unsupported("antialiasing with a scale of the run")
+    if n.attr("antialias", 0) and not _weighs_the_inside(n):
+        raise Unsupported("antialiasing with a scale of the run, of what lies outside too")
     dims = [n.shape(x)[axis] for axis in axes]
     by_size = n.has(sizes) and n.shape(n.need(sizes)) != (0,)
     own = n.emit(R.concat([R.reshape(_number(size), (1,)) for size in dims], 0), "own")
@@ -250,7 +252,7 @@ class RunAxis:
         else:
             if self.dtype not in ("float32", "float64", "float16"):
                 raise Unsupported(f"the mode {mode} of {self.dtype}")
-            result = self.weighted(x, at, mode)
+            result = self.smoothed(x, mode) if n.attr("antialias", 0) else self.weighted(x, at, mode)
         if self.transform == "tf_crop_and_resize":
             outside = R.logical_or(R.less(at, 0.0), R.greater(at, self.last))
             value = Constant(np.asarray(n.attr("extrapolation_value", 0.0), self.dtype))
@@ -295,14 +297,18 @@ class RunAxis:
             result = part if result is None else R.add(result, part)
         return result
 
+    def smoothed(self, x: Expr, mode: str) -> Expr:
+        """The sum of all that are merged into one."""
+        n, cubic = self.n, None if mode == "linear" else float(self.n.attr("cubic_coeff_a", -0.75))
+        step = n.emit(R.divide(R.const(1.0, _WIDE), self.scale), "step")
+        weights = smoothed_weights(n.shape(x)[self.axis], self.new, step, cubic, n.emit)
+        return product_along(x, self.rank, self.axis, n.emit(R.astype(weights, self.dtype), "weights"))
+
     def weight(self, distance: Expr, mode: str) -> Expr:
         """The weight of a neighbour at a distance."""
         if mode == "linear":
-            return R.maximum(R.subtract(R.full((), 1.0, _WIDE), distance), 0.0)
-        a, d = float(self.n.attr("cubic_coeff_a", -0.75)), self.n.emit(distance, "distance")
-        near = R.add(R.multiply(R.multiply(R.subtract(R.multiply(d, a + 2), a + 3), d), d), 1.0)
-        far = R.subtract(R.multiply(R.add(R.multiply(R.subtract(R.multiply(d, a), 5 * a), d), 8 * a), d), 4 * a)
-        return R.where(R.less_equal(d, 1.0), near, R.where(R.less(d, 2.0), far, R.zeros_like(d)))
+            return triangle_weight(distance)
+        return cubic_weight(self.n.emit(distance, "distance"), float(self.n.attr("cubic_coeff_a", -0.75)))
 
 
 row("Resize", resize)

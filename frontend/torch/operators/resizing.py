@@ -15,10 +15,10 @@ from typing import Any
 
 from weft.dtypes import is_float
 from weft.frontend.emitter import Unsupported
-from weft.frontend.sampling import sampled
+from weft.frontend.sampling import product_along, sampled, smoothed_weights
 from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.table import row
-from weft.ir.dim import Dim
+from weft.ir.dim import Dim, prove_equal
 from weft.ir.graph import Expr
 from weft.script import relax as R
 
@@ -67,6 +67,34 @@ def interpolated(n: FxNode, x: Expr, size: Any, align_corners: bool, *scales: An
     return _resized(n, x, scales, method=method, coordinate_transformation_mode=mode)
 
 
+def smoothed(n: FxNode, x: Expr, size: Any, align_corners: bool, *scales: Any, cubic: float | None) -> Expr:
+    """All the elements that are merged into one, by their weights: a product along each axis."""
+    if n.dtype(x) not in ("float16", "bfloat16", "float32", "float64"):
+        raise Unsupported(f"antialiasing of {n.dtype(x)}")
+    rank, given = n.rank(x), [*_scales(scales), None, None]
+    for axis, new, scale in zip((rank - 2, rank - 1), n.dims_out[2:], given, strict=False):
+        size = n.shape(x)[axis]
+        if prove_equal(size, new) and scale in (None, 1.0):
+            continue
+        step = _step(n, size, new, align_corners, scale)
+        weights = n.emit(smoothed_weights(size, new, step, cubic, n.emit), "weights")
+        x = n.emit(product_along(x, rank, axis, R.astype(weights, n.dtype(x))), "resized")
+    return x
+
+
+def _step(n: FxNode, size: Dim, new: Dim, align_corners: bool, scale: Any) -> float | Expr:
+    """How many old elements there are for each new one."""
+    if align_corners:
+        if isinstance(size, int) and isinstance(new, int):
+            return (size - 1) / (new - 1) if new > 1 else 0.0
+        raise Unsupported("antialiasing between corners at sizes of the run")
+    if scale is not None:
+        return 1.0 / n.number(scale)
+    if isinstance(size, int) and isinstance(new, int):
+        return size / new
+    return n.emit(R.divide(n.cast(size, "float64"), n.cast(new, "float64")), "step")
+
+
 def grid_sample(n: FxNode, x: Expr, grid: Expr, method: int, padding: int, align_corners: bool) -> Expr:
     """The image at positions of a grid, whose last axis holds them."""
     methods, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
@@ -80,4 +108,6 @@ row(
 )
 row("upsample_linear1d upsample_bilinear2d upsample_trilinear3d", partial(interpolated, method="linear"))
 row("upsample_bicubic2d", partial(interpolated, method="cubic"))
+row("_upsample_bilinear2d_aa", partial(smoothed, cubic=None))
+row("_upsample_bicubic2d_aa", partial(smoothed, cubic=-0.5))
 row("grid_sampler grid_sampler_2d grid_sampler_3d", grid_sample)
