@@ -15,6 +15,7 @@ FAMILIES = (
     "indexing",
     "special",
     "linear_algebra",
+    "products",
 )
 
 for _family in FAMILIES:
