@@ -2,7 +2,8 @@
 
     python benchmarks/quantized.py [--threads N] [--only TEXT] [--seconds 5] [--layers 4]
 
-Models are ResNet-18 of torchvision, and an encoder of BERT-base's shape, with random weights, as torch exports them.
+Models are ResNet-18, MobileNetV2 and a small vision transformer of torchvision, and an encoder of BERT-base's shape,
+with random weights, as torch exports them.
 weft: `weft.quantize` with the scheme int8. onnxruntime: `quantize_static` in QDQ form, weights by channel, both int8,
 of the model that torch exports to ONNX. Each is calibrated on the same two inputs. Least times in milliseconds; `dB` is
 the ratio of the float32 results to the difference.
@@ -41,17 +42,39 @@ class Model:
     shape: tuple[int, ...]
 
 
-def resnet() -> Model:
-    """ResNet-18, whose norms have statistics of their own."""
+def with_statistics(name: str, net: Any) -> Model:
+    """A network for images, whose norms have statistics of their own."""
     import torch
-    import torchvision
 
-    net = torchvision.models.resnet18()
     for part in net.modules():
         if isinstance(part, torch.nn.BatchNorm2d):
             part.running_mean.normal_(0, 0.1)
             part.running_var.uniform_(0.5, 1.5)
-    return Model("ResNet-18, 224x224", net, (1, 3, 224, 224))
+    return Model(f"{name}, 224x224", net, (1, 3, 224, 224))
+
+
+def resnet() -> Model:
+    """ResNet-18."""
+    import torchvision
+
+    return with_statistics("ResNet-18", torchvision.models.resnet18())
+
+
+def mobilenet() -> Model:
+    """MobileNetV2, half of whose convolutions are depthwise."""
+    import torchvision
+
+    return with_statistics("MobileNetV2", torchvision.models.mobilenet_v2())
+
+
+def vision_transformer() -> Model:
+    """Four layers of the width of the smallest vision transformers, with a head that is not zero."""
+    import torch
+    from torchvision.models import VisionTransformer
+
+    net = VisionTransformer(image_size=224, patch_size=16, num_layers=4, num_heads=3, hidden_dim=192, mlp_dim=768)
+    torch.nn.init.normal_(net.heads.head.weight, 0, 0.05)
+    return with_statistics("vision transformer", net)
 
 
 def encoder(layers: int) -> Model:
@@ -140,7 +163,7 @@ def main() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(arguments.threads)
     print(f"{arguments.threads} thread(s), milliseconds")
-    for make in (resnet, lambda: encoder(arguments.layers)):
+    for make in (resnet, mobilenet, vision_transformer, lambda: encoder(arguments.layers)):
         model = make()
         if arguments.only not in model.name:
             continue
