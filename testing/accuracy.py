@@ -41,7 +41,8 @@ CHAINS = (
     ),
     ("sums along rows of symbolic sizes, and along several axes", "n / width"),
     ("sums down columns", "n / 16 of up to 4096 columns, else n"),
-    ("products of symbolic sizes, running sums (`cumsum`)", "n"),
+    ("products of symbolic sizes with many rows and columns (packed)", "the block of k (about 400) + n / the block"),
+    ("other products of symbolic sizes, running sums (`cumsum`)", "n"),
 )
 """How long the longest chain of additions of n terms is, by how the loops are arranged."""
 

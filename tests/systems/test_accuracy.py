@@ -103,6 +103,19 @@ def test_long_sums_are_within_their_bounds(place: int, opt: int) -> None:
     assert excess(row, case, operands, "float32", result, sums(case, n, m), True) <= 1
 
 
+def test_products_of_symbolic_sizes_sum_in_blocks_where_they_are_packed() -> None:
+    text = """
+@R.function
+def main(a: R.Tensor(("m", "k"), "float32"), b: R.Tensor(("k", "n"), "float32")):
+    y = R.matmul(a, b)
+    return y
+"""
+    generator = np.random.default_rng(0)
+    a, b = (generator.random(size=shape).astype("float32") for shape in ((32, 100_000), (100_000, 64)))
+    got, exact = weft.compile(weft.parse(text))["main"](a, b), a.astype("float64") @ b.astype("float64")
+    assert np.abs(got - exact).max() < 4e-6 * exact.max()
+
+
 def test_a_bound_that_is_broken_is_noticed() -> None:
     row, case = PAIRS[0]
     operands = drawn(case, row.shapes(8, 2), "float16", 0, True)

@@ -128,6 +128,12 @@ class Contraction:
         """Whether it is known to sum so many products that one long sum of float32 would lose digits."""
         return self.dtype == "float32" and steps_of(self.extents[var] for var in self.reduction) > _FEW_STEPS
 
+    @property
+    def may_be_long(self) -> bool:
+        """Whether it is such a sum, or nothing says that it is none: its sizes are symbolic."""
+        is_known = all(most_of(self.extents[var]) is not None for var in self.reduction)
+        return self.is_long_sum or (self.dtype == "float32" and not is_known)
+
     def of_a(self, value: PrimExpr) -> PrimExpr:
         """Elements of A in the type of the sums."""
         return converted(value, self.casts[0])

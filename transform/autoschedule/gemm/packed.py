@@ -299,7 +299,7 @@ class _Loops:
             element=element,
             loops=[(p, self._groups(k_block))],
             dot=blocking.dot,
-            adds_last=found.is_long_sum,
+            adds_last=found.may_be_long,
             accumulates=found.accumulates or (several and binary("gt", k_block.k, const(0, INDEX))),
             epilogue=epilogue_of(found, panel, lambda i: plus(first, clamp(plus(at, i)))),
             is_last=end if several else None,
