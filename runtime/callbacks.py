@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import offered_items, stored
-from weft.errors import RecursionDepthError, ShapeError, WeftError, note_call, printable
+from weft.errors import RecursionDepthError, ShapeError, WeftError, note_call, one_screen
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.failures import span_of
 from weft.runtime.abi.frame import DYNAMIC_RANK, FRAME_WORDS, HANDLE
@@ -252,7 +252,7 @@ def _show_format(site: dict[str, Any]) -> Callable[..., None]:
 
 def _assert(site: dict[str, Any]) -> Callable[..., None]:
     def stop(*values: Any) -> None:
-        raise AssertionError(printable(_formatted(site.get("format", ""), values)) or "R.assert_op failed")
+        raise AssertionError(one_screen(_formatted(site.get("format", ""), values)) or "R.assert_op failed")
 
     return stop
 

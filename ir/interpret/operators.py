@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.errors import ArgumentError, BoundsError, DTypeError, ShapeError, printable
+from weft.errors import ArgumentError, BoundsError, DTypeError, ShapeError, one_screen
 from weft.ir.deduction.infer import quick_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import prove_equal
@@ -330,7 +330,7 @@ def _print(given: _Given) -> Any:
 def _assert_op(given: _Given) -> Any:
     condition = given.value("condition")
     if not bool(np.all(condition)):
-        raise AssertionError(printable(_text(given, "format_args", "format")) or "R.assert_op failed")
+        raise AssertionError(one_screen(_text(given, "format_args", "format")) or "R.assert_op failed")
     return ()
 
 

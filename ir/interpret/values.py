@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.errors import value_words
 from weft.ir.dim import Dim
 from weft.ir.graph import Var
 from weft.ir.interpret.scalars import check_scalar
@@ -50,10 +51,10 @@ def value_text(value: Any) -> str:
     if is_number(value):
         return f"{value.dtype}[()]"
     if is_tuple(value):
-        if value and all(isinstance(item, int) for item in value):
+        if value and all(isinstance(item, int) and abs(item) < 1 << 64 for item in value):
             return f"shape {shape_text(value)}"
         return f"tuple({', '.join(map(value_text, value))})"
-    return f"{type(value).__name__} {value!r}"[:80]
+    return value_words(value)
 
 
 def expected_text(ty: Type) -> str:

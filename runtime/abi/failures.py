@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft.errors as errors
-from weft.errors import ASSERTION_CODES, Source, Span, WeftError, printable
+from weft.errors import ASSERTION_CODES, Source, Span, WeftError, one_screen
 
 __all__ = ["failure", "span_of"]
 
@@ -49,7 +49,7 @@ def failure(site: dict[str, Any], values: Sequence[int], place: dict[str, Any] |
     if isinstance(known, type) and issubclass(known, WeftError):
         code = site.get("code") or ASSERTION_CODES.get(kind)
         return known(message, code=code, span=span, notes=(note,) if note else (), hint=site.get("hint"))
-    error = _BUILTIN.get(kind, RuntimeError)(printable(message))
+    error = _BUILTIN.get(kind, RuntimeError)(one_screen(message))
     if note:
         error.add_note(f"note: {note}")
     if span is not None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import held, is_numpy, offered_items, presented, shares_bits, stored
-from weft.errors import ArgumentError
+from weft.errors import ArgumentError, value_words
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim, shape_text
 from weft.runtime.abi.frame import DYNAMIC_RANK
@@ -43,11 +43,11 @@ def value_text(value: Any) -> str:
         return f"{held(value) or value.dtype}[{shape_text(value.shape)}]"
     if isinstance(value, np.generic):
         return f"{value.dtype}[()]"
-    if isinstance(value, (tuple, list)) and value and all(isinstance(item, int) for item in value):
+    if isinstance(value, (tuple, list)) and value and all(isinstance(x, int) and abs(x) < 1 << 64 for x in value):
         return f"shape {shape_text(value)}"
     if isinstance(value, tuple):
         return f"tuple({', '.join(map(value_text, value))})"
-    return f"{type(value).__name__} {' '.join(repr(value).split())}"[:80]
+    return value_words(value)
 
 
 @dataclass

@@ -184,6 +184,27 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
     return _cut(text, longest)
 
 
+def one_screen(text: str) -> str:
+    """A message of a program: what a terminal shows, of the length of an error."""
+    return printable(shortened(text))
+
+
+def value_words(value: object, longest: int = 80) -> str:
+    """The type and the text of any value, in one short line, whatever its `repr` does.
+
+    >>> value_words([1, 2]), value_words(10**5000)
+    ('list [1, 2]', 'int of 16610 bits')
+    """
+    kind = type(value).__name__
+    if isinstance(value, int) and value.bit_length() > longest * 4:
+        return f"{kind} of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except Exception as error:  # a class of the user's, or numbers inside that are too long
+        text = f"whose repr raises {type(error).__name__}"
+    return f"{kind} {' '.join(text.split())}"[:longest]
+
+
 _LONG_WORD = re.compile(rf"\S{{{_WORD},}}")
 
 

@@ -175,6 +175,33 @@ def test_another_byte_order_is_another_dtype(exe: weft.Executable) -> None:
     assert refusal(exe["main"], floats(2, 4).astype(">f4"), floats(4, 3), floats(3)).code == "W851"
 
 
+class Unshown:
+    """A value whose `repr` fails."""
+
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("value", [10**5000, [10**5000], Unshown(), [Unshown()], "x" * 10**6], ids=range(5))
+def test_a_value_that_has_no_short_text_is_refused_like_any_other(exe: weft.Executable, value: Any) -> None:
+    for run in (exe["main"], weft.interpret(weft.parse(SOURCE))["main"]):
+        error = refusal(run, value, floats(4, 3), floats(3))
+        assert (error.code, len(str(error)) < 600) == ("W851", True)
+
+
+def test_the_message_of_an_assertion_is_of_one_screen() -> None:
+    text = f"""
+@T.prim_func
+def k(x: T.Buffer((1,), "float32"), n: T.int64):
+    assert n > 3, "{"a long story " * 5000}"
+    x[0] = 1.0
+"""
+    for run in (weft.compile(weft.parse(text)), weft.interpret(weft.parse(text))):
+        with pytest.raises(AssertionError) as found:
+            run["k"](np.zeros(1, "float32"), 0)
+        assert len(str(found.value)) < 2100
+
+
 def test_outputs_can_be_written_into_the_callers_arrays(exe: weft.Executable) -> None:
     args = floats(2, 4), floats(4, 3), floats(3)
     out = np.zeros((2, 3), "float32")

@@ -21,7 +21,7 @@ from weft.errors import (
     UnwrittenError,
     VerifyError,
     WeftError,
-    printable,
+    one_screen,
 )
 from weft.ir.attrs import THREAD_EXTENT, VIRTUAL_THREAD
 from weft.ir.interpret.closures.accesses import store
@@ -162,7 +162,7 @@ def _assert(compiler: KernelCompiler, node: AssertStmt) -> Compiled:
             if issubclass(kind, WeftError):
                 code = ASSERTION_CODES.get(node.kind)
                 raise kind(node.message, code=code, span=node.span, notes=compiler.values_in(frame))
-            raise kind(printable(node.message))
+            raise kind(one_screen(node.message))
 
     return check
 
