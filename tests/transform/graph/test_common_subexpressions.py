@@ -185,3 +185,30 @@ def test_a_local_function_does_not_take_values_from_outside() -> None:
             """
         ),
     )
+
+
+def test_equal_calls_of_different_declared_types_stay() -> None:
+    """What is declared of the second would be lost."""
+    left_alone(
+        EliminateCommonSubexpr(),
+        """
+        @R.function
+        def main(x: R.Tensor(("n",), "float32")):
+            a = R.add(x, x)
+            b: R.Tensor(ndim=1, dtype="float32") = R.add(x, x)
+            return (a, b)
+        """,
+    )
+
+
+def test_two_allocations_are_two_pieces_of_memory() -> None:
+    left_alone(
+        EliminateCommonSubexpr(),
+        """
+        @R.function
+        def main(x: R.Tensor((4,), "float32")):
+            a = R.builtin.alloc_tensor((4,), dtype="float32")
+            b = R.builtin.alloc_tensor((4,), dtype="float32")
+            return (a, b)
+        """,
+    )

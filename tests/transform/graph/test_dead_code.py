@@ -285,3 +285,27 @@ def test_a_dead_loop_is_none_for_executors_without_loops(executor: str) -> None:
     """
     x = np.ones(3, "float32")
     np.testing.assert_allclose(weft.compile(module(counted), executor=executor)["main"](x), np.exp(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # the type of a parameter of a local function
+        """
+            @R.function
+            def inner(y: R.Tensor(s, "float32")) -> R.Tensor("float32", ndim=1):
+                z: R.Tensor("float32", ndim=1) = R.exp(y)
+                return z
+            w: R.Tensor("float32", ndim=1) = inner(x)
+        """,
+        # the result that a call says it has
+        """
+            w: R.Tensor("float32", ndim=1) = R.call_pure_packed("double", x, ty_args=R.Tensor(s, "float32"))
+        """,
+    ],
+)
+def test_a_shape_that_only_a_type_names_stays(body: str) -> None:
+    head = 'def main(x: R.Tensor(("n",), "float32")) -> R.Tensor("float32", ndim=1):'
+    text = f"        @R.function\n        {head}\n            s = R.shape_of(x){body.rstrip()}\n            return w\n"
+    left_alone(DeadCodeElimination(), text)
+    assert "R.Tensor(s, " in module(text).script()
