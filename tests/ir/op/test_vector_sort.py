@@ -82,7 +82,7 @@ def test_any_axis_is_sorted(dtype: str, axis: int) -> None:
     assert_same_bits(ordered, np.take_along_axis(x, wanted, axis))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_the_median_is_selected(dtype: str) -> None:
     module = weft.parse(f'@R.function\ndef main(x: R.Tensor((5, "n"), "{dtype}")):\n    return R.median(x, axis=1)')
     run = weft.compile(module)["main"]
