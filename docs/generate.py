@@ -218,6 +218,15 @@ def attributes_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+_COMPLEX = """\
+Complex numbers lie as two floats, the real part first. A product is (a c - b d, a d + b c), a quotient Smith's, in
+every executor as in NumPy: the special cases of Annex G of C are not applied, so that an infinity or nan in one part
+may make both nan, and functions (`exp`, `log`, `sqrt`, ...) are formulas of the parts. They have no order: `less`,
+`max`, `sort`, `floor` and their like refuse them (W321), and so does a conversion to a real type, which would drop the
+imaginary part (`R.real` does). Kernels compute on the floats (`LowerComplex`): vectors of complex numbers and complex
+scalar parameters are refused there (W318)."""
+
+
 def _range(name: str) -> tuple[Any, Any]:
     """The least and the greatest value of a dtype; nothing of complex numbers, which have no order."""
     if dtypes.is_bool(name):
@@ -244,6 +253,7 @@ def dtypes_page() -> str:
                 "`void`. Arrays of types that NumPy lacks are arrays of `ml_dtypes`. Specials say which values are\n"
                 "no numbers: `ieee` has infinities and nan, `fn` nan only, `fnuz` nan in the place of -0, `none`\n"
                 "neither. The table is `weft.dtypes.SCALARS`.",
+                _COMPLEX,
                 "\n".join([head, "|---|---|---|---|---|---|---|---|", *lines]),
             ]
         )

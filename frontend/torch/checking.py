@@ -71,11 +71,13 @@ def _random(importer: Importer, read: Program, sizes: dict[str, int], seed: int)
         if node.op != "placeholder" or node.name in read.held or node.name in read.skipped:
             continue
         value = node.meta["val"]
-        if not isinstance(value, torch.Tensor) or value.is_complex():
+        if not isinstance(value, torch.Tensor):
             raise ModelError(f"no random value can be made for the input {node.name!r}", code="W978", hint="give it")
         dims = [importer.sizes.dim(size) for size in value.shape]
         shape = [evaluate(dim, {name: sizes.get(name, _SIZE) for name in free_symbols(dim)}) for dim in dims]
-        if value.dtype.is_floating_point:
+        if value.is_complex():
+            made.append(torch.randn(shape, generator=generator, dtype=value.dtype))
+        elif value.dtype.is_floating_point:
             made.append(torch.randn(shape, generator=generator).to(value.dtype))
         else:
             made.append(torch.randint(0, 2, shape, generator=generator).to(value.dtype))

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from weft.dtypes import is_float
+from weft.dtypes import is_complex, is_float
 from weft.frontend.emitter import Emitter, Unsupported
 from weft.frontend.operands import Operands
 from weft.ir.dim import Dim, DimExpr
@@ -99,6 +99,8 @@ class FxNode(Operands):
             return value if self.dtype(value) == dtype else R.astype(value, dtype)
         if isinstance(value, DimExpr):
             return R.astype(R.full((), PrimValue(value), "int64"), dtype)
+        if is_complex(dtype):
+            return R.const(complex(value), dtype)
         return R.const(float(value) if is_float(dtype) else bool(value) if dtype == "bool" else int(value), dtype)
 
     def number(self, value: Any) -> int | float | bool:

@@ -37,7 +37,9 @@ class Types:
         """The type of a value that PyTorch has deduced; any value where ours has no such type."""
         if isinstance(value, (list, tuple)):
             return TupleType(tuple(map(self.type_of, value)))
-        if not isinstance(value, self.torch.Tensor) or value.is_complex() or value.layout != self.torch.strided:
+        if not isinstance(value, self.torch.Tensor) or value.layout != self.torch.strided:
+            return AnyType()
+        if value.dtype == self.torch.complex32:
             return AnyType()
         try:
             return TensorType(tuple(self.sizes.dim(size) for size in value.shape), dtype_name(value.dtype))

@@ -294,19 +294,6 @@ def test_weights_may_be_parameters() -> None:
     np.testing.assert_allclose(found, net(x).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
-class Complex(nn.Module):
-    """Values of a dtype that has no form here."""
-
-    def forward(self, x: Any) -> Any:
-        return torch.fft.irfft(torch.fft.rfft(x) * 2)
-
-
-def test_complex_numbers_stay_in_pytorch() -> None:
-    module = weft.frontend.torch.from_exported(torch.export.export(Complex(), (torch.randn(2, 8),)))
-    assert module.import_report().fallbacks
-    compared(module, Complex(), torch.randn(2, 8))
-
-
 class Pools(nn.Module):
     """Pools that say where the greatest elements stand."""
 

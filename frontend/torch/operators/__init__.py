@@ -16,6 +16,7 @@ FAMILIES = (
     "special",
     "linear_algebra",
     "products",
+    "complex_numbers",
 )
 
 for _family in FAMILIES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from weft.dtypes import is_bool, is_float, max_value
+from weft.dtypes import is_bool, is_complex, is_float, max_value
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.numbers import COMPARED
@@ -70,7 +70,7 @@ def divide(n: FxNode, a: Any, b: Any, rounding_mode: str | None = None) -> Expr:
     """Quotients, rounded to the whole where that is asked for."""
     dtype = n.dtype_out
     a, b = n.cast(a, dtype), n.cast(b, dtype)
-    if is_float(dtype):
+    if is_float(dtype) or is_complex(dtype):
         quotient = R.divide(a, b)
         rounding = {None: lambda v: v, "trunc": R.trunc, "floor": R.floor}
         return rounding[rounding_mode](quotient)
@@ -160,7 +160,9 @@ def linspace(n: FxNode, start: Any, end: Any, count: int, **options: Any) -> Exp
 
 
 def cast(n: FxNode, x: Expr, *rest: Any, **options: Any) -> Expr:
-    """The values in the dtype of the result."""
+    """The values in the dtype of the result; PyTorch drops imaginary parts."""
+    if is_complex(n.dtype(x)) and not (is_complex(n.dtype_out) or is_bool(n.dtype_out)):
+        x = R.real(x)
     return n.cast(x, n.dtype_out)
 
 
@@ -182,7 +184,6 @@ def bitwise(whole: Any, truth: Any) -> Any:
 
 
 for _names, _operator in {
-    "abs": R.abs,
     "neg": R.negative,
     "exp": R.exp,
     "log": R.log,
@@ -207,7 +208,7 @@ for _names, _operator in {
     "floor": R.floor,
     "ceil": R.ceil,
     "trunc": R.trunc,
-    "sign sgn": R.sign,
+    "sign": R.sign,
     "square": R.square,
     "relu6": R.nn.relu6,
     "selu": R.nn.selu,
@@ -258,16 +259,11 @@ def heaviside(n: FxNode, x: Expr, middle: Expr) -> Expr:
     return R.where(R.isnan(x), zero, above) if is_float(dtype) else above
 
 
-def angle(n: FxNode, x: Expr) -> Expr:
-    """pi for numbers below zero, else 0."""
-    x = n.cast(x, n.dtype_out)
-    made = R.where(R.less(x, n.cast(0, n.dtype_out)), n.cast(math.pi, n.dtype_out), n.cast(0, n.dtype_out))
-    return R.where(R.isnan(x), x, made)
-
-
 def nan_to_num(n: FxNode, x: Expr, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Expr:
     """Finite numbers in place of nan and infinities."""
     dtype = n.dtype(x)
+    if is_complex(dtype):
+        raise Unsupported("complex numbers")
     if not is_float(dtype):
         return x
     most = float(max_value(dtype))
@@ -306,13 +302,12 @@ def shrink(soft: bool) -> Any:
 
 row("round", rounded)
 row("heaviside", heaviside)
-row("angle", angle)
 row("nan_to_num", nan_to_num)
 row("logit special_logit", logit)
 row("threshold", threshold)
 row("hardshrink", shrink(False))
 row("softshrink", shrink(True))
-row("isfinite", lambda n, x: R.isfinite(x) if is_float(n.dtype(x)) else R.ones_like(x, "bool"))
+row("isfinite", lambda n, x: R.isfinite(x) if _is_inexact(n.dtype(x)) else R.ones_like(x, "bool"))
 row("isposinf", lambda n, x: _infinite(n, x, R.greater))
 row("isneginf", lambda n, x: _infinite(n, x, R.less))
 row("signbit", lambda n, x: _negative(n, x))
@@ -348,8 +343,8 @@ row("bitwise_and __and__", bitwise(R.bitwise_and, R.logical_and))
 row("bitwise_or", bitwise(R.bitwise_or, R.logical_or))
 row("bitwise_xor", bitwise(R.bitwise_xor, R.logical_xor))
 row("bitwise_not", bitwise(R.bitwise_not, R.logical_not))
-row("isnan", lambda n, x: R.isnan(x) if is_float(n.dtype(x)) else R.zeros_like(x, "bool"))
-row("isinf", lambda n, x: R.isinf(x) if is_float(n.dtype(x)) else R.zeros_like(x, "bool"))
+row("isnan", lambda n, x: R.isnan(x) if _is_inexact(n.dtype(x)) else R.zeros_like(x, "bool"))
+row("isinf", lambda n, x: R.isinf(x) if _is_inexact(n.dtype(x)) else R.zeros_like(x, "bool"))
 row("addcmul", lambda n, x, a, b, value=1: R.add(x, R.multiply(R.multiply(a, b), n.cast(value, n.dtype_out))))
 row("lerp", lambda n, a, b, w: R.add(a, R.multiply(n.cast(w, n.dtype_out), R.subtract(b, a))))
 row("full", full)
@@ -369,6 +364,10 @@ row(
 )
 row("dropout", lambda n, x, p=0.5, train=False: x if not train or p == 0 else _raise("dropout in training"))
 row("native_dropout", lambda n, x, p, train=False: (x, R.ones_like(x, "bool")) if not train else _raise("training"))
+
+
+def _is_inexact(dtype: str) -> bool:
+    return is_float(dtype) or is_complex(dtype)
 
 
 def _infinite(n: FxNode, x: Expr, compare_: Any) -> Expr:

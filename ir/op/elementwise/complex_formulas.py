@@ -59,7 +59,17 @@ def angle(x: PrimExpr) -> PrimExpr:
 
 
 def _length(a: PrimExpr, b: PrimExpr) -> PrimExpr:
-    return intrinsic("hypot", a, b)
+    """hypot(a, b) as code of vectors: squares of float32 do not overflow in float64, others are scaled."""
+    infinite = te.any(intrinsic("isinf", a), intrinsic("isinf", b))
+    if a.dtype == "float32":
+        x, y = te.cast("float64", a), te.cast("float64", b)
+        length = te.cast("float32", te.sqrt(x * x + y * y))
+    else:
+        x, y = te.abs(a), te.abs(b)
+        great = te.maximum(x, y)
+        ratio = te.minimum(x, y) / te.select(te.equal(great, 0), te.const(1.0, a.dtype), great)
+        length = great * te.sqrt(ratio * ratio + 1)
+    return te.select(infinite, te.const(math.inf, a.dtype), length)
 
 
 def _exp(a: PrimExpr, b: PrimExpr) -> PrimExpr:
