@@ -15,8 +15,8 @@ from typing import Any
 
 from weft import dtypes, errors
 from weft.command.listing import families
-from weft.command.pages import cell, heading_anchor, title
-from weft.command.pages import operators_page as page_of_operators
+from weft.command.operators.pages import cell, heading_anchor, title
+from weft.command.operators.pages import operators_page as page_of_operators
 from weft.command.passes import described_passes
 from weft.error_codes import ERROR_CODES
 from weft.ir import IRModule

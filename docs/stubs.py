@@ -1,13 +1,13 @@
 """Write script/relax.pyi, tir.pyi and tirx.pyi, what editors and type checkers see of R and T: python docs/stubs.py
 
-A test compares the files with what this script would write; `weft.command.stubs` makes them.
+A test compares the files with what this script would write; `weft.command.operators.stubs` makes them.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from weft.command.stubs import stubs
+from weft.command.operators.stubs import stubs
 
 ROOT = Path(__file__).resolve().parent.parent
 

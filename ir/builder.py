@@ -49,7 +49,7 @@ from weft.ir.graph import (
     VarBinding,
 )
 from weft.ir.module import BaseFunc, IRModule
-from weft.ir.node import EMPTY, FrozenMap, replace
+from weft.ir.node import FrozenMap, replace
 from weft.ir.structure.structural import structural_equal, structural_hash
 from weft.ir.te.emit_te import call_formula
 from weft.ir.tensor import PrimFunc
@@ -229,17 +229,9 @@ class BlockBuilder:
         if scope.result is None:
             hint = "end it with bb.emit_func_output(value)"
             raise VerifyError(f"function {name!r} has no result", code="W484", hint=hint)
-        unique = self._functions.names.unique(name)
-        body = scope.sequence(scope.result)
-        self._functions.by_name[unique] = Function(
-            self._params,
-            body,
-            infer_type(body, self._context),
-            pure=pure,
-            private=private,
-            attrs=FrozenMap(attrs) if attrs else EMPTY,
-            name=unique,
-        )
+        unique, body = self._functions.names.unique(name), scope.sequence(scope.result)
+        made = Function(self._params, body, infer_type(body, self._context), pure=pure, private=private, name=unique)
+        self._functions.by_name[unique] = replace(made, attrs=FrozenMap(attrs)) if attrs else made
 
     @contextmanager
     def dataflow(self) -> Generator[BlockBuilder]:
@@ -316,9 +308,8 @@ class BlockBuilder:
         """Give the function its result, and its parameters where `function` did not."""
         scope = _open_scope(self, "emit_func_output")
         if scope.dataflow:
-            raise VerifyError(
-                "emit_func_output is used inside a dataflow block", code="W483", hint="use emit_output there"
-            )
+            message = "emit_func_output is used inside a dataflow block"
+            raise VerifyError(message, code="W483", hint="use emit_output there")
         if params is not None:
             if self._params:
                 raise VerifyError("the function already has parameters", code="W483")

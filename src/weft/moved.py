@@ -95,8 +95,13 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     (
         "weft.transform.contractions",
         "weft.transform.autoschedule.gemm",
-        "direct epilogue joined_rows>collapse_rows packed planning>tiling recognition>match tiles "
-        "windows>implicit_gemm",
+        "direct epilogue joined_rows>collapse_rows packed planning>tiling recognition>match tiles",
+    ),
+    ("weft.transform.contractions", "weft.transform.autoschedule.gemm.convolutions", "windows>implicit_gemm"),
+    (
+        "weft.transform.autoschedule.gemm",
+        "weft.transform.autoschedule.gemm.convolutions",
+        "channels implicit_gemm planes",
     ),
     (
         "weft.transform.schedule",

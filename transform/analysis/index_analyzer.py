@@ -88,16 +88,6 @@ class IndexAnalyzer:
         self.values[variable], self.moving[variable] = value, name
         return facts.with_facts(*dtype_facts(variable.dtype, value))
 
-    def nonzero_factors(self, extent: Extent, facts: Facts) -> list[Dim]:
-        """What is positive because a product is: its factors, where all but one of them are not negative."""
-        if not (isinstance(extent, Binary) and extent.kind == "mul"):
-            return []
-        a, b = self.dim(extent.a, facts), self.dim(extent.b, facts)
-        if not self.proves(a, facts) and not self.proves(b, facts):
-            return []
-        parts = [*self.nonzero_factors(extent.a, facts), *self.nonzero_factors(extent.b, facts)]
-        return [x for x in (a, b, *parts) if not isinstance(x, int)]
-
     def range(self, variable: PrimVar, start: Dim, extent: Dim, facts: Facts) -> Facts:
         """A variable that runs over [start, start + extent)."""
         volatile = self.is_volatile(start) or self.is_volatile(extent)
@@ -227,6 +217,17 @@ class IndexAnalyzer:
     def text(self, dim: Dim) -> str | None:
         """A dimension as users read it; None when it has parts without a name."""
         return self.symbols.text(dim)
+
+
+def nonzero_factors(known: IndexAnalyzer, extent: Extent, facts: Facts) -> list[Dim]:
+    """What is positive because a product is: its factors, where all but one of them are not negative."""
+    if not (isinstance(extent, Binary) and extent.kind == "mul"):
+        return []
+    a, b = known.dim(extent.a, facts), known.dim(extent.b, facts)
+    if not known.proves(a, facts) and not known.proves(b, facts):
+        return []
+    parts = [*nonzero_factors(known, extent.a, facts), *nonzero_factors(known, extent.b, facts)]
+    return [x for x in (a, b, *parts) if not isinstance(x, int)]
 
 
 def _is_word(expr: PrimExpr) -> bool:

@@ -55,7 +55,7 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
-from weft.transform.analysis.index_analyzer import IndexAnalyzer
+from weft.transform.analysis.index_analyzer import IndexAnalyzer, nonzero_factors
 from weft.transform.analysis.indices.exactness import is_reinterpreted
 from weft.transform.analysis.indices.facts import Facts, negated
 from weft.transform.infra.base import FunctionPass
@@ -209,7 +209,7 @@ class _Checker:
         ranges, facts = self.accesses.checks_of(facts, lambda facts: self._range_fits(stmt, start, extent, facts))
         header = [*header, *ranges]
         inside = self.known.range(stmt.loop_var, start, extent, facts)
-        factors = self.known.nonzero_factors(count, facts)
+        factors = nonzero_factors(self.known, count, facts)
         inside = inside.with_facts(*(self.placement.fact(x - 1, stmt.loop_var) for x in factors)).after_write()
         self.chain = (*chain, stmt.loop_var)
         body, checks = self.statement(stmt.body, inside)
@@ -220,16 +220,9 @@ class _Checker:
                 stay.append(check)
             elif self.placement.left(moved, facts) is not None:
                 header.append(moved)
-        size = self._at_least_none(stmt.extent, facts)
+        size = _at_least_none(self.known, stmt.extent, facts)
         new = replace(stmt, extent=size, body=self.placement.placed(stay, body, inside))
         return self.placement.outside(header, new, before)
-
-    def _at_least_none(self, extent: Extent, facts: Facts) -> Extent:
-        """A number of iterations that is never negative, whatever loops stand around it."""
-        count = may_be_negative(extent)
-        if isinstance(count, int) or self.known.proves(self.known.dim(count, facts), facts.without_ranges()):
-            return count
-        return extent if count is not extent else binary("max", count, 0)
 
     def _range_fits(self, loop: For, start: Dim, extent: Dim, facts: Facts) -> Facts:
         """The start and the end of a loop are the numbers that they say."""
@@ -308,7 +301,7 @@ class _Checker:
             visit = partial(self.accesses.operands_are_exact, message, values, (), item.span or stmt.span)
             exact, facts = self.accesses.checks_of(facts, visit)
             header += exact
-        sizes = [self._at_least_none(item.extent, facts) for item in stmt.iter_vars]
+        sizes = [_at_least_none(self.known, item.extent, facts) for item in stmt.iter_vars]
         stmt = _counted(stmt, [may_be_negative(item.extent) for item in stmt.iter_vars])
         defined: set[PrimVar] = set()
         for item in stmt.iter_vars:
@@ -353,6 +346,14 @@ class _Checker:
 
     def _stays(self, check: Check, block: Block, defined: set[PrimVar]) -> bool:
         return block.predicate is not None or bool(self.placement.uses(check) & defined)
+
+
+def _at_least_none(known: IndexAnalyzer, extent: Extent, facts: Facts) -> Extent:
+    """A number of iterations that is never negative, whatever loops stand around it."""
+    count = may_be_negative(extent)
+    if isinstance(count, int) or known.proves(known.dim(count, facts), facts.without_ranges()):
+        return count
+    return extent if count is not extent else binary("max", count, 0)
 
 
 def _counted(block: Block, extents: Sequence[Extent]) -> Block:

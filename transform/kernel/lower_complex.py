@@ -216,26 +216,6 @@ class _Lowering:
             first = BufferLoad(self._floats(first.buffer), self._indices(first, 0))
         return replace(node, args=(self.done(first),) if isinstance(first, Buffer) else (first,))
 
-    def _compared(self, node: Binary) -> PrimExpr | None:
-        if not dtypes.is_complex(node.a.dtype) or dtypes.is_complex(node.dtype):
-            return None
-
-        def compared() -> PrimExpr:
-            (a, b), (c, d) = self.pair(node.a), self.pair(node.b)
-            return binary("and" if node.kind == "eq" else "or", binary(node.kind, a, c), binary(node.kind, b, d))
-
-        return self._alone(compared)
-
-    def _let(self, node: Let) -> PrimExpr | None:
-        if not dtypes.is_complex(node.var.dtype) or dtypes.is_complex(node.dtype):
-            return None
-
-        def inside() -> PrimExpr:
-            self.bound += self._named(node.var, self.pair(node.value))
-            return self.done(node.body)  # type: ignore[return-value]
-
-        return self._alone(inside)
-
     # Statements
 
     def _statement(self, make: Callable[[], Sequence[Stmt]]) -> Stmt:
@@ -299,35 +279,6 @@ class _Lowering:
             raise _refused(node, "a vector" if dtypes.lanes(node.dtype) != 1 else f"{type(node).__name__}")
         return rule(self, node)
 
-    def _loaded(self, node: BufferLoad) -> Pair:
-        if node.predicate is not None:
-            raise _refused(node, "a masked load")
-        buffer = self._floats(node.buffer)
-        return BufferLoad(buffer, self._indices(node, 0)), BufferLoad(buffer, self._indices(node, 1))
-
-    def _variable(self, node: PrimVar) -> Pair:
-        return self.variables[node]
-
-    def _arithmetic(self, node: Binary) -> Pair:
-        (a, b), (c, d) = self.pair(node.a), self.pair(node.b)
-        if node.kind in ("add", "sub"):
-            return binary(node.kind, a, c), binary(node.kind, b, d)
-        (a, b), (c, d) = map(self._kept, (a, b)), map(self._kept, (c, d))
-        return (a * c - b * d, a * d + b * c) if node.kind == "mul" else self._quotient((a, b), (c, d))
-
-    def _quotient(self, x: Pair, y: Pair) -> Pair:
-        """Smith's: by the greater part of the divisor, so that nothing overflows that need not."""
-        (a, b), (c, d) = x, y
-        size_c, size_d = intrinsic("abs", c), intrinsic("abs", d)
-        by_real = self._kept(binary("ge", size_c, size_d))
-        zero = self._kept(binary("and", binary("eq", size_c, 0), binary("eq", size_d, 0)))
-        great, small = self._kept(Select(by_real, c, d)), self._kept(Select(by_real, d, c))
-        ratio = self._kept(small / great)
-        scale = self._kept(const(1, c.dtype) / (great + small * ratio))
-        real = Select(by_real, a + b * ratio, a * ratio + b) * scale
-        imaginary = Select(by_real, b - a * ratio, b * ratio - a) * scale
-        return Select(zero, a / size_c, real), Select(zero, b / size_c, imaginary)
-
     def _kept(self, value: PrimExpr) -> PrimExpr:
         """A value that is used several times, computed once."""
         if isinstance(value, (PrimVar, FloatImm, IntImm)):
@@ -337,59 +288,128 @@ class _Lowering:
         self.bound.append((var, value))
         return var
 
-    def _negated(self, node: Unary) -> Pair:
-        a, b = self.pair(node.a)
-        return unary(node.kind, a), unary(node.kind, b)
-
-    def _converted(self, node: Cast) -> Pair:
-        part = dtypes.part(node.dtype)
-        if dtypes.is_complex(node.value.dtype):
-            a, b = self.pair(node.value)
-            return cast(part, a), cast(part, b)
-        return cast(part, self.done(node.value)), const(0, part)  # type: ignore[arg-type]
-
-    def _selected(self, node: Select) -> Pair:
-        condition: PrimExpr = self._kept(self.done(node.condition))  # type: ignore[arg-type]
-        (a, b), (c, d) = self.pair(node.true_value), self.pair(node.false_value)
-        return Select(condition, a, c), Select(condition, b, d)
-
-    def _chosen(self, node: PrimCall) -> Pair:
-        """A lazy choice: what its sides need is computed inside of them."""
-        condition: PrimExpr = self.done(node.args[0])  # type: ignore[assignment]
-        sides = [self._inside(side) for side in node.args[1:]]  # type: ignore[arg-type]
-        real, imaginary = (PrimCall(node.op, (condition, *side), side[0].dtype) for side in zip(*sides, strict=True))
-        return real, imaginary
-
     def _inside(self, node: PrimExpr) -> Pair:
         outer, self.bound = self.bound, []
         values = self.pair(node)
         made, self.bound = self.bound, outer
         return _within(made, values[0]), _within(_renamed(made), values[1], made)
 
-    def _let_pair(self, node: Let) -> Pair:
-        if dtypes.is_complex(node.var.dtype):
-            self.bound += self._named(node.var, self.pair(node.value))
-        else:
-            self.bound.append((node.var, self.done(node.value)))  # type: ignore[arg-type]
-        return self.pair(node.body)
 
-    def _calculated(self, node: PrimCall) -> Pair:
-        rule = _CALLS.get(node.op) if isinstance(node.op, str) else None
-        if rule is None:
-            raise _refused(node, "a result")
-        return rule(self, node)
+# ---------------------------------------------------------------------------------------------------------------------
+# Complex values as pairs
+# ---------------------------------------------------------------------------------------------------------------------
 
-    def _joined(self, node: PrimCall) -> Pair:
-        real, imaginary = (self.done(arg) for arg in node.args)
-        return real, imaginary  # type: ignore[return-value]
 
-    def _conjugate(self, node: PrimCall) -> Pair:
-        a, b = self.pair(node.args[0])  # type: ignore[arg-type]
-        return a, unary("neg", b)
+def _loaded(kernel: _Lowering, node: BufferLoad) -> Pair:
+    if node.predicate is not None:
+        raise _refused(node, "a masked load")
+    buffer = kernel._floats(node.buffer)
+    return BufferLoad(buffer, kernel._indices(node, 0)), BufferLoad(buffer, kernel._indices(node, 1))
 
-    def _undefined(self, node: PrimCall) -> Pair:
-        part = replace(node, dtype=dtypes.part(node.dtype))
-        return part, part
+
+def _variable(kernel: _Lowering, node: PrimVar) -> Pair:
+    return kernel.variables[node]
+
+
+def _arithmetic(kernel: _Lowering, node: Binary) -> Pair:
+    (a, b), (c, d) = kernel.pair(node.a), kernel.pair(node.b)
+    if node.kind in ("add", "sub"):
+        return binary(node.kind, a, c), binary(node.kind, b, d)
+    (a, b), (c, d) = map(kernel._kept, (a, b)), map(kernel._kept, (c, d))
+    return (a * c - b * d, a * d + b * c) if node.kind == "mul" else _quotient(kernel, (a, b), (c, d))
+
+
+def _quotient(kernel: _Lowering, x: Pair, y: Pair) -> Pair:
+    """Smith's: by the greater part of the divisor, so that nothing overflows that need not."""
+    (a, b), (c, d) = x, y
+    size_c, size_d = intrinsic("abs", c), intrinsic("abs", d)
+    by_real = kernel._kept(binary("ge", size_c, size_d))
+    zero = kernel._kept(binary("and", binary("eq", size_c, 0), binary("eq", size_d, 0)))
+    great, small = kernel._kept(Select(by_real, c, d)), kernel._kept(Select(by_real, d, c))
+    ratio = kernel._kept(small / great)
+    scale = kernel._kept(const(1, c.dtype) / (great + small * ratio))
+    real = Select(by_real, a + b * ratio, a * ratio + b) * scale
+    imaginary = Select(by_real, b - a * ratio, b * ratio - a) * scale
+    return Select(zero, a / size_c, real), Select(zero, b / size_c, imaginary)
+
+
+def _negated(kernel: _Lowering, node: Unary) -> Pair:
+    a, b = kernel.pair(node.a)
+    return unary(node.kind, a), unary(node.kind, b)
+
+
+def _converted(kernel: _Lowering, node: Cast) -> Pair:
+    part = dtypes.part(node.dtype)
+    if dtypes.is_complex(node.value.dtype):
+        a, b = kernel.pair(node.value)
+        return cast(part, a), cast(part, b)
+    return cast(part, kernel.done(node.value)), const(0, part)  # type: ignore[arg-type]
+
+
+def _selected(kernel: _Lowering, node: Select) -> Pair:
+    condition: PrimExpr = kernel._kept(kernel.done(node.condition))  # type: ignore[arg-type]
+    (a, b), (c, d) = kernel.pair(node.true_value), kernel.pair(node.false_value)
+    return Select(condition, a, c), Select(condition, b, d)
+
+
+def _chosen(kernel: _Lowering, node: PrimCall) -> Pair:
+    """A lazy choice: what its sides need is computed inside of them."""
+    condition: PrimExpr = kernel.done(node.args[0])  # type: ignore[assignment]
+    sides = [kernel._inside(side) for side in node.args[1:]]  # type: ignore[arg-type]
+    real, imaginary = (PrimCall(node.op, (condition, *side), side[0].dtype) for side in zip(*sides, strict=True))
+    return real, imaginary
+
+
+def _let_pair(kernel: _Lowering, node: Let) -> Pair:
+    if dtypes.is_complex(node.var.dtype):
+        kernel.bound += kernel._named(node.var, kernel.pair(node.value))
+    else:
+        kernel.bound.append((node.var, kernel.done(node.value)))  # type: ignore[arg-type]
+    return kernel.pair(node.body)
+
+
+def _calculated(kernel: _Lowering, node: PrimCall) -> Pair:
+    rule = _CALLS.get(node.op) if isinstance(node.op, str) else None
+    if rule is None:
+        raise _refused(node, "a result")
+    return rule(kernel, node)
+
+
+def _joined(kernel: _Lowering, node: PrimCall) -> Pair:
+    real, imaginary = (kernel.done(arg) for arg in node.args)
+    return real, imaginary  # type: ignore[return-value]
+
+
+def _conjugate(kernel: _Lowering, node: PrimCall) -> Pair:
+    a, b = kernel.pair(node.args[0])  # type: ignore[arg-type]
+    return a, unary("neg", b)
+
+
+def _undefined(kernel: _Lowering, node: PrimCall) -> Pair:
+    part = replace(node, dtype=dtypes.part(node.dtype))
+    return part, part
+
+
+def _compared(kernel: _Lowering, node: Binary) -> PrimExpr | None:
+    if not dtypes.is_complex(node.a.dtype) or dtypes.is_complex(node.dtype):
+        return None
+
+    def compared() -> PrimExpr:
+        (a, b), (c, d) = kernel.pair(node.a), kernel.pair(node.b)
+        return binary("and" if node.kind == "eq" else "or", binary(node.kind, a, c), binary(node.kind, b, d))
+
+    return kernel._alone(compared)
+
+
+def _let(kernel: _Lowering, node: Let) -> PrimExpr | None:
+    if not dtypes.is_complex(node.var.dtype) or dtypes.is_complex(node.dtype):
+        return None
+
+    def inside() -> PrimExpr:
+        kernel.bound += kernel._named(node.var, kernel.pair(node.value))
+        return kernel.done(node.body)  # type: ignore[return-value]
+
+    return kernel._alone(inside)
 
 
 Named = Sequence[tuple[PrimVar, PrimExpr]]
@@ -420,27 +440,27 @@ _RULES = {
     Buffer: _Lowering._buffer,
     BufferRegion: _Lowering._region,
     PrimCall: _Lowering._called,
-    Binary: _Lowering._compared,
-    Let: _Lowering._let,
+    Binary: _compared,
+    Let: _let,
     BufferStore: _Lowering._store,
     Bind: _Lowering._bind,
     For: _Lowering._for,
 }
 _CALLS = {
-    "complex": _Lowering._joined,
-    "conj": _Lowering._conjugate,
-    "if_then_else": _Lowering._chosen,
-    "undef": _Lowering._undefined,
+    "complex": _joined,
+    "conj": _conjugate,
+    "if_then_else": _chosen,
+    "undef": _undefined,
 }
 _PAIRS = {
-    BufferLoad: _Lowering._loaded,
-    PrimVar: _Lowering._variable,
-    Binary: _Lowering._arithmetic,
-    Unary: _Lowering._negated,
-    Cast: _Lowering._converted,
-    Select: _Lowering._selected,
-    Let: _Lowering._let_pair,
-    PrimCall: _Lowering._calculated,
+    BufferLoad: _loaded,
+    PrimVar: _variable,
+    Binary: _arithmetic,
+    Unary: _negated,
+    Cast: _converted,
+    Select: _selected,
+    Let: _let_pair,
+    PrimCall: _calculated,
 }
 """How a complex node is a pair."""
 

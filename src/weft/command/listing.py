@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import weft
-from weft.command.operator_facts import Sample, becomes, cost, dtypes_taken, result_of, samples, shapes
+from weft.command.operators.facts import Sample, becomes, cost, dtypes_taken, result_of, samples, shapes
 from weft.ir.deduction.infer import type_text
 from weft.ir.op import OPS, Example, OpDef
 from weft.ir.types import Type

@@ -16,9 +16,9 @@ import weft
 from weft.command.inputs.files import InputError, write_file
 from weft.command.inputs.targets import UsageError
 from weft.command.listing import describe_operator, facts_of, families
-from weft.command.pages import operators_of, operators_page, title
+from weft.command.operators.pages import operators_of, operators_page, title
+from weft.command.operators.stubs import stub_package
 from weft.command.report import print_json, say
-from weft.command.stubs import stub_package
 from weft.ir.op import get_op
 
 __all__ = ["ops_command"]

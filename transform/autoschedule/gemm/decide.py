@@ -23,16 +23,16 @@ from weft.ir import FrozenMap
 from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of
-from weft.transform.autoschedule.gemm.channels import Channels, channels_of, channels_pay
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
+from weft.transform.autoschedule.gemm.convolutions.channels import Channels, channels_of, channels_pay
+from weft.transform.autoschedule.gemm.convolutions.implicit_gemm import match_planes, match_windows
+from weft.transform.autoschedule.gemm.convolutions.planes import Planes, planes_of
 from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.dot import dot_of
 from weft.transform.autoschedule.gemm.epilogue import cases_without_terms, with_epilogue
-from weft.transform.autoschedule.gemm.implicit_gemm import match_planes, match_windows
 from weft.transform.autoschedule.gemm.inner_products import block_of_results, inner_products, is_inner, rows_that_pack
 from weft.transform.autoschedule.gemm.match import Contraction, match, products_of, views_of
 from weft.transform.autoschedule.gemm.packed import packed
-from weft.transform.autoschedule.gemm.planes import Planes, planes_of
 from weft.transform.autoschedule.gemm.tiling import Capacity, at_least, packing_pays, tile_rows, tile_vectors
 from weft.transform.autoschedule.gemm.whole_constants import packed_constants
 from weft.transform.autoschedule.knobs import Knobs
