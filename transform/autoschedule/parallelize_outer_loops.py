@@ -22,6 +22,7 @@ from typing import ClassVar
 
 from weft.errors import PassError
 from weft.ir import IRModule, replace
+from weft.ir.kernel.nests import perfect_nest
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import (
     AttrStmt,
@@ -148,8 +149,8 @@ def _recorded(
 
 def _loop_of(nest: For, emitted: Mapping[PrimVar, For], knobs: Knobs) -> Iterator[For]:
     """The loop of a nest to mark; where there is none, those of the nests inside of it."""
-    chain = list(_chain(nest))
-    plain = [loop for loop in chain if loop.kind == "serial" and loop.step in (None, 1)]
+    loops, body = perfect_nest(nest)
+    plain = [loop for loop in loops if loop.kind == "serial" and loop.step in (None, 1)]
     if _stores(nest, knobs) < knobs.parallel_from:
         return
 
@@ -161,7 +162,7 @@ def _loop_of(nest: For, emitted: Mapping[PrimVar, For], knobs: Knobs) -> Iterato
         if _count(loop, knobs) > 1 and iterations_are_apart(same, outliving_buffers(same)):
             yield loop
             return
-    for inner in _nests(chain[-1].body):
+    for inner in _nests(body):
         yield from _loop_of(inner, emitted, knobs)
 
 
@@ -178,14 +179,6 @@ def _nests(stmt: Stmt) -> Iterator[For]:
         yield from _nests(stmt.body)
     elif isinstance(stmt, For):
         yield stmt
-
-
-def _chain(stmt: For) -> Iterator[For]:
-    """A loop and those that are all of its body, from the outside."""
-    inner: Stmt = stmt
-    while isinstance(inner, For):
-        yield inner
-        inner = inner.body
 
 
 def _count(loop: For, knobs: Knobs) -> int:

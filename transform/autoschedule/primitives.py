@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from weft.errors import ScheduleError, described
 from weft.ir import Node, replace, rewrite, substitute, walk
 from weft.ir.dim import fresh_name
+from weft.ir.kernel.nests import perfect_nest
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import AllocBuffer, Bind, Buffer, DeclBuffer, For, IterVar, Let, PrimExpr, PrimFunc, PrimVar, Stmt
 from weft.transform.analysis.loops.points import variables_in
@@ -61,11 +62,7 @@ def arrange(
     `sizes` are what some variables of the nest stand for, which are not negative; they are put back afterwards.
     Without `verify` the function is not verified after each step: for rules whose results are verified as a whole.
     """
-    loops: list[For] = []
-    inner: Stmt = stmt
-    while isinstance(inner, For):
-        loops.append(inner)
-        inner = inner.body
+    loops, _ = perfect_nest(stmt)
     names: dict[str, PrimVar] = {}
     for loop in loops:
         name = fresh_name(loop.loop_var.name, names)

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from weft.errors import PassError
 from weft.ir import walk
+from weft.ir.kernel.nests import perfect_nest
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import AllocBuffer, Block, Buffer, BufferLoad, BufferStore, For, PrimCall, Stmt
 from weft.target.machine_model import MachineModel
@@ -89,9 +90,7 @@ class Site:
     @cached_property
     def name(self) -> str:
         """The name of the block, else of what is stored."""
-        inner: Stmt = self.stmt
-        while isinstance(inner, For):
-            inner = inner.body
+        _, inner = perfect_nest(self.stmt)
         if isinstance(inner, Block):
             return inner.name
         return next((part.buffer.name for part in statements(inner) if isinstance(part, BufferStore)), "") or "loops"

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from weft import dtypes
 from weft.ir import Node, replace, rewrite, walk
+from weft.ir.kernel.nests import perfect_nest
 from weft.ir.kernel.prim import binary, cast
 from weft.ir.kernel.regions import Bounds
 from weft.ir.structure.visit import map_statements
@@ -57,9 +58,7 @@ def with_wide_indices(stmt: Stmt) -> Stmt:
 
 def _is_wide(stmt: Stmt) -> bool:
     """Whether there is nothing to do: no nest around one store, or one whose variables and indices are wide."""
-    inner = stmt
-    while isinstance(inner, For):
-        inner = inner.body
+    _, inner = perfect_nest(stmt)
     if isinstance(inner, Block):
         plain = isinstance(inner.body, BufferStore) and not inner.match_buffers and not inner.alloc_buffers
         if not plain or any(item.value is None for item in inner.iter_vars):

@@ -11,6 +11,7 @@ from typing import Any
 from weft.errors import BoundsError
 from weft.ir.interpret.closures.blocks import compile_block
 from weft.ir.interpret.closures.compiled import BREAK, CONTINUE, Compiled, Frame, KernelCompiler
+from weft.ir.kernel.nests import perfect_nest
 from weft.ir.node import replace
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Block, For, PrimVar, Stmt, While
@@ -61,9 +62,7 @@ def _range(node: For, start: Compiled, extent: Compiled, frame: Frame) -> tuple[
 
 def _init_without_steps(compiler: KernelCompiler, node: For) -> Compiled | None:
     """For a loop of a reduction's nest: the init alone, because a reduction over nothing has a result too."""
-    inner = node.body
-    while isinstance(inner, For):
-        inner = inner.body
+    _, inner = perfect_nest(node)
     if not isinstance(inner, Block) or inner.init is None or node.loop_var not in _reduction_loops(inner):
         return None
     return _init_nest(compiler, node, _reduction_loops(inner))

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from weft import dtypes
 from weft.ir import replace, substitute, te
+from weft.ir.kernel.nests import perfect_nest
 from weft.ir.kernel.prim import as_expr, binary, cast, const, unary
 from weft.ir.op.indexing.search import Better, is_first
 from weft.ir.structure.structural import structural_equal
@@ -173,9 +174,7 @@ class _ArgReduction:
 
 
 def _arg_reduction(stmt: Stmt, machine: MachineModel, knobs: Knobs) -> _ArgReduction | None:
-    block = stmt
-    while isinstance(block, For):
-        block = block.body
+    _, block = perfect_nest(stmt)
     if not isinstance(block, Block) or not isinstance(block.body, SeqStmt) or not isinstance(block.init, SeqStmt):
         return None
     if len(block.body.stmts) != 4 or len(block.init.stmts) != 2:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.ir import substitute, walk
+from weft.ir.kernel.nests import perfect_nest
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
     AllocBuffer,
@@ -83,11 +84,7 @@ class AssertionRule(Rule):
 
 def _condition(stmt: For) -> tuple[Sequence[For], PrimExpr] | None:
     """The serial loops from 0 around nothing but an assertion, and its condition in terms of their variables."""
-    loops: list[For] = []
-    inner: Stmt = stmt
-    while isinstance(inner, For):
-        loops.append(inner)
-        inner = inner.body
+    loops, inner = perfect_nest(stmt)
     names: dict[PrimVar, PrimExpr] = {}
     if isinstance(inner, Block):
         if inner.init is not None or inner.predicate is not None or inner.alloc_buffers or inner.match_buffers:

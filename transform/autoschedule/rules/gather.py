@@ -15,6 +15,7 @@ from dataclasses import replace as replace_fields
 
 from weft import dtypes
 from weft.ir import replace, substitute, walk
+from weft.ir.kernel.nests import perfect_nest
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
     PREFETCH,
@@ -108,10 +109,7 @@ class GatherRule(Rule):
 
 def _checked_nest(stmt: For) -> tuple[Nest, Sequence[AssertStmt]] | None:
     """A nest and the assertions about its elements, in terms of its variables."""
-    loops, inner = [], stmt
-    while isinstance(inner, For):
-        loops.append(inner)
-        inner = inner.body
+    loops, inner = perfect_nest(stmt)
     body = inner.body if isinstance(inner, Block) else inner
     if not isinstance(body, SeqStmt) or not body.stmts or not isinstance(body.stmts[-1], BufferStore):
         return None

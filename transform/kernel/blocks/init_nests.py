@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from weft.ir import replace, substitute, walk
+from weft.ir.kernel.nests import perfect_nest
 from weft.ir.kernel.prim import as_expr, cast
 from weft.ir.kernel.simplify import simplify
 from weft.ir.structure.structural import structural_equal
@@ -22,12 +23,12 @@ from weft.ir.tensor import (
     Stmt,
 )
 
-__all__ = ["nest_of", "split_init"]
+__all__ = ["split_init"]
 
 
 def split_init(loop: For) -> Stmt | None:
     """The nest with the init of its block moved before the reduction loops; None when its form does not allow it."""
-    loops, inner = nest_of(loop)
+    loops, inner = perfect_nest(loop)
     if not isinstance(inner, Block) or inner.init is None or inner.match_buffers:
         return None
     reduction = _loops_used(loops, (i.value for i in inner.iter_vars if i.kind in ("reduce", "scan")))
@@ -44,14 +45,6 @@ def split_init(loop: For) -> Stmt | None:
     before = _rebuilt(wanted, _init_alone(inner), fresh=True)
     after = _rebuilt(loops[first:], replace(inner, init=None), fresh=False)
     return _rebuilt(loops[:first], SeqStmt((before, after)), fresh=False)
-
-
-def nest_of(loop: For) -> tuple[list[For], Stmt]:
-    """The loops of a perfect nest, and what is inside of them."""
-    loops = [loop]
-    while isinstance(loops[-1].body, For):
-        loops.append(loops[-1].body)
-    return loops, loops[-1].body
 
 
 def _variables(parts: Iterable[PrimExpr | Extent | None]) -> set[PrimVar]:

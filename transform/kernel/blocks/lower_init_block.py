@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, Node, replace, rewrite, walk
+from weft.ir.kernel.nests import perfect_nest
 from weft.ir.kernel.prim import as_expr, binary, cast
 from weft.ir.tensor import Block, For, IfThenElse, PrimExpr, PrimFunc, SeqStmt, Stmt
 from weft.transform.infra.base import FunctionPass
-from weft.transform.kernel.blocks.init_nests import nest_of, split_init
+from weft.transform.kernel.blocks.init_nests import split_init
 
 __all__ = ["LowerInitBlock", "first_time", "without_inits"]
 
@@ -41,7 +42,7 @@ def without_inits(function: PrimFunc) -> PrimFunc:
 
 def _apart(node: Node) -> Node | None:
     """A nest whose reduction may be over nothing, with the init before it."""
-    if not isinstance(node, For) or all(_runs(loop) for loop in nest_of(node)[0]):
+    if not isinstance(node, For) or all(_runs(loop) for loop in perfect_nest(node)[0]):
         return None
     new = split_init(node)
     return None if new is None else rewrite(new, _without_init, pre=_apart)

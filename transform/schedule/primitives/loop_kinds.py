@@ -12,6 +12,7 @@ from typing import Any
 
 from weft.errors import ScheduleError
 from weft.ir import replace
+from weft.ir.kernel.nests import perfect_nest
 from weft.ir.tensor import Block, For, PrimVar
 from weft.transform.analysis.loops.dependence import Nest, has_index_of_its_own, shared
 from weft.transform.analysis.loops.points import Point, variables_in
@@ -34,12 +35,10 @@ def require_separate(tree: Tree, loop: For, kind: str, thread: str | None = None
     """Refuse a loop whose iterations touch the same elements: W608."""
     if kind == "thread_binding" and str(thread).startswith("threadIdx.") and _is_shared_reduction(tree, loop):
         return
-    chain = [loop]
-    while isinstance(chain[-1].body, For):
-        chain.append(chain[-1].body)
+    chain, body = perfect_nest(loop)
     if has_index_of_its_own(chain):
         return
-    why = shared(Nest(tuple(chain), chain[-1].body, Point.around(tree, loop)))
+    why = shared(Nest(tuple(chain), body, Point.around(tree, loop)))
     if why is not None:
         hint = None
         if why.buffer is not None and why.buffer not in tree.function.params:
@@ -59,10 +58,8 @@ def _is_shared_reduction(tree: Tree, loop: For) -> bool:
         fold = fold_of(tree, blocks[0])
     except ScheduleError:
         return False
-    chain = [loop]
-    while isinstance(chain[-1].body, For):
-        chain.append(chain[-1].body)
-    nest = Nest(tuple(chain), chain[-1].body, Point.around(tree, loop))
+    chain, body = perfect_nest(loop)
+    nest = Nest(tuple(chain), body, Point.around(tree, loop))
     results = {part.buffer for part in fold.parts}
     alone = all(buffer in results or loop in nest.independent(buffer) for buffer in nest.written())
     return fold.any_order and alone and not tree.conditions_around(blocks[0])
