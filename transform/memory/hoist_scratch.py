@@ -36,7 +36,7 @@ from weft.ir.dim import Dim, free_symbols, match_dims, product, substitute
 from weft.ir.kernel.prim import cast
 from weft.ir.kernel.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
 from weft.ir.op import get_op
-from weft.ir.structure.visit import children, rewrite, statements
+from weft.ir.structure.visit import children, rewrite, rewrite_statements, statements
 from weft.ir.tensor import (
     AllocBuffer,
     Block,
@@ -159,7 +159,7 @@ def _with_copies(function: PrimFunc, least: int) -> PrimFunc:
     """The function with a copy for each iteration in place of large buffers that parallel loops allocate inside."""
     symbols = _symbols(function)
 
-    def copied(loop: Node) -> Stmt | None:
+    def copied(loop: Stmt) -> Stmt | None:
         if not isinstance(loop, For) or loop.kind != "parallel" or loop.step not in (None, 1):
             return None
         from_zero = isinstance(loop.start, int) and loop.start == 0
@@ -178,7 +178,7 @@ def _with_copies(function: PrimFunc, least: int) -> PrimFunc:
 
     if not any(_runs_apart(part) for part in statements(function.body)):
         return function
-    return replace(function, body=rewrite(function.body, copied))
+    return replace(function, body=rewrite_statements(function.body, copied))
 
 
 def _is_only_accessed(buffer: Buffer, stmt: Stmt) -> bool:
@@ -215,7 +215,7 @@ class _Scratch:
         """The kernel with the buffers as parameters."""
         gone = set(self.buffers)
 
-        def drop(node: object) -> Stmt | None:
+        def drop(node: Stmt) -> Stmt | None:
             if isinstance(node, Block) and (node.reads is not None or node.writes is not None):
                 listed = {region.buffer for region in (*(node.reads or ()), *(node.writes or ()))}
                 own = {part for part in walk(node.body) if isinstance(part, Buffer)} & gone - listed
@@ -224,7 +224,7 @@ class _Scratch:
 
         params = self.function.params
         at = self.position
-        body = rewrite(self.function.body, drop)
+        body = rewrite_statements(self.function.body, drop)
         return replace(self.function, params=(*params[:at], *self.buffers, *params[at:]), body=body)
 
     def sizes(self, call: Call) -> list[tuple[Dim, ...]] | None:

@@ -29,7 +29,8 @@ from weft.ir import (
     walk,
 )
 from weft.ir.dim import symbol
-from weft.ir.structure.visit import statements
+from weft.ir.node import replace
+from weft.ir.structure.visit import rewrite_statements, statements
 
 
 def function() -> Function:
@@ -98,3 +99,23 @@ def test_pre_replacements_are_not_entered() -> None:
     )
     assert new.a.value == 7
     assert value.a not in seen
+
+
+def test_statements_are_rewritten_from_the_inside() -> None:
+    """Inner statements come first, each once; without a change the same object comes back."""
+    n, i, j = (PrimVar(name, "int64") for name in "nij")
+    x = Buffer("x", (n, n))
+    inner = For(j, 0, n, BufferStore(x, BufferLoad(x, (i, j)) + 1, (i, j)))
+    outer = For(i, 0, n, SeqStmt((inner, inner)))
+    seen: list[Stmt] = []
+    assert rewrite_statements(outer, seen.append) is outer
+    assert seen == [inner.body, inner, outer.body, outer]
+
+    def parallel(stmt: Stmt) -> Stmt | None:
+        return replace(stmt, kind="parallel") if isinstance(stmt, For) and stmt.loop_var is j else None
+
+    new = rewrite_statements(outer, parallel)
+    assert isinstance(new, For)
+    assert isinstance(new.body, SeqStmt)
+    assert [getattr(part, "kind", "") for part in new.body.stmts] == ["parallel", "parallel"]
+    assert new.kind == "serial"

@@ -36,7 +36,7 @@ from weft.ir.kernel import prim
 from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.node import Node, replace
-from weft.ir.structure.visit import rewrite, substitute, walk
+from weft.ir.structure.visit import rewrite_statements, substitute, walk
 from weft.ir.tensor import (
     AllocBuffer,
     Bind,
@@ -52,6 +52,7 @@ from weft.ir.tensor import (
     PrimFunc,
     PrimVar,
     Return,
+    Stmt,
     While,
 )
 from weft.runtime.abi.frame import (
@@ -121,9 +122,9 @@ def _is_pure(call: PrimCall) -> bool:
     return entry is not None and entry.pure
 
 
-def _serial(node: object) -> For | None:
+def _serial(stmt: Stmt) -> For | None:
     """A parallel loop inside of a parallel one runs in order."""
-    return replace(node, kind="serial") if isinstance(node, For) and node.kind == "parallel" else None
+    return replace(stmt, kind="serial") if isinstance(stmt, For) and stmt.kind == "parallel" else None
 
 
 class _Outlined:
@@ -135,7 +136,7 @@ class _Outlined:
         self.buffers = buffers
         self.name = f"{emitter.name}.{emitter.parallel_loops + 1}"
         self.first, self.last = PrimVar("first", "int64"), PrimVar("last", "int64")
-        body = rewrite(stmt.body, _serial)
+        body = rewrite_statements(stmt.body, _serial)
         count = prim.binary("sub", self.last, self.first)
         loop = replace(stmt, start=self.first, extent=count, body=body, kind="serial")
         # A view comes as its address: what it is a view of need not be there.
