@@ -1,10 +1,10 @@
 """A layer as a function of its own, in float32 and on integers, and how long each takes on this machine.
 
-    float32     main(x: float32):   y = layer(x, weights)                                             return y
-    int8        main(q: int8):      y = layer(dequantize(q), dequantize(codes));  z = quantize(y)     return z
+    float32     main(x: float32):   y = layer(x, weights)                             return quantize(y)
+    int8        main(q: int8):      y = layer(dequantize(q), dequantize(codes))       return quantize(y)
 
-This is what a layer is between others of its own kind, which give what it reads and take what it makes: integers where
-the layers beside it compute on integers too. Sizes are those of the first call.
+This is what a layer is between layers on integers: those before it give floats or integers as it wants them, those
+after it read integers. Where none comes after it, the result stays a float. Sizes are those of the first call.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _STEP, _ZERO = 0.05, 3
 """What integers stand for: any scale and zero point that are none of the simple ones take the same time."""
 
 
-def float_layer(layer: Layer, shapes: Sequence[tuple[int, ...]]) -> IRModule:
-    """The layer in float32, of activations of these shapes."""
+def float_layer(layer: Layer, shapes: Sequence[tuple[int, ...]], is_quantized: bool) -> IRModule:
+    """The layer in float32, of activations of these shapes; `is_quantized`: integers read its result."""
     params = [Var(f"x{place}", TensorType(shape, "float32")) for place, shape in enumerate(shapes)]
     builder = BlockBuilder()
     with builder.function("main", params):
         operands: list[Expr] = list(params)
         if layer.weights is not None:
             operands.append(_turned(builder, Constant(layer.weights.values), layer))
-        builder.emit_func_output(builder.emit(quantized_layer(layer, operands)))
+        _give(builder, quantized_layer(layer, operands), is_quantized)
     return builder.get()
 
 
-def integer_layer(layer: Layer, shapes: Sequence[tuple[int, ...]], scheme: ModelScheme) -> IRModule:
+def integer_layer(layer: Layer, shapes: Sequence[tuple[int, ...]], scheme: ModelScheme, is_quantized: bool) -> IRModule:
     """The layer on integers, of activations of these shapes, in QDQ form."""
     params = [Var(f"q{place}", TensorType(shape, "int8")) for place, shape in enumerate(shapes)]
     zero = 0 if scheme.is_symmetric or layer.is_symmetric else _ZERO
@@ -54,9 +54,13 @@ def integer_layer(layer: Layer, shapes: Sequence[tuple[int, ...]], scheme: Model
             codes, grid = scheme.weights(layer.weights.values, layer.weights.axis)
             weights = builder.emit(dequantized_weights(Constant(codes), grid, layer.weights.axis))
             operands.append(_turned(builder, weights, layer))
-        product = builder.emit(quantized_layer(layer, operands))
-        builder.emit_func_output(builder.emit(get_op("quantize")(product, _STEP, _ZERO)))
+        _give(builder, quantized_layer(layer, operands), is_quantized)
     return builder.get()
+
+
+def _give(builder: BlockBuilder, result: Expr, is_quantized: bool) -> None:
+    made = builder.emit(result)
+    builder.emit_func_output(builder.emit(get_op("quantize")(made, _STEP, _ZERO)) if is_quantized else made)
 
 
 def _turned(builder: BlockBuilder, weights: Expr, layer: Layer) -> Expr:
@@ -64,12 +68,15 @@ def _turned(builder: BlockBuilder, weights: Expr, layer: Layer) -> Expr:
     return builder.emit(get_op("permute_dims")(weights)) if moved else weights
 
 
-def measured_milliseconds(layer: Layer, shapes: Sequence[tuple[int, ...]], scheme: ModelScheme) -> tuple[float, float]:
+def measured_milliseconds(
+    layer: Layer, shapes: Sequence[tuple[int, ...]], scheme: ModelScheme, is_quantized: bool
+) -> tuple[float, float]:
     """The least times in float32 and on integers, run in turn, each compiled as `weft.compile` does by default."""
     generator = np.random.default_rng(0)
     floats = [generator.normal(size=shape).astype("float32") for shape in shapes]
     integers = [generator.integers(-128, 128, size=shape).astype("int8") for shape in shapes]
-    first, second = _run(float_layer(layer, shapes), floats), _run(integer_layer(layer, shapes, scheme), integers)
+    first = _run(float_layer(layer, shapes, is_quantized), floats)
+    second = _run(integer_layer(layer, shapes, scheme, is_quantized), integers)
     least = _least([first, second])
     return 1000 * least[0], 1000 * least[1]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,7 +32,17 @@ from weft.transform.rewrite.quantized.moves import selecting
 from weft.transform.rewrite.quantized.operands import called
 from weft.transform.rewrite.quantized.products import CONVOLUTIONS, LARGEST_SUM, TRANSPOSED_CONVOLUTIONS
 
-__all__ = ["Layer", "Plan", "Refused", "Weights", "observed", "plan_of", "products_elsewhere", "sums_between"]
+__all__ = [
+    "Layer",
+    "Plan",
+    "Refused",
+    "Weights",
+    "observed",
+    "plan_of",
+    "products_elsewhere",
+    "read_by_layers",
+    "sums_between",
+]
 
 _PASSED = ("nn.relu", "nn.relu6", "clip", "maximum", "minimum")
 """Operators that give integers for integers, beside those that select elements: limits of numbers."""
@@ -88,13 +98,9 @@ class Layer:
         return OPS[self.operator].values(self.call)["groups"] if is_convolution else 1
 
     @property
-    def channels_of_group(self) -> tuple[int, int]:
-        """How many channels each group of a convolution reads and gives; the sums and the columns of a product."""
-        if self.operator not in _WINDOWED or self.weights is None:
-            return self.terms, 0 if self.weights is None else self.weights.values.shape[self.weights.axis]
-        layout = OPS[self.operator].values(self.call)["kernel_layout"]
-        shape = self.weights.values.shape
-        return shape[layout.index("I")], shape[layout.index("O")] // self.groups
+    def has_strides(self) -> bool:
+        """Whether the windows of a convolution are more than one element apart."""
+        return self.operator in _WINDOWED and max(OPS[self.operator].values(self.call)["strides"]) > 1
 
     @property
     def terms(self) -> int:
@@ -159,6 +165,24 @@ def observed(function: Function, layers: list[Layer]) -> list[Var]:
 def sums_between(function: Function, layers: list[Layer]) -> dict[Var, list[Var]]:
     """The sums and means that go into layers, and the terms of each that are to become integers before."""
     return _Sums(function, layers).run()
+
+
+def read_by_layers(function: Function, layers: Sequence[Layer]) -> set[Var]:
+    """The layers whose results other layers read, through sums, limits, means and what selects elements."""
+    values, made = _values(function), {layer.var for layer in layers}
+    found, seen = set[Var](), set[Var]()
+    pending = [var for layer in layers for var in layer.activations]
+    while pending:
+        var = pending.pop()
+        if var in seen:
+            continue
+        seen.add(var)
+        value = values.get(var)
+        if var in made:
+            found.add(var)
+        elif isinstance(value, Call) and (selecting(value) or called(value, "add", *_PASSED, *_MEANS) is not None):
+            pending += [arg for arg in value.args if isinstance(arg, Var)]
+    return found
 
 
 def _products(root: Node) -> Iterator[tuple[Var, Call]]:

@@ -215,7 +215,7 @@ class _Work:
 
     def leave_slower(self, machine: MachineModel | None, forced: tuple[str, ...]) -> None:
         """See what the layers cost, on a machine or measured here: those that integers make slower stay float32."""
-        self.costs = costs_of(self.layers, self._sizes(), self.scheme, machine)
+        self.costs = costs_of(self.function, self.layers, self._sizes(), self.scheme, machine)
         for layer in self.layers:
             cost = self.costs.get(layer.name)
             if cost is not None and cost.is_slower and not is_asked_for(layer, forced, ()):
