@@ -101,8 +101,8 @@ def only_sets(stmt: Stmt, buffers: Set[Buffer]) -> bool:
     if isinstance(stmt, AllocBuffer):
         return stmt.buffer in buffers
     stores = [part for part in walk(stmt) if isinstance(part, BufferStore)]
-    others = (part for part in walk(stmt) if isinstance(part, (BufferLoad, PrimCall)))
-    return bool(stores) and all(part.buffer in buffers for part in stores) and not any(others)
+    reads = any(isinstance(part, (BufferLoad, PrimCall)) for part in walk(stmt))
+    return bool(stores) and all(part.buffer in buffers for part in stores) and not reads
 
 
 @dataclass(frozen=True)

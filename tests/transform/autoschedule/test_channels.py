@@ -88,6 +88,18 @@ def test_the_form_follows_from_the_lanes_that_would_be_empty(x: tuple[int, ...],
     assert decided(executable)["form"] == form
 
 
+@pytest.mark.parametrize("target", ["llvm -vector-bits=512 -vector-registers=32", "llvm -vector-bits=128 -masks=false"])
+@pytest.mark.parametrize("channels", [64, 70])
+def test_long_arithmetic_is_done_before_results_are_stored(target: str, channels: int) -> None:
+    x, w = random(1, 32, 9, 9), random(channels, 32, 3, 3)
+    module = convolution(x.shape, w.shape, after="R.nn.silu({})")
+    scheduled = weft.lower(module, target, params={"w": w}, stop="schedule")
+    want = expected(x, w, (1, 1), (0, 0), (1, 1))
+    want = want / (1 + np.exp(-want))
+    np.testing.assert_allclose(weft.interpret(scheduled)["main"](x), want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(weft.compile(module, target, params={"w": w})["main"](x), want, rtol=1e-4, atol=1e-4)
+
+
 def test_weights_that_are_arguments_are_not_read_by_channels() -> None:
     assert decided(weft.compile(convolution((1, 16, 9, 9), (64, 16, 3, 3))))["form"] == "packed"
 

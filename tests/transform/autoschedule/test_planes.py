@@ -72,6 +72,27 @@ def test_tiles_are_whole_rows(x: tuple[int, ...], w: tuple[int, ...], strides: i
     )
 
 
+@pytest.mark.parametrize(
+    ("size", "strides", "copies", "after"),
+    [
+        (30, 1, True, "{}"),
+        (30, 2, True, "R.nn.silu({})"),
+        (30, 3, True, "R.nn.relu(R.add({}, R.const(1.0)))"),
+        (9, 1, False, "{}"),
+    ],
+)
+def test_planes_are_padded_where_they_are_read(size: int, strides: int, copies: bool, after: str) -> None:
+    x, w = random(2, 4, size, size), random(4, 1, 5, 5)
+    module = convolution(x.shape, w.shape, after=after, groups=4, padding=2, strides=strides)
+    executable = weft.compile(module, TARGET)
+    assert (decided(executable).get("planes") == "copied") == copies
+    assert ("padded:" in executable.explain()) != copies  # no nest of its own is left
+    lowered = weft.lower(module, TARGET, stop="schedule")
+    want = weft.interpret(module)["main"](x, w)
+    np.testing.assert_allclose(weft.interpret(lowered)["main"](x, w), want, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(executable["main"](x, w), want, rtol=1e-4, atol=1e-4)
+
+
 def test_machines_without_masks_keep_other_forms() -> None:
     module = convolution((1, 8, 9, 9), (8, 1, 3, 3), groups=8)
     assert decided(weft.compile(module, "llvm -vector-bits=256 -masks=false"))["form"] == "direct"

@@ -26,7 +26,7 @@ from weft.transform.autoschedule.gemm.blocking import blocking_of
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
 from weft.transform.autoschedule.gemm.convolutions.channels import Channels, channels_of, channels_pay
 from weft.transform.autoschedule.gemm.convolutions.implicit_gemm import match_planes, match_windows
-from weft.transform.autoschedule.gemm.convolutions.planes import Planes, planes_of
+from weft.transform.autoschedule.gemm.convolutions.planes import Planes, filling_of, planes_of
 from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.dot import dot_of
 from weft.transform.autoschedule.gemm.epilogue import cases_without_terms, with_epilogue
@@ -265,7 +265,7 @@ def _recognised(site: Site, machine: MachineModel, knobs: Knobs) -> Contraction 
         found = windows if windows is not None and windows.pays else found
     planes = match_planes(products) if found is None or found.r is None else None
     if planes is not None and planes_of(planes, Capacity(machine, knobs, planes.dtype)) is not None:
-        return planes
+        return dataclasses.replace(planes, filling=filling_of(site, planes, machine))
     windows = match_windows(products, keeps_windows=True)
     if windows is None:
         return found
@@ -310,12 +310,15 @@ class GemmRule(Rule):
         return apply_gemm(found.contraction, decision, found.capacity, site.constants)
 
     def takes(self, site: Site, decision: Decision) -> Taken:
-        """The statement that became the epilogue, and the sums of another type where all end in a tile."""
+        """The statements that became epilogue and filling, and the sums of another type where all end in a tile."""
         found = site.once(_found, site)
         if found is None:
             return Taken()
-        earlier = frozenset() if found.contraction.accumulates else frozenset(cases_without_terms(site))
-        if not found.takes_next:
-            return Taken(earlier=earlier)
-        keeps, result = found.contraction.partial_sums is None, found.contraction.result
-        return Taken(1, frozenset() if keeps or result is None else frozenset((result,)), earlier)
+        contraction, gone = found.contraction, frozenset[Buffer]()
+        earlier = frozenset() if contraction.accumulates else frozenset(cases_without_terms(site))
+        if contraction.filling is not None:
+            earlier |= {contraction.filling.stmt}
+            gone |= {contraction.vector.buffer}
+        if found.takes_next and contraction.partial_sums is not None and contraction.result is not None:
+            gone |= {contraction.result}
+        return Taken(int(found.takes_next), gone, earlier)

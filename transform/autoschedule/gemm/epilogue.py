@@ -9,10 +9,10 @@ What sets results before where a sum has no terms is left out: tiles store them 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from weft.ir import Node, replace, rewrite, structural_equal, substitute, walk
-from weft.ir.kernel.prim import as_expr
+from weft.ir.kernel.prim import as_expr, binary
 from weft.ir.tensor import (
     AllocBuffer,
     Binary,
@@ -21,10 +21,12 @@ from weft.ir.tensor import (
     BufferStore,
     DeclBuffer,
     Extent,
+    For,
     IfThenElse,
     IntImm,
     PrimExpr,
     PrimVar,
+    SeqStmt,
     Stmt,
 )
 from weft.transform.analysis.access_pattern import (
@@ -42,7 +44,7 @@ from weft.transform.autoschedule.gemm.tiles import flat_view
 from weft.transform.autoschedule.registry import Site, only_sets
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, step_along, uses
 
-__all__ = ["cases_without_terms", "with_epilogue"]
+__all__ = ["Vectors", "cases_without_terms", "with_epilogue"]
 
 
 def with_epilogue(found: Contraction, stmt: Stmt, later: Sequence[Stmt]) -> Contraction | None:
@@ -146,6 +148,66 @@ def _attached(found: Contraction, nest: Nest) -> Contraction | None:
 
 def _has_axes(load: BufferLoad, axes: Sequence[PrimExpr]) -> bool:
     return any(uses(index, x) for index in load.indices for x in axes if isinstance(x, PrimVar))
+
+
+@dataclasses.dataclass(frozen=True)
+class Vectors:
+    """Vectors of complete sums along v: one for each of `count` values of `var`, `total` in lane `lane`.
+
+    `places` are the variables of the contraction there; `used` lanes are there, of vectors for which `is_there` holds
+    (None: of all).
+    """
+
+    var: PrimVar
+    count: int
+    lane: PrimVar
+    lanes: int
+    total: BufferLoad
+    places: Mapping[PrimVar, PrimExpr]
+    used: Extent
+    is_there: PrimExpr | None = None
+
+    def stored(self, found: Contraction) -> Stmt:
+        """What becomes of the sums, stored.
+
+        Long arithmetic fills a buffer first, in all lanes: loads that follow a store whose value takes long wait for
+        it where they seem to overlap, and arithmetic under a mask takes longer.
+        """
+        epilogue, value = found.epilogue, self.total
+        if epilogue is not None:
+            value = substitute(epilogue.value, {**self.places, epilogue.total: self.total})
+        indices = tuple(substitute(index, self.places) for index in found.store.indices)
+        store = BufferStore(found.store.buffer, value, indices, span=found.store.span)
+        if epilogue is None or not epilogue.is_long or _reads_along(epilogue.value, found.v):
+            return self._loop(self._masked(store))
+        results = Buffer("results", (self.count, self.lanes), store.buffer.dtype)
+        computed = self._loop(BufferStore(results, value, (self.var, self.lane)))
+        own = {self.var: PrimVar(self.var.name, self.var.dtype), self.lane: PrimVar("lane", self.lane.dtype)}
+        place = replace(store, value=BufferLoad(results, (self.var, self.lane)))
+        kept = _with_loops_of(self._loop(self._masked(place)), own)
+        return SeqStmt((AllocBuffer(results), computed, kept))
+
+    def _masked(self, store: BufferStore) -> Stmt:
+        if isinstance(self.used, int) and self.used == self.lanes:
+            return store
+        return IfThenElse(binary("lt", self.lane, as_expr(self.used, self.lane.dtype)), store, None)
+
+    def _loop(self, stmt: Stmt) -> Stmt:
+        stmt = For(self.lane, 0, self.lanes, stmt, "vectorized")
+        return For(self.var, 0, self.count, stmt if self.is_there is None else IfThenElse(self.is_there, stmt, None))
+
+
+def _with_loops_of(stmt: Stmt, own: Mapping[PrimVar, PrimVar]) -> Stmt:
+    """Loops over variables of their own."""
+
+    def renamed(node: Node) -> Node | None:
+        return replace(node, loop_var=own[node.loop_var]) if isinstance(node, For) and node.loop_var in own else None
+
+    return substitute(rewrite(stmt, renamed), own)
+
+
+def _reads_along(value: PrimExpr, v: PrimVar) -> bool:
+    return any(uses(index, v) for load in loads_in(value) for index in load.indices)
 
 
 def cases_without_terms(site: Site) -> Iterator[Stmt]:

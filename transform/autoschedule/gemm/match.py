@@ -37,12 +37,13 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
-from weft.transform.analysis.access_pattern import most_of
+from weft.transform.analysis.access_pattern import Nest, most_of
 from weft.transform.autoschedule.rules.strides import kinds_in
 
 __all__ = [
     "Contraction",
     "Epilogue",
+    "Filling",
     "Products",
     "Window",
     "converted",
@@ -69,6 +70,14 @@ class Window:
     sizes: tuple[Extent, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Filling:
+    """The nest before a contraction that computes its second operand from something else, as where that is padded."""
+
+    stmt: Stmt
+    nest: Nest
+
+
 @dataclass(frozen=True)
 class Epilogue:
     """What becomes of a complete sum, `total`: `value`, over the variables of the contraction."""
@@ -93,7 +102,8 @@ class Contraction:
     `casts` convert elements of A and of B to the type of the sums, the first one first. `result` is the buffer that the
     nest writes, of which `store` may go through a view; `partial_sums` stores sums that are not complete, where their
     epilogue stores another type. Where there is a `window`, B has its axes in place of v. `views` declare buffers that
-    the accesses go through. A nest that `accumulates` adds to what C holds already.
+    the accesses go through. A nest that `accumulates` adds to what C holds already. `filling` computes B, and becomes
+    part of the nest.
     """
 
     store: BufferStore
@@ -111,6 +121,7 @@ class Contraction:
     accumulates: bool = False
     casts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     partial_sums: BufferStore | None = None
+    filling: Filling | None = None
 
     @property
     def dtype(self) -> str:

@@ -32,13 +32,13 @@ from weft.ir.tensor import (
     BufferStore,
     Extent,
     For,
-    IfThenElse,
     PrimExpr,
     PrimVar,
     SeqStmt,
     Stmt,
 )
 from weft.transform.autoschedule.gemm.blocking import block_size, known
+from weft.transform.autoschedule.gemm.epilogue import Vectors
 from weft.transform.autoschedule.gemm.match import Contraction, Window, uses
 from weft.transform.autoschedule.gemm.packing import places_of
 from weft.transform.autoschedule.gemm.tiles import (
@@ -315,18 +315,12 @@ class _Block:
 
     def _results(self) -> Stmt:
         """Finished sums, transposed in squares and stored along the positions."""
-        lanes, positions, masks = self.panel.lanes, self.count * self.sizes.width, self.sizes.capacity.masks
+        lanes, positions = self.panel.lanes, self.count * self.sizes.width
         turned = Buffer("turned", (lanes, lanes), self.sums.dtype)
         j, q = PrimVar("j", INDEX), PrimVar("position", INDEX)
-        whole, left = divmod(positions, lanes)
-        parts: list[Stmt] = []
-        if left and masks:  # one text for all squares
-            used = binary("sub", const(positions, INDEX), times(q, lanes))
-            parts.append(For(q, 0, whole + 1, self._square(turned, j, q, used)))
-        else:
-            parts += [For(q, 0, whole, self._square(turned, j, q, lanes))] if whole else []
-            parts += [self._square(turned, j, const(whole, INDEX), left)] if left else []
-        return For(j, 0, self.panel.vectors, SeqStmt((AllocBuffer(turned), *parts)))
+        used = lanes if positions % lanes == 0 else binary("sub", const(positions, INDEX), times(q, lanes))
+        squares = For(q, 0, ceil_div(positions, lanes), self._square(turned, j, q, used))
+        return For(j, 0, self.panel.vectors, SeqStmt((AllocBuffer(turned), squares)))
 
     def _square(self, turned: Buffer, j: PrimExpr, q: PrimExpr, used: Extent) -> Stmt:
         """The square of channels j and positions q, of which `used` are there."""
@@ -351,18 +345,11 @@ class _Block:
         channel = plus(times(j, lanes), t)
         column = plus(times(self.row, self.sizes.width), plus(times(q, lanes), lane))
         places: dict[PrimVar, PrimExpr] = {found.v: column, self.sizes.r: plus(panel.start, channel)}
-        value: PrimExpr = BufferLoad(turned, (t, lane))
-        if found.epilogue is not None:
-            value = substitute(found.epilogue.value, {**places, found.epilogue.total: value})
-        indices = tuple(substitute(index, places) for index in found.store.indices)
-        stmt: Stmt = BufferStore(found.store.buffer, value, indices, span=found.store.span)
-        if isinstance(used, int):
-            stmt = For(lane, 0, used, stmt, "vectorized" if used == lanes else "serial")
-        else:
-            stmt = For(lane, 0, lanes, IfThenElse(binary("lt", lane, used), stmt, None), "vectorized")
+        is_there = None
         if panel.left is not None and panel.left % lanes:
-            stmt = IfThenElse(binary("lt", channel, as_expr(panel.left, INDEX)), stmt, None)
-        return For(t, 0, lanes, stmt)
+            is_there = binary("lt", channel, as_expr(panel.left, INDEX))
+        total = BufferLoad(turned, (t, lane))
+        return Vectors(t, lanes, lane, lanes, total, places, used, is_there).stored(found)
 
 
 def channels_of(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> Channels | None:

@@ -4,19 +4,20 @@ for outer variables:  for some rows of results:
   for k:  sums[rows, vectors] += W[k] * X's rows, from where the window is
   C's rows = the sums
 
-No other row of weights meets the same elements, so that nothing is worth a copy: one weight at a time meets all vectors
-of some rows of results, whose sums stay in registers. Strides are picked from whole loads; the end of a row is under a
-mask.
+One weight at a time meets all vectors of some rows of results, whose sums stay in registers. What pads the input is
+done plane by plane, in memory that stays near; strides are parted there, so that elements of one vector lie side by
+side. Elsewhere strides are picked from whole loads. The end of a row is under a mask.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from weft.dtypes import is_float
-from weft.ir import replace, substitute
+from weft.dtypes import bits, is_float, with_lanes
+from weft.ir import replace, substitute, walk
 from weft.ir.kernel.prim import binary, const
 from weft.ir.tensor import (
     AllocBuffer,
@@ -32,19 +33,24 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.target.machine_model import MachineModel
+from weft.transform.analysis.access_pattern import Cost, Nest, cost, nest_of, writes_whole
 from weft.transform.autoschedule.gemm.blocking import block_size, known
-from weft.transform.autoschedule.gemm.match import Contraction, Window
+from weft.transform.autoschedule.gemm.epilogue import Vectors
+from weft.transform.autoschedule.gemm.match import Contraction, Filling, Window, uses
 from weft.transform.autoschedule.gemm.packing import places_of
 from weft.transform.autoschedule.gemm.tiles import Panel, Tile, cover, fresh, plus, times, vector_index
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div
-from weft.transform.autoschedule.registry import checked
+from weft.transform.autoschedule.registry import Site, checked
 from weft.transform.autoschedule.rules.loops import nested, sequence
 from weft.transform.autoschedule.rules.strides import step_along
 from weft.transform.infra.decisions import Decision
 
-__all__ = ["Planes", "planes_of"]
+__all__ = ["Planes", "filling_of", "planes_of"]
 
 _MAX_STRIDE = 4
+_MIN_PLANE = 2048
+"""Bytes of a plane from which on it is filled where it is read: what is still on its way to memory is read slowly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +62,11 @@ class Planes:
     nr_vectors: int
     lanes: int
     lanes_of_results: int
+
+    @property
+    def filling(self) -> Filling | None:
+        """What computes the input."""
+        return self.found.filling
 
     @property
     def window(self) -> Window:
@@ -75,7 +86,21 @@ class Planes:
 
     def values(self) -> dict[str, Any]:
         """What a record says of it."""
-        return {"mr": self.mr, "nr_vectors": self.nr_vectors, "lanes": self.lanes}
+        copies = {} if self.filling is None else {"planes": "copied"}
+        return {"mr": self.mr, "nr_vectors": self.nr_vectors, "lanes": self.lanes, **copies}
+
+    @cached_property
+    def stride(self) -> int:
+        """Elements between neighbours of a row."""
+        stride = step_along(self.found.vector, self.window.axes[-1])
+        assert stride is not None
+        return stride
+
+    @cached_property
+    def plane(self) -> Buffer:
+        """A plane of the input, its rows parted by the remainder of the stride."""
+        *rows, length = (known(extent) for extent in self.found.vector.buffer.shape[-len(self.window.axes) :])
+        return Buffer("plane", (*rows, self.stride, ceil_div(length, self.stride)), self.found.vector.dtype)
 
     def check(self, decision: Decision) -> None:
         """PassError W528 for values that cannot be followed."""
@@ -88,8 +113,37 @@ class Planes:
         found = self.found
         tiers = [(n, 1) for n in (self.mr, self.height % self.mr) if n]
         body = cover("row", self.height, tiers, lambda at, rows, _: self._tile(at, rows))
+        if self.filling is not None:
+            body = SeqStmt((AllocBuffer(self.plane), self._filled(self.filling.nest), body))
         variables = {var: fresh(var) for var in found.outer}
         return nested([(variables[var], found.extents[var]) for var in found.outer], substitute(body, variables))
+
+    def _filled(self, nest: Nest) -> Stmt:
+        """The plane, row by row."""
+        count, plane, lanes = len(self.window.axes), self.plane, self.lanes_of_results
+        gone = dict.fromkeys(self.found.reduction, const(0, INDEX))
+        rows = [PrimVar("y", INDEX) for _ in plane.shape[:-2]]
+        lead = (substitute(index, gone) for index in self.found.vector.indices[:-count])
+        axes = [index for index in nest.store.indices if isinstance(index, PrimVar)]
+        places: dict[PrimVar, PrimExpr] = dict(zip(axes, (*lead, *rows), strict=False))
+        length = known(nest.store.buffer.shape[-1])
+
+        def vector(part: int, at: PrimExpr, used: int) -> Stmt:
+            lane = PrimVar("lane", INDEX)
+            x = plus(times(plus(at, lane), self.stride), const(part, INDEX))
+            value = substitute(nest.store.value, {**places, axes[-1]: x})
+            stmt: Stmt = BufferStore(plane, value, (*rows, const(part, INDEX), plus(at, lane)))
+            if used < lanes:
+                stmt = IfThenElse(binary("lt", lane, const(used, INDEX)), stmt, None)
+            return For(lane, 0, lanes, stmt, "vectorized")
+
+        parts: list[Stmt] = []
+        for part in range(self.stride):
+            whole, left = divmod(ceil_div(length - part, self.stride), lanes)
+            j = PrimVar("j", INDEX)
+            parts += [For(j, 0, whole, vector(part, times(j, lanes), lanes))] if whole else []
+            parts += [vector(part, const(whole * lanes, INDEX), left)] if left else []
+        return nested([(row, extent) for row, extent in zip(rows, plane.shape, strict=False)], sequence(parts))
 
     def _tile(self, row: PrimExpr, rows: int) -> Stmt:
         """A tile of `rows` rows from `row` on."""
@@ -97,8 +151,7 @@ class Planes:
         room = max(lanes, self.lanes_of_results)  # what a row stores behind its end is the next one's
         sums = Buffer("sums", (rows * self.width + room,), found.dtype)
         inner = {var: fresh(var) for var in found.reduction}
-        stride = step_along(found.vector, axis)
-        assert stride is not None
+        stride = self.stride
 
         def column(j: PrimExpr) -> PrimExpr:
             return times(binary("floormod", j, const(vectors, INDEX)), lanes) if vectors > 1 else const(0, INDEX)
@@ -109,11 +162,16 @@ class Planes:
         def elements(j: PrimExpr) -> PrimExpr:
             places = places_of(self.window, plus(row, row_of(j)))
             load = substitute(found.vector, {**inner, **places, axis: column(j)})
-            vector = Ramp(load.indices[-1], const(stride, INDEX), lanes)
-            mask = None
+            vector, mask = Ramp(load.indices[-1], const(stride, INDEX), lanes), None
             if vectors * lanes > self.width:
                 mask = binary("lt", Ramp(column(j), const(1, INDEX), lanes), Broadcast(const(self.width, INDEX), lanes))
-            return replace(load, indices=(*load.indices[:-1], vector), predicate=mask)
+            if self.filling is None:
+                return replace(load, indices=(*load.indices[:-1], vector), predicate=mask)
+            step = const(stride, INDEX)
+            offset = substitute(found.vector.indices[-1], {**inner, axis: const(0, INDEX)})
+            x = vector_index(plus(column(j), binary("floordiv", offset, step)), lanes)
+            rest = load.indices[-len(self.window.axes) : -1]
+            return BufferLoad(self.plane, (*rest, binary("floormod", offset, step), x), mask)
 
         tile = Tile(
             1,
@@ -125,31 +183,43 @@ class Planes:
             ),
             loops=[(inner[x], found.extents[x]) for x in found.reduction],
         ).build(found.dtype)
-        return SeqStmt((AllocBuffer(sums), tile, self._results(sums, row, rows)))
+        zero = const(0.0, with_lanes(found.dtype, room))
+        clear = BufferStore(sums, zero, (vector_index(const(rows * self.width, INDEX), room),))
+        return SeqStmt((AllocBuffer(sums), clear, tile, self._results(sums, row, rows)))
 
     def _results(self, sums: Buffer, row: PrimExpr, rows: int) -> Stmt:
         """What becomes of the sums."""
-        lanes, j = self.lanes_of_results, PrimVar("j", INDEX)
-        whole, left = divmod(rows * self.width, lanes)
-        parts: list[Stmt] = []
-        if whole:
-            parts.append(For(j, 0, whole, self._result(sums, row, times(j, lanes), lanes)))
-        if left:
-            parts.append(self._result(sums, row, const(whole * lanes, INDEX), left))
-        return sequence(parts)
+        lanes, j, lane = self.lanes_of_results, PrimVar("j", INDEX), PrimVar("lane", INDEX)
+        positions = rows * self.width
+        at = plus(times(j, lanes), lane)
+        used = lanes if positions % lanes == 0 else binary("sub", const(positions, INDEX), times(j, lanes))
+        places: dict[PrimVar, PrimExpr] = {self.found.v: plus(times(row, self.width), at)}
+        total = BufferLoad(sums, (at,))
+        return Vectors(j, ceil_div(positions, lanes), lane, lanes, total, places, used).stored(self.found)
 
-    def _result(self, sums: Buffer, row: PrimExpr, at: PrimExpr, used: int) -> Stmt:
-        """A vector of results, of which so many lanes are used."""
-        found, lane = self.found, PrimVar("lane", INDEX)
-        places: dict[PrimVar, PrimExpr] = {found.v: plus(times(row, self.width), plus(at, lane))}
-        value: PrimExpr = BufferLoad(sums, (plus(at, lane),))
-        if found.epilogue is not None:
-            value = substitute(found.epilogue.value, {**places, found.epilogue.total: value})
-        indices = tuple(substitute(index, places) for index in found.store.indices)
-        stmt: Stmt = BufferStore(found.store.buffer, value, indices, span=found.store.span)
-        if used < self.lanes_of_results:
-            stmt = IfThenElse(binary("lt", lane, const(used, INDEX)), stmt, None)
-        return For(lane, 0, self.lanes_of_results, stmt, "vectorized")
+
+def filling_of(site: Site, found: Contraction, machine: MachineModel) -> Filling | None:
+    """What computes the input of windows right before them, where nothing else reads it and a plane stays near."""
+    window, load = found.window, found.vector
+    if window is None or any(uses(load.indices[: -len(window.axes)], axis) for axis in window.axes):
+        return None
+    earlier = site.stmts[: site.position]
+    before = [stmt for stmt in earlier if not isinstance(stmt, AllocBuffer)]
+    is_local = any(isinstance(stmt, AllocBuffer) and stmt.buffer is load.buffer for stmt in earlier)
+    stmt = before[-1] if before and isinstance(before[-1], For) else None
+    nest = None if stmt is None else nest_of(stmt)
+    if stmt is None or nest is None or nest.store.buffer is not load.buffer or not is_local:
+        return None
+    others = [x for x in site.stmts if x is not stmt and x is not site.stmt and not isinstance(x, AllocBuffer)]
+    if nest.reduction or nest.init is not None or not writes_whole(nest) or cost(nest.store.value) is Cost.EXPENSIVE:
+        return None
+    reduced = [x for x in found.reduction if uses(load.indices[: -len(window.axes)], x)]
+    one = all(found.extents[x] == 1 for x in reduced)
+    extents = [extent for extent in load.buffer.shape[-len(window.axes) :] if isinstance(extent, int)]
+    size = math.prod(extents) * bits(load.buffer.dtype) // 8 if len(extents) == len(window.axes) else 0
+    is_near = _MIN_PLANE <= size <= machine.l1_bytes
+    alone = not any(part is load.buffer for other in others for part in walk(other))
+    return Filling(stmt, nest) if one and is_near and alone else None
 
 
 def planes_of(found: Contraction, capacity: Capacity) -> Planes | None:
