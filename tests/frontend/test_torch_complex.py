@@ -52,6 +52,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "parts of a conjugate": (lambda z: (z.conj() * 1j).real + torch.angle(z) + z.imag, (Z,)),
     "products": (lambda z: torch.exp(z @ z.mH) / (2 - 1j), (Z,)),
     "lengths and signs": (lambda z: z.abs() + torch.sgn(z).real, (Z,)),
+    "norms": (lambda z: (torch.vdot(z[0], z[1]), torch.linalg.vector_norm(z), torch.var(z)), (Z,)),
     "sums": (lambda z: (z.sum(0), z.mean(), torch.complex(z.real, z.imag) == z), (Z,)),
 }
 

@@ -198,7 +198,7 @@ def phase(name: str, target: Target | str | None = None) -> Pipeline:
     """The passes of one phase as a pipeline; PassError W507 for an unknown name.
 
     >>> str(phase("lower"))
-    'lambda-lift,pack-sub-bytes,lower-to-memory'
+    'lower-complex,lambda-lift,pack-sub-bytes,lower-to-memory'
     """
     for item in PHASES:
         if item.name == name:

@@ -26,6 +26,7 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
+    DeclBuffer,
     PrimCall,
     PrimFunc,
     PrimVar,
@@ -67,9 +68,18 @@ def _written(function: PrimFunc, callees: Mapping[str, PrimFunc]) -> set[Buffer]
         for position, arg in enumerate(item.args)
         if position not in written_positions(callees[item.op.name], callees)
     }
-    for item in walk(function.body):
-        if isinstance(item, PrimCall) and item.op == "address_of" and id(item) not in only_read:
-            found.update(part.buffer for part in item.args if isinstance(part, BufferLoad))
+    views = {id(item.buffer.data): item.buffer for item in walk(function.body) if isinstance(item, DeclBuffer)}
+    taken = [
+        item
+        for item in walk(function.body)
+        if isinstance(item, PrimCall) and item.op == "address_of" and id(item) not in only_read
+    ]
+    count = -1
+    while count < len(found):  # what views of views write
+        count = len(found)
+        for item in taken:
+            if id(item) not in views or views[id(item)] in found:
+                found.update(part.buffer for part in item.args if isinstance(part, BufferLoad))
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from weft import dtypes
+from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.kernel import KEYWORDS, Helpers, KernelWriter, identifier
 from weft.codegen.backends.c.memory import Pool
 from weft.errors import Span, TargetError
@@ -15,7 +16,7 @@ from weft.runtime.artifact import Artifact
 from weft.target import Target
 from weft.transform.graph.bind_symbolic_vars import how_to_bind
 
-__all__ = ["Memory", "Operator", "Program", "c_name", "member_names", "size_of", "static_shape"]
+__all__ = ["Memory", "MemoryView", "Operator", "Program", "c_name", "member_names", "size_of", "static_shape"]
 
 
 @dataclass
@@ -25,6 +26,19 @@ class Memory:
     text: str
     ty: TensorType
     allocation: int | None = None
+
+
+class MemoryView(Memory):
+    """The memory of another tensor, wherever it is placed in the end, seen with a type of its own."""
+
+    def __init__(self, source: Memory, ty: TensorType) -> None:
+        self.source, self.ty, self.allocation = source, ty, source.allocation
+
+    @property
+    def text(self) -> str:  # type: ignore[override]
+        """The first element: a cast where C has another type for the elements."""
+        kind, own = c_type(self.ty.dtype or ""), c_type(self.source.ty.dtype or "")
+        return self.source.text if kind == own else f"(({kind} *)(uintptr_t){self.source.text})"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.kernel import align, check_dtype
 from weft.codegen.backends.c.kernels import Kernels
 from weft.codegen.backends.c.memory import ALIGNMENT, Placement, Planner, Pool, greedy, place
-from weft.codegen.backends.c.program import Memory, Operator, Program, member_names, size_of, static_shape
+from weft.codegen.backends.c.program import Memory, MemoryView, Operator, Program, member_names, size_of, static_shape
 from weft.codegen.backends.c.spelling import check_model
 from weft.codegen.backends.generators import ARTIFACTS
 from weft.codegen.foreign import refuse_undeclared
@@ -94,6 +94,15 @@ class _Reader:
         if step.block:
             raise _no_kernel(step)
         self.values[step.into] = self.allocate(_tensor(self.sized(step.into.ty), step.into))
+
+    def view(self, step: host.View, label: str) -> None:
+        """The same memory with another shape or dtype, from its start on."""
+        offset = self.value(step.offset)
+        whole = isinstance(offset, host.Number) and offset.value == 0
+        if step.block or not whole:
+            raise _no_kernel(step)
+        source = self.memory(step.source, step.span)
+        self.values[step.into] = MemoryView(source, _tensor(self.sized(step.into.ty), step.into))
 
     def bind(self, step: host.Bind | host.Match, label: str) -> None:
         self.values[step.into] = self.value(step.value)
@@ -236,14 +245,21 @@ class _Reader:
         for index, memory in enumerate(results):
             text = f"outputs->output{index}"
             self.program.outputs.append(Memory(text, memory.ty))
-            if memory.allocation is not None and not memory.text:
-                memory.text = text
+            own = None if memory.allocation is None else self.allocations[memory.allocation]
+            if own is not None and not own.text and _alike(own.ty, memory.ty):
+                own.text = text
             else:
                 self.program.copies.append((text, memory))
 
 
+def _alike(a: TensorType, b: TensorType) -> bool:
+    """Whether tensors of two types take the same memory, of the same type in C."""
+    return size_of(a) == size_of(b) and c_type(a.dtype or "") == c_type(b.dtype or "")
+
+
 _STEPS: Mapping[type, Callable[[_Reader, Any, str], None]] = {
     host.Alloc: _Reader.alloc,
+    host.View: _Reader.view,
     host.Bind: _Reader.bind,
     host.Match: _Reader.bind,
     host.Free: lambda reader, step, label: None,  # where memory is used for the last time follows from the calls

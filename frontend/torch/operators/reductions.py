@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_float
+from weft.dtypes import is_complex, is_float, part
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.table import row
@@ -34,7 +34,7 @@ def variance(
         axes, less = None, int(axes)
     along = n.axes(x, axes)
     centred = R.subtract(x, R.mean(x, along, True))
-    total = R.sum(R.square(centred), along, keepdim)
+    total = R.sum(R.square(R.abs(centred) if is_complex(n.dtype(x)) else centred), along, keepdim)
     count = product([n.shape(x)[axis] for axis in along])
     return R.divide(total, R.astype(R.full((), PrimValue(count - int(less)), "int64"), n.dtype_out))
 
@@ -48,12 +48,12 @@ def _with_mean(n: FxNode, x: Expr, after: Any, *args: Any, **options: Any) -> An
 
 
 def _without_nan(n: FxNode, x: Expr) -> Expr:
-    return R.where(R.isnan(x), R.zeros_like(x), x) if is_float(n.dtype(x)) else x
+    return R.where(R.isnan(x), R.zeros_like(x), x) if is_float(part(n.dtype(x))) else x
 
 
 def norm(n: FxNode, x: Expr, order: Any = 2, axes: Any = None, keepdim: bool = False, **options: Any) -> Expr:
     """The norm of vectors of an order."""
-    x = R.abs(n.cast(x, n.dtype_out))
+    x = R.abs(x if is_complex(n.dtype(x)) else n.cast(x, n.dtype_out))
     if not n.rank(x):
         return R.astype(R.not_equal(x, R.zeros_like(x)), n.dtype_out) if order == 0 else x
     along = n.axes(x, axes)
@@ -249,7 +249,8 @@ row("softmax _softmax", softmax)
 row("log_softmax _log_softmax", log_softmax)
 row("cumsum", cumulative(R.cumsum))
 row("cumprod", cumulative(R.cumprod))
-row("mm bmm matmul mv dot vdot", lambda n, a, b: R.matmul(a, b))
+row("mm bmm matmul mv dot", lambda n, a, b: R.matmul(a, b))
+row("vdot", lambda n, a, b: R.matmul(R.conj(a), b))
 row("outer ger", lambda n, a, b: R.outer(a, b))
 row("trace", lambda n, x: R.sum(n.cast(n.emit(R.diagonal(x)), n.dtype_out), 0, False))
 row(

@@ -74,6 +74,23 @@ def check(module: IRModule, inputs: list[np.ndarray], folder: Path, tolerance: f
     return source
 
 
+def test_complex_numbers_are_two_floats(tmp_path: Path) -> None:
+    module = parsed(
+        """
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor((3, 4), "complex64")):
+        y = R.matmul(x, R.const([[1j], [2], [3 - 1j], [0.5]], "complex64"))
+        return R.exp(y / 3.0), R.abs(y), R.view_as_real(x), R.matmul(x, R.permute_dims(R.conj(x)))
+"""
+    )
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(3, 4)) + 1j * rng.normal(size=(3, 4))).astype("complex64")
+    source = check(module, [x], tmp_path)
+    assert "Complex" not in "".join(source.files.values())
+
+
 def test_the_integers_of_a_quantized_layer_are_the_interpreters(tmp_path: Path) -> None:
     module = parsed(
         """
