@@ -485,6 +485,13 @@ def test_a_wrong_plan_is_refused_with_sizes_at_which_it_fails(size: str, offset:
     assert any(note.startswith("for example n=") for note in caught.value.notes)
 
 
+def test_a_tensor_does_not_begin_before_its_storage() -> None:
+    plan = module(BAD.format(size="n * 32", offset="n * -16") + KERNELS)
+    with pytest.raises(VerifyError, match="W438: 'b' lies in bytes") as caught:
+        CheckMemoryPlan()(plan)
+    assert "to 0 of a storage" in caught.value.message
+
+
 def test_a_tensor_begins_at_a_multiple_of_the_bytes_of_an_element() -> None:
     plan = module(BAD.format(size="n * 32 + 4", offset="n * 16 + 2") + KERNELS)
     with pytest.raises(VerifyError, match="W438: 'b' lies in bytes"):
