@@ -361,6 +361,21 @@ def test_symbols_of_programs_do_not_meet_and_others_do() -> None:
     merged.link_check()
 
 
+def test_a_program_does_not_find_what_another_one_provides() -> None:
+    """H8: each is loaded with its own artifacts, and with those of none."""
+
+    def program(name: str, *objects: Artifact) -> ArtifactSet:
+        data = f'{{"artifacts": {[item.name for item in objects]}}}'.replace("'", '"').encode()
+        return ArtifactSet([*objects, Artifact("weft-program", f"{name}.json", data)])
+
+    has = Artifact("object", "a.o", b"a", provides=(Symbol("k"),))
+    wants = Artifact("object", "b.o", b"b", needs=(Symbol("k"),))
+    merge_artifacts(program("one", has, wants), program("two")).link_check()
+    merge_artifacts(ArtifactSet([has]), program("two", wants)).link_check()
+    with pytest.raises(weft.ArtifactError, match=r"W815: nothing provides k \(for b\.o\)"):
+        merge_artifacts(program("one", has), program("two", wants)).link_check()
+
+
 def test_a_declaration_meets_its_code_but_not_other_code() -> None:
     """H8: a declaration that nothing provides is shared with an equal one that is."""
     compiled = weft.lower(Second, stop="link")

@@ -485,6 +485,17 @@ def test_a_wrong_plan_is_refused_with_sizes_at_which_it_fails(size: str, offset:
     assert any(note.startswith("for example n=") for note in caught.value.notes)
 
 
+def test_a_tensor_in_a_storage_that_nobody_knows_is_refused() -> None:
+    text = """
+        @R.function
+        def main(storage: R.Any) -> R.Tensor((4,), "float32"):
+            a = R.memory.alloc_tensor(storage, R.prim_value(0), R.shape([4]), "float32")
+            return a
+    """
+    with pytest.raises(VerifyError, match="W438: of 'a' nobody can tell where it lies in a storage"):
+        CheckMemoryPlan()(module(text))
+
+
 def test_a_tensor_does_not_begin_before_its_storage() -> None:
     plan = module(BAD.format(size="n * 32", offset="n * -16") + KERNELS)
     with pytest.raises(VerifyError, match="W438: 'b' lies in bytes") as caught:

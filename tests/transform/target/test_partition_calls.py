@@ -64,6 +64,8 @@ def test_the_longest_chain_is_taken_and_the_rest_stays() -> None:
     for got, want in zip(weft.interpret(after)["main"](x, w, b), weft.interpret(before)["main"](x, w, b), strict=True):
         np.testing.assert_array_equal(got, want)
     assert PartitionCalls("acc", PATTERNS)(after) is after
+    shortest_first = dict(reversed(PATTERNS.items()))
+    assert outlined(PartitionCalls("acc", shortest_first)(before)) == outlined(after)
 
 
 def test_a_result_that_is_used_twice_stays_out_of_a_chain() -> None:
