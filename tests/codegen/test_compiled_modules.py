@@ -140,9 +140,11 @@ def test_objects_of_other_machines_say_the_truth_too() -> None:
         assert {"model_run", "model_message"} <= {symbol.name for symbol in item.provides}
 
 
-def test_an_object_that_does_not_say_the_truth_is_found_by_reading(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["model.o", "code0.o"])
+def test_an_object_that_does_not_say_the_truth_is_found_by_reading(name: str, tmp_path: Path) -> None:
     artifacts = weft.compile(Layer, executor="aot").artifacts
-    item = artifacts["model.o"]
+    item = artifacts[name]
+    assert name == "model.o" or item.needs
     for wrong in ({"provides": (*item.provides, Symbol("more"))}, {"needs": ()}):
         made: Any = replace(item, **wrong)
         if made == item:

@@ -280,6 +280,8 @@ EMPTY = "define void @f() {\n  ret void\n}\n"
         ("x86_64-linux-gnu-gnu", 18),
         ("armv5z-none-eabi", 1),
         ("aarch64--linux", 9),
+        ("x86_64-linux-gnu-elf-macho", 22),
+        ("aarch64-linux-elf-gnu", 19),
     ],
 )
 def test_wrong_triples_are_refused_at_the_component(text: str, column: int) -> None:
