@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -382,3 +383,14 @@ class M:
     with pytest.raises(PassError, match="W608") as caught:
         ParallelizeOuterLoops()(module)
     assert caught.value.code == "W528"
+
+
+@pytest.mark.parametrize(
+    "change", [{"about": "b"}, {"kind": "rows"}, {"values": {"mc": 9}}, {"values": {"nc": 8}}, {"reason": "B is small"}]
+)
+def test_a_record_is_intact_until_anything_of_it_is_changed(change: dict[str, Any]) -> None:
+    """H11: what was applied is told from what was edited afterwards."""
+    item = Decision("a", "gemm", {"mc": 8}, "B is large").done()
+    assert item.is_intact
+    assert Decision.of_attribute(item.to_attribute()).is_intact
+    assert not dataclasses.replace(item, **change).is_intact
