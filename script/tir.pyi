@@ -369,7 +369,7 @@ def complex(a: _t.Any, b: _t.Any) -> _t.Any:
     """the number of the real part a and the imaginary part b"""
 
 def conj(a: _t.Any) -> _t.Any:
-    """the number of the other sign of the imaginary part The result has the dtype of the operands."""
+    """the number of the other sign of the imaginary part"""
 
 def copysign(a: _t.Any, b: _t.Any) -> _t.Any:
     """a with the sign of b Operands are floating; the result has their dtype."""

@@ -5,6 +5,7 @@
            | "integer" integer operands, same result
            | "bool"    any numeric operand, bool result
            | "third"   (condition, a, b): the dtype of a
+           | "complex" complex operands, their dtype
            | "part"    complex operands, the dtype of their parts
            | "parts"   floating operands, the complex dtype of which they are the parts
            | "given"   the call states its dtype
@@ -81,7 +82,7 @@ class InOwnType:
 
 next_after = InOwnType(np.nextafter)
 INTRINSICS: dict[str, Intrinsic] = {}
-RULES = ("float", "same", "integer", "bool", "third", "part", "parts", "given")
+RULES = ("float", "same", "integer", "bool", "third", "complex", "part", "parts", "given")
 
 
 def register_intrinsic(entry: Intrinsic) -> Intrinsic:
@@ -113,9 +114,9 @@ def result_dtype(entry: Intrinsic, operands: Sequence[str], span: Span | None = 
         return "void"
     first = operands[0]
     scalar = dtypes.element(first)
-    if entry.rule in ("part", "parts"):
-        return _of_parts(entry, first, span)
-    if dtypes.is_complex(scalar) and entry.name != "conj":
+    if entry.rule in ("complex", "part", "parts"):
+        return _of_complex(entry, first, span)
+    if dtypes.is_complex(scalar):
         hint = "T.real and T.imag take the parts, T.complex joins them"
         raise DTypeError(f"T.{entry.name} takes no complex operands", code="W314", span=span, hint=hint)
     wrong = (entry.rule == "float" and not dtypes.is_float(scalar)) or (
@@ -128,12 +129,12 @@ def result_dtype(entry: Intrinsic, operands: Sequence[str], span: Span | None = 
     return dtypes.with_lanes("bool", dtypes.lanes(first)) if entry.rule == "bool" else first
 
 
-def _of_parts(entry: Intrinsic, first: str, span: Span | None) -> str:
-    """The dtype of a part of a complex operand, or of what two parts make."""
-    if entry.rule == "part":
-        if not dtypes.is_complex(first):
+def _of_complex(entry: Intrinsic, first: str, span: Span | None) -> str:
+    """The dtype of a complex operand, of a part of one, or of what two parts make."""
+    if entry.rule != "parts":
+        if not dtypes.is_complex(dtypes.element(first)):
             raise DTypeError(f"T.{entry.name} takes complex operands, got {first}", code="W314", span=span)
-        return dtypes.part(first)
+        return first if entry.rule == "complex" else dtypes.part(first)
     if dtypes.element(first) not in ("float32", "float64"):
         message = f"T.{entry.name} takes float32 or float64 operands, got {first}"
         raise DTypeError(message, code="W314", span=span, hint="cast them first")
@@ -310,7 +311,7 @@ _function("likely", _same, "a, which is expected to hold", rule="bool", c="")
 _function("complex", _complex, "the number of the real part a and the imaginary part b", 2, "parts", "", promotes=True)
 _function("real", np.real, "the real part", rule="part", c="")
 _function("imag", np.imag, "the imaginary part", rule="part", c="")
-_function("conj", np.conj, "the number of the other sign of the imaginary part", rule="same", c="")
+_function("conj", np.conj, "the number of the other sign of the imaginary part", rule="complex", c="")
 
 
 def _names(names: str, arity: int, rule: str = "given", **options: Any) -> None:
