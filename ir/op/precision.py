@@ -109,6 +109,7 @@ FAMILIES: dict[str, Precision] = {
     "elementwise_datatype": never("the program says which type it wants"),
     "elementwise_quantize": never("scales are kept exactly"),
     "elementwise_requantize": never("it computes on integers"),
+    "fft": _SUMS,
     "grad": never("gradients are kept in the type of what they update"),
     "indexing_scatter": _SUMS,
     "indexing_search": DECIDES,

@@ -1,10 +1,11 @@
 # pyright: reportMissingImports=false
 """PyTorch's collection of operators, given to weft: python tests/frontend/torch_operators.py [PATTERN] [--samples 2]
 
-For every operator of `op_db` that takes float32, the first samples of its arguments are exported, imported, compiled
-and run, and held against eager PyTorch. What cannot be exported, and what is random, does not count. Printed are how
-many operators are right in all of their samples, and how many of these have no node in Python. `--minimum 0.9
---native 0.8` make the exit status say whether that holds. Needs torch and its test package expecttest.
+For every operator of `op_db` that takes float32 (or --dtype complex64), the first samples of its arguments are
+exported, imported, compiled and run, and held against eager PyTorch. What cannot be exported, and what is random, does
+not count. Printed are how many operators are right in all of their samples, and how many of these have no node in
+Python. `--minimum 0.9 --native 0.8` make the exit status say whether that holds. Needs torch and its test package
+expecttest.
 """
 
 from __future__ import annotations
@@ -134,20 +135,20 @@ def run(net: Applied) -> tuple[str, str]:
 _WORST = ("import", "compile", "run", "wrong", "python", "native", "skip")
 
 
-def samples(info: Any, count: int) -> list[Applied]:
+def samples(info: Any, count: int, dtype: torch.dtype) -> list[Applied]:
     """The first samples of an operator."""
     torch.manual_seed(0)
-    made = info.sample_inputs("cpu", torch.float32, requires_grad=False)
+    made = info.sample_inputs("cpu", dtype, requires_grad=False)
     found = [Applied(info.op, sample) for sample in itertools.islice(made, count)]
     del made
     gc.collect()  # what generators do when they end must not be traced
     return found
 
 
-def operator_status(info: Any, count: int) -> tuple[str, str]:
+def operator_status(info: Any, count: int, dtype: torch.dtype) -> tuple[str, str]:
     """The worst status of the samples of an operator that count, and its detail."""
     try:
-        nets = samples(info, count)
+        nets = samples(info, count, dtype)
     except Exception as error:
         return "skip", f"no samples: {error}"
     found = [limited(net) for net in nets]
@@ -176,15 +177,17 @@ def main() -> int:
     parser = parser_of(__doc__)
     parser.add_argument("--samples", type=int, default=2)
     parser.add_argument("--part", default="0/1", help="only every n-th operator: 1/2 is the second half")
+    parser.add_argument("--dtype", default="float32")
     parser.add_argument("--list", default="wrong,import,compile,run")
     options = options_of(parser)
     from torch.testing._internal.common_methods_invocations import op_db
 
     start, counts = time.perf_counter(), collections.Counter()
+    dtype = getattr(torch, options.dtype)
     number, parts = map(int, options.part.split("/"))
-    wanted = [info for info in op_db if torch.float32 in info.dtypes and options.pattern in info.name]
+    wanted = [info for info in op_db if dtype in info.dtypes and options.pattern in info.name]
     for info in wanted[number::parts]:
-        status, detail = operator_status(info, options.samples)
+        status, detail = operator_status(info, options.samples, dtype)
         counts[status] += 1
         if status in options.list.split(","):
             name = f"{info.name}.{info.variant_test_name}" if info.variant_test_name else info.name

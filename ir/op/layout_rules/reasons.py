@@ -18,6 +18,7 @@ REASONS: dict[str, str] = {
     "elementwise_datatype": _MEMORY,
     "elementwise_quantize": "scales belong to axes, and to groups of elements that follow each other along one",
     "elementwise_requantize": "multipliers belong to an axis",
+    "fft": "the values that it transforms lie along axes",
     "grad": "its operands lie as those of the operator that it is the gradient of",
     "indexing_index": _PLACES,
     "indexing_scatter": _PLACES,
