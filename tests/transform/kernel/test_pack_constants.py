@@ -89,6 +89,12 @@ def test_every_number_of_rows_reads_the_same_packed_constant() -> None:
         np.testing.assert_array_equal(weft.interpret(new)["main"](x), weft.interpret(module)["main"](x))
 
 
+@pytest.mark.parametrize(("rows", "least", "is_packed"), [(1, 24 * 64, True), (1, 24 * 64 + 1, False), (8, 1, True)])
+def test_one_row_reads_panels_of_a_constant_that_no_near_cache_holds(rows: int, least: int, is_packed: bool) -> None:
+    module, _ = with_constant("matmul", (rows, 24), (24, 64))
+    assert packings(packed(module, random(rows, 24), pack_from=least)) == ({"x2": ("b_packed",)} if is_packed else {})
+
+
 def test_a_weight_with_its_rows_along_the_sum_is_packed() -> None:
     module, _ = with_constant("linear", (19, 10), (40, 10))
     new = packed(module, random(19, 10), vector_bits=256)

@@ -146,8 +146,9 @@ def packing_pays(found: Contraction, capacity: Capacity, constants: frozenset[Bu
     """Whether packed operands are worth their copies, or the condition on symbolic sizes under which they are.
 
     Packed elements must be used by several tiles, and B too large to be read in its own order from a near cache. The
-    copy of a constant B costs nothing, so that any number of rows is enough, or more than a few where a near cache
-    holds B, as those read it as fast where it is. Elements that are converted are worth it wherever a few tiles are.
+    copy of a constant B costs nothing, so that any number of rows is enough: each panel is one run, which even one row
+    reads faster than pieces of rows. Where a near cache holds B, few rows read it as fast where it is. Elements that
+    are converted are worth it wherever a few tiles are.
     """
     if found.window is not None:
         return True  # packing is how windows become columns
@@ -165,8 +166,8 @@ def packing_pays(found: Contraction, capacity: Capacity, constants: frozenset[Bu
         large = at_least(_times(columns, k_extent), min(capacity.knobs.converted_from, capacity.pack_from))
         wide = at_least(columns, capacity.knobs.nr_vectors * capacity.lanes)
     if packs_whole(found, found.vector, found.v, constants):
-        huge = at_least(_times(columns, k_extent), 4 * capacity.pack_from) is True
-        several = huge or at_least(rows, capacity.knobs.few_rows)
+        is_far = at_least(_times(columns, k_extent), capacity.pack_from) is True
+        several = is_far or at_least(rows, capacity.knobs.few_rows)
     result: bool | PrimExpr = True
     for condition in (several, wide, large):
         if condition is False or result is False:
