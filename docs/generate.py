@@ -221,7 +221,8 @@ def attributes_page() -> str:
 _COMPLEX = """\
 Complex numbers lie as two floats, the real part first. A product is (a c - b d, a d + b c), a quotient Smith's, in
 every executor as in NumPy: the special cases of Annex G of C are not applied, so that an infinity or nan in one part
-may make both nan, and functions (`exp`, `log`, `sqrt`, ...) are formulas of the parts. They have no order: `less`,
+may make both nan, and functions (`exp`, `log`, `acos`, ...) are formulas of the parts, with the branch cuts of NumPy.
+A variance is a float. They have no order: `less`,
 `max`, `sort`, `floor` and their like refuse them (W321), and so does a conversion to a real type, which would drop the
 imaginary part (`R.real` does). Kernels compute on the floats (`LowerComplex`): vectors of complex numbers and complex
 scalar parameters are refused there (W318)."""

@@ -108,6 +108,8 @@ def acos(x: _t.Any) -> _t.Any:
     R.acos(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.acos(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.acos(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.acos(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.acos(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def acosh(x: _t.Any) -> _t.Any:
@@ -116,6 +118,8 @@ def acosh(x: _t.Any) -> _t.Any:
     R.acosh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.acosh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.acosh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.acosh(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.acosh(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def add(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -218,6 +222,8 @@ def asin(x: _t.Any) -> _t.Any:
     R.asin(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.asin(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.asin(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.asin(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.asin(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def asinh(x: _t.Any) -> _t.Any:
@@ -226,6 +232,8 @@ def asinh(x: _t.Any) -> _t.Any:
     R.asinh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.asinh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.asinh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.asinh(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.asinh(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def assert_op(condition: _t.Any, format_args: _t.Any = None, format: _t.Any = '') -> _t.Any:
@@ -255,6 +263,8 @@ def atan(x: _t.Any) -> _t.Any:
     R.atan(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.atan(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.atan(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.atan(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.atan(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def atan2(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -272,6 +282,8 @@ def atanh(x: _t.Any) -> _t.Any:
     R.atanh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.atanh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.atanh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.atanh(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.atanh(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def bartlett_window(window_size: _t.Any, periodic: _t.Any = True, dtype: _t.Any = 'float32') -> _t.Any:
@@ -691,6 +703,8 @@ def exp2(x: _t.Any) -> _t.Any:
     R.exp2(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.exp2(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.exp2(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.exp2(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.exp2(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def expand_dims(x: _t.Any, axis: _t.Any) -> _t.Any:
@@ -709,6 +723,8 @@ def expm1(x: _t.Any) -> _t.Any:
     R.expm1(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.expm1(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.expm1(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.expm1(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.expm1(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def eye(n: _t.Any, m: _t.Any = None, k: _t.Any = 0, dtype: _t.Any = 'float32') -> _t.Any:
@@ -1123,6 +1139,8 @@ def log10(x: _t.Any) -> _t.Any:
     R.log10(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.log10(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.log10(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.log10(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.log10(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def log1p(x: _t.Any) -> _t.Any:
@@ -1131,6 +1149,8 @@ def log1p(x: _t.Any) -> _t.Any:
     R.log1p(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.log1p(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.log1p(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.log1p(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.log1p(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def log2(x: _t.Any) -> _t.Any:
@@ -1139,6 +1159,8 @@ def log2(x: _t.Any) -> _t.Any:
     R.log2(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.log2(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.log2(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.log2(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.log2(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def log_add_exp(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -1662,6 +1684,8 @@ def rsqrt(x: _t.Any) -> _t.Any:
     R.rsqrt(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.rsqrt(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.rsqrt(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.rsqrt(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.rsqrt(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def scatter_elements(data: _t.Any, indices: _t.Any, updates: _t.Any, axis: _t.Any = 0, reduction: _t.Any = 'update') -> _t.Any:
@@ -1734,6 +1758,8 @@ def sigmoid(x: _t.Any) -> _t.Any:
     R.sigmoid(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.sigmoid(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.sigmoid(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.sigmoid(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.sigmoid(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def sign(x: _t.Any) -> _t.Any:
@@ -1760,6 +1786,8 @@ def sinc(x: _t.Any) -> _t.Any:
     R.sinc(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.sinc(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.sinc(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    R.sinc(R.Tensor((n, 3), "complex64")) -> R.Tensor((n, 3), "complex64")
+    R.sinc(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
 def sinh(x: _t.Any) -> _t.Any:
@@ -1858,7 +1886,7 @@ def stack(tensors: _t.Any, axis: _t.Any = 0) -> _t.Any:
     """
 
 def std(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
-    """The square root of the variance along the axes. Of integers it is computed in float64 and rounded toward zero; there is none of nothing.
+    """The square root of the variance along the axes. Of complex numbers it is a float. Of integers it is computed in float64 and rounded toward zero; there is none of nothing.
 
     R.std(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
     R.std(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
@@ -1868,6 +1896,8 @@ def std(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     R.std(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
     R.std(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
     R.std(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
+    R.std(R.Tensor((n, 4), "complex64"), axis=0) -> R.Tensor((4,), "float32")
+    R.std(R.Tensor((3, n), "complex128"), axis=1) -> R.Tensor((3,), "float64")
     """
 
 def strided_slice(x: _t.Any, axes: _t.Any, begin: _t.Any, end: _t.Any, strides: _t.Any = None, assume_inbound: _t.Any = False) -> _t.Any:
@@ -2036,7 +2066,7 @@ def unique(x: _t.Any, sorted: _t.Any = True, return_index: _t.Any = False, retur
     """
 
 def variance(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
-    """The mean squared deviation from the mean along the axes. Of integers it is computed in float64 and rounded toward zero; there is none of nothing.
+    """The mean squared deviation from the mean along the axes. Of complex numbers it is a float. Of integers it is computed in float64 and rounded toward zero; there is none of nothing.
 
     R.variance(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
     R.variance(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
@@ -2046,6 +2076,8 @@ def variance(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any
     R.variance(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
     R.variance(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
     R.variance(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
+    R.variance(R.Tensor((n, 4), "complex64"), axis=0) -> R.Tensor((4,), "float32")
+    R.variance(R.Tensor((3, n), "complex128"), axis=1) -> R.Tensor((3,), "float64")
     """
 
 def view_as_complex(x: _t.Any) -> _t.Any:

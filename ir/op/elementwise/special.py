@@ -6,6 +6,7 @@ Shape: that of x, or of two operands broadcast. Errors: those of `unary` and `bi
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from weft.ir import te
 from weft.ir.kernel.intrinsics import next_after
 from weft.ir.kernel.prim import binary, intrinsic
 from weft.ir.op.common import example, f32, typed
+from weft.ir.op.elementwise import complex_formulas
 from weft.ir.op.elementwise.binary import binary_op, floor_mod_of, quiet, truncated_mod_of
 from weft.ir.op.elementwise.unary import elementwise
 from weft.ir.op.precision import RANGE
@@ -22,34 +24,37 @@ from weft.ir.tensor import Let, PrimExpr, PrimVar
 __all__: list[str] = []
 
 
-def _expm1(x: PrimExpr) -> PrimExpr:
-    # Near 0 the difference would cancel: exp(x) - 1 = 2 t / (1 - t) with t = tanh(x / 2).
-    half = te.tanh(x * 0.5)
-    return te.select(te.abs(x) < 0.5, 2 * half / (1 - half), te.exp(x) - 1)
+def _exp2_reference(x: Any) -> Any:
+    return np.power(x.dtype.type(2), x) if np.iscomplexobj(x) else np.exp2(x)
 
 
-def _sinc(x: PrimExpr) -> PrimExpr:
-    angle = x * math.pi
-    one, at_zero = te.const(1, x.dtype), te.equal(x, 0)
-    return te.select(at_zero, one, te.sin(angle) / te.select(at_zero, one, angle))
-
-
-elementwise(
-    "log2", "The logarithm to base 2, elementwise; nan below 0.", numpy=np.log2, ranges=(0.1, 4), precision=RANGE
-)
-elementwise(
-    "log10", "The logarithm to base 10, elementwise; nan below 0.", numpy=np.log10, ranges=(0.1, 4), precision=RANGE
-)
+for _base, _function in ((2, np.log2), (10, np.log10)):
+    elementwise(
+        f"log{_base}",
+        f"The logarithm to base {_base}, elementwise; nan below 0.",
+        "inexact",
+        numpy=_function,
+        ranges=(0.1, 4),
+        precision=RANGE,
+    )
 elementwise(
     "log1p",
     "log(1 + x), elementwise, exact for small x; nan below -1.",
+    "inexact",
     numpy=np.log1p,
     ranges=(-0.9, 4),
     precision=RANGE,
 )
-elementwise("exp2", "2 raised to x, elementwise.", numpy=np.exp2, precision=RANGE)
-elementwise("expm1", "exp(x) - 1, elementwise, exact for small x.", scalar=_expm1, numpy=np.expm1, precision=RANGE)
-elementwise("sinc", "sin(pi x) / (pi x), elementwise; 1 at 0.", scalar=_sinc, numpy=np.sinc)
+elementwise("exp2", "2 raised to x, elementwise.", "inexact", numpy=_exp2_reference, precision=RANGE)
+elementwise(
+    "expm1",
+    "exp(x) - 1, elementwise, exact for small x.",
+    "inexact",
+    scalar=complex_formulas.expm1,
+    numpy=np.expm1,
+    precision=RANGE,
+)
+elementwise("sinc", "sin(pi x) / (pi x), elementwise; 1 at 0.", "inexact", scalar=complex_formulas.sinc, numpy=np.sinc)
 
 
 def _greatest_common_divisor(a: PrimExpr, b: PrimExpr) -> PrimExpr:

@@ -109,11 +109,13 @@ def _default_examples(domain: str, ranges: dict[str, tuple[float, float]]) -> tu
     )
 
 
-def _reference(name: str) -> Callable[..., Any]:
-    """The NumPy meaning of an intrinsic that NumPy lacks."""
+def _reference(name: str, of_complex: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """The NumPy meaning of an intrinsic that NumPy lacks, and what it is of complex numbers."""
     function = INTRINSICS[name].numpy
     assert function is not None
-    return function
+    if of_complex is None:
+        return function
+    return lambda x: (of_complex if np.iscomplexobj(x) else function)(x)
 
 
 def _whole(name: str, function: Callable[[Any], Any], doc: str) -> OpDef:
@@ -157,22 +159,38 @@ elementwise(
     result=part,
 )
 elementwise(
-    "acos", "The inverse cosine, elementwise; nan outside [-1, 1].", numpy=np.arccos, ranges=(-1, 1), precision=RANGE
+    "acos",
+    "The inverse cosine, elementwise; nan outside [-1, 1].",
+    "inexact",
+    numpy=np.arccos,
+    ranges=(-1, 1),
+    precision=RANGE,
 )
 elementwise(
     "acosh",
     "The inverse hyperbolic cosine, elementwise; nan below 1.",
+    "inexact",
     numpy=np.arccosh,
     ranges=(1, 4),
     precision=RANGE,
 )
 elementwise(
-    "asin", "The inverse sine, elementwise; nan outside [-1, 1].", numpy=np.arcsin, ranges=(-1, 1), precision=RANGE
+    "asin",
+    "The inverse sine, elementwise; nan outside [-1, 1].",
+    "inexact",
+    numpy=np.arcsin,
+    ranges=(-1, 1),
+    precision=RANGE,
 )
-elementwise("asinh", "The inverse hyperbolic sine, elementwise.", numpy=np.arcsinh)
-elementwise("atan", "The inverse tangent, elementwise.", numpy=np.arctan)
+elementwise("asinh", "The inverse hyperbolic sine, elementwise.", "inexact", numpy=np.arcsinh)
+elementwise("atan", "The inverse tangent, elementwise.", "inexact", numpy=np.arctan)
 elementwise(
-    "atanh", "The inverse hyperbolic tangent, elementwise.", numpy=np.arctanh, ranges=(-0.9, 0.9), precision=RANGE
+    "atanh",
+    "The inverse hyperbolic tangent, elementwise.",
+    "inexact",
+    numpy=np.arctanh,
+    ranges=(-0.9, 0.9),
+    precision=RANGE,
 )
 elementwise(
     "bitwise_not",
@@ -223,9 +241,16 @@ elementwise(
 elementwise("negative", "-x, elementwise.", "arithmetic", scalar=lambda x: prim_unary("neg", x), numpy=np.negative)
 _whole("round", np.rint, "The nearest whole number, halves to even, elementwise, in the dtype of x.")
 elementwise(
-    "rsqrt", "One over the square root, elementwise.", numpy=_reference("rsqrt"), ranges=(0.1, 4), precision=RANGE
+    "rsqrt",
+    "One over the square root, elementwise.",
+    "inexact",
+    numpy=_reference("rsqrt", lambda x: 1 / np.sqrt(x)),
+    ranges=(0.1, 4),
+    precision=RANGE,
 )
-elementwise("sigmoid", "1 / (1 + exp(-x)), elementwise.", numpy=_reference("sigmoid"))
+elementwise(
+    "sigmoid", "1 / (1 + exp(-x)), elementwise.", "inexact", numpy=_reference("sigmoid", lambda x: 1 / (1 + np.exp(-x)))
+)
 elementwise(
     "sign", "-1, 0 or 1 as x is negative, zero or positive, elementwise.", "number", scalar=_sign, numpy=np.sign
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import bits, is_complex, is_float
+from weft.dtypes import bits, is_complex, is_float, part
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
@@ -156,12 +156,15 @@ def squared_deviation_stage(
     keepdims: bool = False,
     may_be_empty: bool = True,
 ) -> te.Tensor:
-    """The mean of (x - mean)**2 along the axes: the second pass of the two-pass variance; `mean` has kept axes only."""
+    """The mean of |x - mean|**2 along the axes: the second pass of the two-pass variance; `mean` has kept axes only."""
 
     def deviation(*indices: PrimExpr) -> PrimExpr:
         difference = te.cast(dtype, x(*indices)) - mean(*kept(indices, axes))
-        return difference * difference
+        if not is_complex(dtype):
+            return difference * difference
+        real, imaginary = te.real(difference), te.imag(difference)
+        return real * real + imaginary * imaginary
 
     total = reduce_stage(x.shape, axes, te.sum, deviation, f"{name}_sum", keepdims, may_be_empty)
-    count = element_count(x.shape, axes, dtype)
+    count = element_count(x.shape, axes, part(dtype))
     return te.compute(total.shape, lambda *i: total(*i) / count, name)

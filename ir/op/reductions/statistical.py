@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_bool, is_complex, is_float
+from weft.dtypes import is_bool, is_complex, is_float, part
 from weft.errors import DTypeError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
@@ -84,8 +84,9 @@ def _reduction(
     empty: bool = True,
     moment: bool = False,
     precision: Precision = UNDECLARED,
+    result: Callable[[str], str] = str,
 ) -> OpDef:
-    """Declare a reduction.
+    """Declare a reduction, whose dtype `result` gives by that of x.
 
     `stages(x, axes, accumulator, keepdims)` gives its tensor, `empty` says it has a neutral value; a `moment` is
     computed in floats, and nothing has none of integers.
@@ -99,18 +100,18 @@ def _reduction(
         require_dtype(args, "x", x, domain)
         if not neutral(x.dtype) and x.ndim >= 0:
             require_elements(args, dims_of(x), reduced_axes(args, args.axis, x.ndim))
-        return reduced_type(args, x, args.keepdims, x.dtype)
+        return reduced_type(args, x, args.keepdims, None if x.dtype is None else result(x.dtype))
 
     @kernel_lowering
     def lowering(kernel: Kernel) -> PrimFunc | None:
         args = kernel.args
         x = kernel.input("x")
         axes = reduced_axes(args, args.axis, x.ndim)
-        if not neutral(kernel.dtype):
+        if not neutral(x.dtype):
             check_elements(kernel, x.shape, axes)
-        wide = mean_dtype(kernel.dtype) if moment else accumulator(kernel.dtype)
+        wide = mean_dtype(x.dtype) if moment else accumulator(x.dtype)
         out = stages(x, axes, wide, args.keepdims)
-        if wide != kernel.dtype:
+        if result(wide) != kernel.dtype:
             out = te.compute(out.shape, lambda *i: te.cast(kernel.dtype, out(*i)), "rounded")
         return kernel.finish(out)
 
@@ -118,7 +119,7 @@ def _reduction(
         if moment and not neutral(str(x.dtype)):
             require_values(x, range(x.ndim) if axis is None else np.atleast_1d(axis).tolist())
         wide = x.astype(np.float32) if x.dtype == np.float16 else x
-        return np.asarray(numpy(wide, axis=axis, keepdims=keepdims)).astype(x.dtype)
+        return np.asarray(numpy(wide, axis=axis, keepdims=keepdims)).astype(result(str(x.dtype)))
 
     examples = _examples(domain != "float", 0 if empty else 1)
     if domain in ("any", "arithmetic"):
@@ -176,7 +177,7 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     def quiet(x: Any, axis: Any, keepdims: bool) -> Any:
         count = x.size if axis is None else int(np.prod([x.shape[a] for a in axis]))
         if count == 0:
-            return np.full(np.sum(x, axis=axis, keepdims=keepdims).shape, np.nan, x.dtype)
+            return np.full(np.sum(x, axis=axis, keepdims=keepdims).shape, np.nan, x.real.dtype)
         return function(x, axis=axis, keepdims=keepdims)
 
     return quiet
@@ -225,19 +226,21 @@ _reduction(
 )
 _reduction(
     "variance",
-    f"The mean squared deviation from the mean along the axes. {_OF_INTEGERS}",
-    "number",
+    f"The mean squared deviation from the mean along the axes. Of complex numbers it is a float. {_OF_INTEGERS}",
+    "arithmetic",
     _variance,
     _quiet(np.var),
     moment=True,
+    result=part,
 )
 _reduction(
     "std",
-    f"The square root of the variance along the axes. {_OF_INTEGERS}",
-    "number",
+    f"The square root of the variance along the axes. Of complex numbers it is a float. {_OF_INTEGERS}",
+    "arithmetic",
     _std,
     _quiet(np.std),
     moment=True,
+    result=part,
 )
 
 

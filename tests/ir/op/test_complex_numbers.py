@@ -29,8 +29,8 @@ def random(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> np.n
     return (values + 1j * rng.normal(size=shape) if dtype.startswith("complex") else values).astype(dtype)
 
 
-def agree(make: Callable[..., Any], numpy: Callable[..., Any], *arrays: np.ndarray, symbolic: bool = False) -> None:
-    """An expression over the arrays, interpreted and compiled, against NumPy."""
+def module_of(make: Callable[..., Any], *arrays: np.ndarray, symbolic: bool = False) -> weft.IRModule:
+    """A program of an expression over the arrays."""
     names: dict[tuple[int, int], Any] = {}
     params = []
     for place, array in enumerate(arrays):
@@ -39,7 +39,12 @@ def agree(make: Callable[..., Any], numpy: Callable[..., Any], *arrays: np.ndarr
     builder = BlockBuilder()
     with builder.function("main", params):
         builder.emit_func_output(builder.emit(make(*params)))
-    module = builder.get()
+    return builder.get()
+
+
+def agree(make: Callable[..., Any], numpy: Callable[..., Any], *arrays: np.ndarray, symbolic: bool = False) -> None:
+    """An expression over the arrays, interpreted and compiled, against NumPy."""
+    module = module_of(make, *arrays, symbolic=symbolic)
     want = np.asarray(numpy(*arrays))
     for run in (weft.interpret(module)["main"], weft.compile(module)["main"]):
         got = run(*arrays)
@@ -65,6 +70,11 @@ ELEMENTWISE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "a choice": (lambda x, y: R.where(R.equal(x, y), x, y), lambda x, y: np.where(x == y, x, y)),
     "a sum": (lambda x, y: R.sum(R.multiply(x, y), axis=0), lambda x, y: (x * y).sum(0)),
     "a mean": (lambda x, y: R.mean(R.add(x, y), axis=1), lambda x, y: (x + y).mean(1)),
+    "a variance": (lambda x, y: R.variance(R.multiply(x, y), axis=1), lambda x, y: (x * y).var(1)),
+    "a deviation": (
+        lambda x, y: R.std(R.multiply(x, y), axis=[1], keepdims=True),
+        lambda x, y: (x * y).std(1, keepdims=True),
+    ),
     "a product": (lambda x, y: R.prod(R.multiply(x, y), axis=1), lambda x, y: (x * y).prod(1)),
     "joined": (lambda x, y: R.concat([x, y], axis=1), lambda x, y: np.concatenate([x, y], 1)),
     "transposed": (lambda x, y: R.add(R.permute_dims(x), R.permute_dims(y)), lambda x, y: x.T + y.T),
@@ -81,6 +91,47 @@ def test_operators_agree_with_numpy(name: str, rows: int, columns: int, dtype: s
     rng = np.random.default_rng(rows * 8 + columns)
     make, numpy = ELEMENTWISE[name]
     agree(make, numpy, random((rows, columns), dtype, rng), random((rows, columns), dtype, rng), symbolic=symbolic)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atanh": np.arctanh,
+    "exp2": lambda z: np.exp(z * float(np.log(2))),
+    "expm1": np.expm1,
+    "log10": np.log10,
+    "log1p": lambda z: np.log1p(z.astype("complex128")).astype(z.dtype),
+    "log2": np.log2,
+    "rsqrt": lambda z: 1 / np.sqrt(z),
+    "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+    "sinc": np.sinc,
+    "sqrt": np.sqrt,
+}
+SIGNED = (0.0, -0.0)
+CUTS = [complex(real, imag) for real in (-3, -1.5, -0.5, 0.5, 1.5, 3) for imag in SIGNED]
+"""Both sides of the axes, on which the inverse functions jump."""
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_functions_have_the_branch_cuts_of_numpy(name: str, dtype: str) -> None:
+    near = random((12,), "complex128", np.random.default_rng(5))
+    turned = [complex(imag, real) for real, imag in ((z.real, z.imag) for z in CUTS)]
+    numbers = np.concatenate([near, near * 4, near * 1e-3, CUTS, turned]).astype(dtype)
+    agree(getattr(R, name), FUNCTIONS[name], numbers)
+
+
+@pytest.mark.parametrize("name", ["log1p", "expm1"])
+def test_small_numbers_keep_their_digits(name: str) -> None:
+    """Held against series: NumPy's log1p of complex numbers rounds 1 + z."""
+    z = np.array([1e-5 + 2e-5j, -3e-6 + 1e-6j, 2e-7j], "complex64")
+    exact = z.astype("complex128")
+    square = exact**2 / (2 if name == "expm1" else -2)
+    got = weft.compile(module_of(getattr(R, name), z))["main"](z)
+    np.testing.assert_allclose(got, exact + square, rtol=1e-6)
 
 
 def test_products_of_batches_and_vectors() -> None:
