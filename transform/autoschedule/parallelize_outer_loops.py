@@ -6,9 +6,10 @@
 
 Of the loops around a statement the outermost whose iterations are proved independent
 (`weft.transform.analysis.accesses`) is taken, or one further in when that has more iterations to share out. Where steps
-follow one another, as the copies and the tiles of a packed product do, each has a loop of its own. A loop that a rule
-has annotated `SHARED` goes first. Whether it pays to use several threads is decided when the kernel runs, from the
-sizes. Sums are never split, so results do not depend on the number of threads.
+follow one another, as the copies and the tiles of a packed product do, each has a loop of its own. Where the extent is
+a symbol, as that of a batch, loops inside of it are marked, too: the back end shares these where the outer one turns
+out to be short. A loop that a rule has annotated `SHARED` goes first. Whether it pays to use several threads is decided
+when the kernel runs, from the sizes. Sums are never split, so results do not depend on the number of threads.
 
 The marks are steps of a schedule (`sch.parallel`), which the decision of the kernel holds. Steps that are written there
 before the pass runs are done in their place, each of them proved, or refused.
@@ -155,15 +156,27 @@ def _loop_of(nest: For, emitted: Mapping[PrimVar, For], knobs: Knobs) -> Iterato
         return
 
     def order(loop: For) -> tuple[bool, int]:
-        return SHARED not in loop.annotations, -min(_count(loop, knobs), knobs.parallel_iterations)
+        count, enough = _count(loop, knobs), knobs.parallel_iterations
+        is_certain = isinstance(loop.extent, int) and 2 * count >= enough
+        if is_certain and any(not isinstance(inner.extent, int) for inner in plain[plain.index(loop) :]):
+            count = enough  # a loop inside of it may turn out to be short
+        return SHARED not in loop.annotations, -min(count, enough)
 
     for loop in sorted(plain, key=order):
         same = emitted.get(loop.loop_var, loop)
         if _count(loop, knobs) > 1 and iterations_are_apart(same, outliving_buffers(same)):
+            if not isinstance(loop.extent, int):  # those first: a step inside of a marked loop has it proved again
+                yield from _known_loops(loop.body, emitted, knobs)
             yield loop
             return
     for inner in _nests(body):
         yield from _loop_of(inner, emitted, knobs)
+
+
+def _known_loops(body: Stmt, emitted: Mapping[PrimVar, For], knobs: Knobs) -> Iterator[For]:
+    """The loops of known extents to mark inside of one that may turn out to be short."""
+    for nest in _nests(body):
+        yield from (loop for loop in _loop_of(nest, emitted, knobs) if isinstance(loop.extent, int))
 
 
 def _nests(stmt: Stmt) -> Iterator[For]:

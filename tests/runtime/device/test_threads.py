@@ -157,6 +157,34 @@ def both(x: T.Buffer((600, 600), "float32"), y: T.Buffer((600, 600), "float32"))
     np.testing.assert_allclose(y, np.exp(x), rtol=1e-5)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_where_an_outer_loop_is_short_the_one_inside_of_it_is_shared() -> None:
+    """One picture of a batch of any size, whose rows are enough for all threads."""
+    text = """
+@T.prim_func
+def both(x: T.Buffer(("n", 64, 600), "float32"), y: T.Buffer(("n", 64, 600), "float32")):
+    n = T.int64()
+    for b in T.parallel(n):
+        t = T.alloc_buffer((64, 600), "float32")
+        for i in T.parallel(64):
+            for j in range(600):
+                t[i, j] = T.exp(x[b, i, j])
+        for i in T.parallel(64):
+            for j in range(600):
+                y[b, i, j] = t[63 - i, j]
+"""
+    main = weft.compile(weft.parse(text))["both"]
+    for count, threads_wanted in ((0, 2), (1, 11), (15, 2), (16, 2), (40, 3)):
+        weft.set_num_threads(threads_wanted)
+        x = np.random.default_rng(count).uniform(-1, 1, (count, 64, 600)).astype("float32")
+        y = np.empty_like(x)
+        before = set(os.listdir("/proc/self/task"))
+        main(x, y)
+        np.testing.assert_allclose(y, np.exp(x[:, ::-1]), rtol=1e-5)
+        if count == 1:
+            assert set(os.listdir("/proc/self/task")) - before
+
+
 def test_python_threads_share_the_pool() -> None:
     """Whoever comes while a loop runs does its own alone."""
     exe = weft.compile(ROWS)

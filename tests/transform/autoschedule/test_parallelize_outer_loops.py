@@ -51,6 +51,28 @@ def test_a_short_outer_loop_gives_way_to_a_longer_one() -> None:
     assert marked(body, X) == ["i"]
 
 
+@pytest.mark.parametrize(
+    ("outer", "inner", "loops"),
+    [
+        ("n", 64, ["b", "i"]),  # n may turn out to be short
+        ("n", 8, ["b"]),  # too little work for each b
+        ("32", 64, ["b"]),
+        ("8", "n", ["b"]),  # half as many as are enough, for certain
+        ("7", "n", ["i"]),
+    ],
+)
+def test_loops_inside_of_one_that_may_be_short_are_marked_too(outer: str, inner: int | str, loops: list[str]) -> None:
+    body = f"""
+            for b in range({outer}):
+                for i in range({inner}):
+                    for j in range(128):
+                        y[b, i, j] = x[b, i, j] * T.float32(2)
+    """
+    sizes = ", ".join('"n"' if size == "n" else str(size) for size in (outer, inner))
+    shape = f"({sizes}, 128)"
+    assert marked(body, f'x: T.Buffer({shape}, "float32"), y: T.Buffer({shape}, "float32")') == loops
+
+
 def test_a_sum_is_not_split() -> None:
     body = """
             for i in range(n):

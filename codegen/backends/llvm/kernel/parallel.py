@@ -7,7 +7,9 @@
 
 A loop runs on several threads only where its iterations are proved to be apart (`weft.transform.analysis.accesses`): a
 loop that is marked parallel and whose iterations may touch the same elements runs in order, since results never depend
-on the number of threads. It also does so when it has less work than `PAYS`, which the program estimates from the sizes.
+on the number of threads. It also does so when it has less work than `PAYS`, which the program estimates from the sizes,
+or, where its extent is a symbol, fewer iterations than the parallel loops inside of it, which then are shared instead:
+in a chunk of another loop there is no runner, so that no more than one loop of a nest is.
 A failure is reported as if iterations ran in order: of those that fail, the earliest one is told.
 """
 
@@ -36,7 +38,7 @@ from weft.ir.kernel import prim
 from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.node import Node, replace
-from weft.ir.structure.visit import rewrite_statements, substitute, walk
+from weft.ir.structure.visit import rewrite_statements, statements, substitute, walk
 from weft.ir.tensor import (
     AllocBuffer,
     Bind,
@@ -67,10 +69,12 @@ from weft.runtime.abi.frame import (
 )
 from weft.transform.analysis.accesses import iterations_are_apart, memory_of
 
-__all__ = ["PAYS", "emit_chunk_runtime", "emit_parallel"]
+__all__ = ["ENOUGH", "PAYS", "emit_chunk_runtime", "emit_parallel"]
 
 PAYS = 90_000
 """The least work, in scalar operations, that is worth waking threads for: about 20 microseconds."""
+ENOUGH = 16
+"""The iterations of a loop that are enough to share where loops inside of it could be shared."""
 _FIRST_WORD = 4
 
 
@@ -123,8 +127,14 @@ def _is_pure(call: PrimCall) -> bool:
 
 
 def _serial(stmt: Stmt) -> For | None:
-    """A parallel loop inside of a parallel one runs in order."""
+    """A parallel loop inside of a parallel one that is always shared runs in order."""
     return replace(stmt, kind="serial") if isinstance(stmt, For) and stmt.kind == "parallel" else None
+
+
+def _enough(stmt: For) -> int:
+    """The iterations from which on a loop of a symbolic extent goes before the parallel loops inside of it."""
+    inner = [part.extent for part in statements(stmt.body) if isinstance(part, For) and part.kind == "parallel"]
+    return min(ENOUGH, max((extent for extent in inner if isinstance(extent, int)), default=0))
 
 
 class _Outlined:
@@ -136,7 +146,8 @@ class _Outlined:
         self.buffers = buffers
         self.name = f"{emitter.name}.{emitter.parallel_loops + 1}"
         self.first, self.last = PrimVar("first", "int64"), PrimVar("last", "int64")
-        body = rewrite_statements(stmt.body, _serial)
+        self.enough = 0 if isinstance(stmt.extent, int) else _enough(stmt)
+        body = stmt.body if self.enough else rewrite_statements(stmt.body, _serial)
         count = prim.binary("sub", self.last, self.first)
         loop = replace(stmt, start=self.first, extent=count, body=body, kind="serial")
         # A view comes as its address: what it is a view of need not be there.
@@ -193,7 +204,10 @@ class _Outlined:
         work = w.mul(extent, work_of(self.emitter, self.stmt.body))
         if isinstance(work, int):
             return "true" if work >= PAYS else "false"
-        return w.emit(icmp("sge", "i64", work, PAYS))
+        pays = w.emit(icmp("sge", "i64", work, PAYS))
+        if not self.enough:
+            return pays
+        return w.emit(binary("and", "i1", pays, w.emit(icmp("sge", "i64", extent, self.enough))))
 
     # Several threads
 
