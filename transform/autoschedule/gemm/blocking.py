@@ -27,9 +27,10 @@ from weft.transform.autoschedule.gemm.match import Contraction, converted
 from weft.transform.autoschedule.gemm.tiles import flat_view, panels_of_chunk, times_of
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, packs_whole, tile_rows, tile_vectors
 from weft.transform.autoschedule.registry import checked
+from weft.transform.autoschedule.rules.strides import kinds_in, step_along
 from weft.transform.infra.decisions import Decision, refused
 
-__all__ = ["Blocking", "along_k", "block_size", "blocking_of", "known"]
+__all__ = ["Blocking", "along_k", "block_size", "blocking_of", "known", "row_of_a"]
 
 _K_MULTIPLE = 16
 """What blocks of k are multiples of, so that no group of a dot-product instruction is cut."""
@@ -44,6 +45,7 @@ class Blocking:
     axis, where it is not packed. `reuses_panels`: all panels of a block are packed before its rows, for several blocks
     of rows; `repacks_per_block`: each panel is packed right before its tiles, again and again. `has_partial_sums`:
     those of one block of rows and columns are kept in memory of their own, as C has no place for them.
+    `converts_rows_of_a`: A is converted in vectors along k as it is packed, so that each row stays in one piece.
     """
 
     found: Contraction
@@ -64,7 +66,8 @@ class Blocking:
     repacks_per_block: bool
     separate_remainders: bool
     has_partial_sums: bool
-    dot: Dot | None = None
+    dot: Dot | None
+    converts_rows_of_a: bool
 
     @property
     def group(self) -> int:
@@ -140,7 +143,7 @@ class Blocking:
             dtype = self.capacity.dtype if self.widens_a else self.found.scalar.dtype
             return Buffer("a_packed", (ceil_div(rows, self.mr), self.mr * self.k_extent), dtype)
         dtype = self.capacity.dtype if self.dot is None else self.dot.a_type
-        return Buffer("a_packed", ((self.mc + self.mr) * self.padded_kc,), dtype)
+        return Buffer("a_packed", ((self.mc + self.mr) * row_of_a(self),), dtype)
 
     @cached_property
     def b(self) -> Buffer:
@@ -223,6 +226,12 @@ class Blocking:
                 raise refused(f"gemm of {decision.about!r}: {name}={decision.values[name]} changes nothing: {why}")
 
 
+def row_of_a(blocking: Blocking) -> int:
+    """Elements from one row of a packed block of A to the next: rows that stay in one piece start in other sets of the
+    first cache."""
+    return blocking.padded_kc + (blocking.capacity.lanes if blocking.converts_rows_of_a else 0)
+
+
 def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> Blocking:
     """The blocks of a contraction; `constants` are operands that are known when it is compiled."""
     assert found.r is not None
@@ -287,7 +296,16 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
         separate_remainders,
         has_partial_sums,
         dot,
+        dot is None and not constant_a and _has_rows_to_convert(found, capacity),
     )
+
+
+def _has_rows_to_convert(found: Contraction, capacity: Capacity) -> bool:
+    """Whether A, which lies along k, can be converted in whole vectors."""
+    load, k = found.scalar, found.reduction[0]
+    if not found.casts[0] or len(found.reduction) > 1 or capacity.lanes == 1:
+        return False
+    return load.indices[-1] is k and step_along(load, k) == 1 and kinds_in(found.of_a(load)) is not None
 
 
 def _dot(found: Contraction, capacity: Capacity, steps: int, *, constant_a: bool, constant_b: bool) -> Dot | None:

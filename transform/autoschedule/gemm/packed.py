@@ -49,7 +49,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.transform.autoschedule.gemm.blocking import Blocking
+from weft.transform.autoschedule.gemm.blocking import Blocking, row_of_a
 from weft.transform.autoschedule.gemm.dot_packing import DotPacking
 from weft.transform.autoschedule.gemm.packing import Packing, place_in_b
 from weft.transform.autoschedule.gemm.tiles import (
@@ -327,6 +327,8 @@ class _Loops:
         if blocking.constant_a:
             row, _ = row_of_constant(blocking, blocking.a, plus(first, at))
             return BufferLoad(blocking.a, (row, plus(times(k, rows), i)))
+        if blocking.converts_rows_of_a:
+            return BufferLoad(blocking.a, (plus(times(plus(at, i), row_of_a(blocking)), p),))
         place = plus(times(at, blocking.padded_kc), times(plus(times(p, rows), i), blocking.group))
         return BufferLoad(blocking.a, (vector_index(place, blocking.group),))
 

@@ -1,6 +1,7 @@
 """Packing: blocks of A and panels of B, copied into the order in which tiles read them.
 
-A's block is tile after tile; in a tile the elements of all rows for one k side by side. B's panel is one k after
+A's block is tile after tile; in a tile the elements of all rows for one k side by side, or row after row where vectors
+along k are converted as they are copied. B's panel is one k after
 another. It is copied in whole vectors where B runs along the columns, in squares that are transposed in registers where
 it lies along k, from run to run where windows move over it, and element by element otherwise.
 """
@@ -26,7 +27,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.transform.autoschedule.gemm.blocking import Blocking
+from weft.transform.autoschedule.gemm.blocking import Blocking, row_of_a
 from weft.transform.autoschedule.gemm.match import Window
 from weft.transform.autoschedule.gemm.tiles import (
     Access,
@@ -41,6 +42,7 @@ from weft.transform.autoschedule.gemm.tiles import (
     vector_index,
 )
 from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
+from weft.transform.autoschedule.rules.loops import split
 from weft.transform.autoschedule.rules.strides import step_along
 from weft.transform.autoschedule.rules.transposes import transposed
 
@@ -87,6 +89,8 @@ class Packing:
         """A tile of `count` rows from `at` on, of the block that starts at `row`."""
         blocking, i = self.blocking, PrimVar("i", INDEX)
         load = row_at(blocking.found.scalar, blocking.r, plus(row, clamp(plus(at, i))))
+        if blocking.converts_rows_of_a:
+            return For(i, 0, count, self._converted_row(load, times(plus(at, i), row_of_a(blocking)), k, steps))
 
         def at_k(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
             place = plus(times(at, blocking.kc), plus(times(number, count), i))
@@ -94,6 +98,22 @@ class Packing:
             return For(i, 0, count, BufferStore(blocking.a, value, (place,)), "unrolled")
 
         return each_k(blocking, k, steps, at_k)
+
+    def _converted_row(self, load: BufferLoad, place: PrimExpr, k: PrimExpr, steps: Extent) -> Stmt:
+        """A row of A from k on, in whole vectors and what is left."""
+        blocking, found = self.blocking, self.blocking.found
+        whole, end = split(0, steps, blocking.capacity.lanes)
+
+        def copy(first: PrimExpr, lanes: int) -> Stmt:
+            value = found.of_a(vector_at(load, blocking.k, plus(k, first), lanes))
+            return BufferStore(blocking.a, value, (vector_index(plus(place, first), lanes),))
+
+        p, q = PrimVar("p", INDEX), PrimVar("p", INDEX)
+        vectors = For(p, 0, whole, copy(times(p, blocking.capacity.lanes), blocking.capacity.lanes))
+        remainder = minus(steps, end)
+        if isinstance(remainder, int) and remainder == 0:
+            return vectors
+        return SeqStmt((vectors, For(q, 0, remainder, copy(plus(as_expr(end, INDEX), q), 1))))
 
     def panel_of_b(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
         """The panel, one k after another; zeros where it has no columns."""

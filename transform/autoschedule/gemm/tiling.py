@@ -16,6 +16,7 @@ from weft.transform.analysis.access_pattern import most_of
 from weft.transform.autoschedule.gemm.dot import dot_of
 from weft.transform.autoschedule.gemm.match import Contraction, uses
 from weft.transform.autoschedule.knobs import Knobs
+from weft.transform.autoschedule.rules.strides import step_along
 
 __all__ = [
     "INDEX",
@@ -148,7 +149,7 @@ def packing_pays(found: Contraction, capacity: Capacity, constants: frozenset[Bu
     Packed elements must be used by several tiles, and B too large to be read in its own order from a near cache. The
     copy of a constant B costs nothing, so that any number of rows is enough: each panel is one run, which even one row
     reads faster than pieces of rows. Where a near cache holds B, few rows read it as fast where it is. Elements that
-    are converted are worth it wherever a few tiles are.
+    are converted are worth it wherever a few tiles are, and for few columns where vectors of A are converted along k.
     """
     if found.window is not None:
         return True  # packing is how windows become columns
@@ -164,7 +165,8 @@ def packing_pays(found: Contraction, capacity: Capacity, constants: frozenset[Bu
         has_dot = dot_of(found, capacity.machine) is not None
         several = at_least(rows, 4 if has_dot else 16 if isinstance(rows, int) else 8)
         large = at_least(_times(columns, k_extent), min(capacity.knobs.converted_from, capacity.pack_from))
-        wide = at_least(columns, capacity.knobs.nr_vectors * capacity.lanes)
+        reads_rows = bool(found.casts[0]) and step_along(found.scalar, found.reduction[0]) == 1
+        wide = at_least(columns, 2 if reads_rows else capacity.knobs.nr_vectors * capacity.lanes)
     if packs_whole(found, found.vector, found.v, constants):
         is_far = at_least(_times(columns, k_extent), capacity.pack_from) is True
         several = is_far or at_least(rows, capacity.knobs.few_rows)
