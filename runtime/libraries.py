@@ -87,7 +87,7 @@ def svd_full(x: Any) -> Any:
 @_checked
 def pinv(x: Any, rcond: Any) -> Any:
     """The inverse of Moore and Penrose; singular values up to rcond times the greatest count as 0."""
-    return np.linalg.pinv(x, rcond=np.asarray(rcond, x.dtype)).astype(x.dtype)
+    return np.linalg.pinv(x, rcond=np.asarray(rcond, x.real.dtype)).astype(x.dtype)
 
 
 @_checked

@@ -2678,8 +2678,8 @@ class linalg:
     def cholesky(x: _t.Any, upper: _t.Any = False) -> _t.Any:
         """The lower triangular L with x = L L^T of symmetric positive definite matrices, whose lower triangles are read.
 
-        With upper it is L^T. Of up to 64 rows a kernel, else LAPACK. Errors: ShapeError W201, W202; DTypeError W321;
-        ArgumentError at the call for a matrix that is not positive definite.
+        With upper it is L^T. Of Hermitian matrices L^T stands for its conjugate. Of up to 64 rows a kernel, else LAPACK.
+        Errors: ShapeError W201, W202; DTypeError W321; ArgumentError at the call where one is not positive definite.
 
         R.linalg.cholesky(array([[4. , 1. , 0.5],
                [1. , 3. , 0.2],
@@ -2692,6 +2692,12 @@ class linalg:
                 [2.        , 6.        , 0.40000001],
                 [1.        , 0.40000001, 4.        ]]]), upper=True) -> R.Tensor((2, 3, 3), "float64")
         R.linalg.cholesky(R.Tensor((b, 1, 1), "float32")) -> R.Tensor((b, 1, 1), "float32")
+        R.linalg.cholesky(array([[ 4. +0.j ,  1. -1.j ,  0. +0.5j],
+               [ 1. +1.j ,  3. +0.j ,  0.2+0.j ],
+               [-0. -0.5j,  0.2+0.j ,  2. +0.j ]])) -> R.Tensor((3, 3), "complex128")
+        R.linalg.cholesky(array([[ 4. +0.j ,  1. -1.j ,  0. +0.5j],
+               [ 1. +1.j ,  3. +0.j ,  0.2+0.j ],
+               [-0. -0.5j,  0.2+0.j ,  2. +0.j ]], dtype=complex64), upper=True) -> R.Tensor((3, 3), "complex64")
         """
 
     @staticmethod
@@ -2703,18 +2709,22 @@ class linalg:
                [3. , 1. , 2. ]], dtype=float32)) -> R.Tensor((), "float32")
         R.linalg.det(R.Tensor((b, 2, 2), "float32")) -> R.Tensor((b,), "float32")
         R.linalg.det(R.Tensor((2, 4, 4), "float64")) -> R.Tensor((2,), "float64")
+        R.linalg.det(R.Tensor((b, 3, 3), "complex128")) -> R.Tensor((b,), "complex128")
         """
 
     @staticmethod
     def eigh(x: _t.Any) -> _t.Any:
         """The eigenvalues, ascending, and the eigenvectors (columns) of symmetric matrices, whose lower triangles are read.
 
-        (..., n, n) -> (..., n), (..., n, n). Errors: ShapeError W201, W202; DTypeError W321.
+        (..., n, n) -> (..., n), (..., n, n). Complex ones are Hermitian: their eigenvalues are floats. Errors: ShapeError
+        W201, W202; DTypeError W321.
 
         R.linalg.eigh(array([[2. , 0.5, 0.1],
                [0.5, 1. , 0.3],
                [0.1, 0.3, 4. ]], dtype=float32)) -> R.Tuple(R.Tensor((3,), "float32"), R.Tensor((3, 3), "float32"))
         R.linalg.eigh(R.Tensor((b, 1, 1), "float64")) -> R.Tuple(R.Tensor((b, 1), "float64"), R.Tensor((b, 1, 1), "float64"))
+        R.linalg.eigh(array([[2. +0.j, 0.5-1.j],
+               [0.5+1.j, 4. +0.j]])) -> R.Tuple(R.Tensor((2,), "float64"), R.Tensor((2, 2), "complex128"))
         """
 
     @staticmethod
@@ -2732,6 +2742,9 @@ class linalg:
                 [2. , 0.5, 1. ],
                 [1. , 0. , 2. ]]])) -> R.Tensor((2, 3, 3), "float64")
         R.linalg.inv(R.Tensor((b, 1, 1), "float32")) -> R.Tensor((b, 1, 1), "float32")
+        R.linalg.inv(array([[0. +0.j, 0. +2.j, 1. +0.j],
+               [1. -1.j, 0.5+0.j, 0. +0.j],
+               [3. +0.j, 1. +0.j, 2. +1.j]], dtype=complex64)) -> R.Tensor((3, 3), "complex64")
         """
 
     @staticmethod
@@ -2740,6 +2753,7 @@ class linalg:
 
         R.linalg.lstsq(R.Tensor((4, 2), "float32"), R.Tensor((4, m), "float32")) -> R.Tensor((2, m), "float32")
         R.linalg.lstsq(R.Tensor((2, 2, 3), "float64"), R.Tensor((2, 2, 1), "float64")) -> R.Tensor((2, 3, 1), "float64")
+        R.linalg.lstsq(R.Tensor((3, 2), "complex128"), R.Tensor((3, 1), "complex128")) -> R.Tensor((2, 1), "complex128")
         """
 
     @staticmethod
@@ -2753,6 +2767,7 @@ class linalg:
         R.linalg.lu_factor(R.Tensor((2, 3, 4), "float64")) -> R.Tuple(R.Tensor((2, 3, 4), "float64"), R.Tensor((2, 3), "int32"))
         R.linalg.lu_factor(R.Tensor((n, 3), "float32")) -> R.Tuple(R.Tensor((n, 3), "float32"), R.Tensor((min(n, 3),), "int32"))
         R.linalg.lu_factor(R.Tensor((n, n), "float32")) -> R.Tuple(R.Tensor((n, n), "float32"), R.Tensor((n,), "int32"))
+        R.linalg.lu_factor(R.Tensor((n, 3), "complex128")) -> R.Tuple(R.Tensor((n, 3), "complex128"), R.Tensor((min(n, 3),), "int32"))
         """
 
     @staticmethod
@@ -2766,6 +2781,9 @@ class linalg:
         R.linalg.matrix_norm(R.Tensor((2, n, 3), "float32"), 'inf', axes=[0, 2]) -> R.Tensor((n,), "float32")
         R.linalg.matrix_norm(R.Tensor((3, 3), "float64"), 'nuc') -> R.Tensor((), "float64")
         R.linalg.matrix_norm(R.Tensor((4, 3), "float32"), '2') -> R.Tensor((), "float32")
+        R.linalg.matrix_norm(R.Tensor((n, 3), "complex64")) -> R.Tensor((), "float32")
+        R.linalg.matrix_norm(R.Tensor((3, 2), "complex128"), 'nuc') -> R.Tensor((), "float64")
+        R.linalg.matrix_norm(R.Tensor((3, 2), "complex64"), '1') -> R.Tensor((), "float32")
         """
 
     @staticmethod
@@ -2777,6 +2795,9 @@ class linalg:
         R.linalg.matrix_power(array([[0. , 2. , 1. ],
                [1. , 0.5, 0. ],
                [3. , 1. , 2. ]], dtype=float32), -2) -> R.Tensor((3, 3), "float32")
+        R.linalg.matrix_power(array([[0. +0.j, 0. +2.j, 1. +0.j],
+               [1. -1.j, 0.5+0.j, 0. +0.j],
+               [3. +0.j, 1. +0.j, 2. +1.j]], dtype=complex64), -1) -> R.Tensor((3, 3), "complex64")
         """
 
     @staticmethod
@@ -2787,6 +2808,7 @@ class linalg:
 
         R.linalg.pinv(R.Tensor((4, 2), "float32")) -> R.Tensor((2, 4), "float32")
         R.linalg.pinv(R.Tensor((b, 2, 3), "float64"), rcond=1e-06) -> R.Tensor((b, 3, 2), "float64")
+        R.linalg.pinv(R.Tensor((3, 2), "complex64")) -> R.Tensor((2, 3), "complex64")
         """
 
     @staticmethod
@@ -2798,16 +2820,22 @@ class linalg:
         R.linalg.qr(R.Tensor((4, 3), "float32")) -> R.Tuple(R.Tensor((4, 3), "float32"), R.Tensor((3, 3), "float32"))
         R.linalg.qr(R.Tensor((b, 3, 5), "float64")) -> R.Tuple(R.Tensor((b, 3, 3), "float64"), R.Tensor((b, 3, 5), "float64"))
         R.linalg.qr(R.Tensor((4, 2), "float32"), 'complete') -> R.Tuple(R.Tensor((4, 4), "float32"), R.Tensor((4, 2), "float32"))
+        R.linalg.qr(R.Tensor((3, 2), "complex64")) -> R.Tuple(R.Tensor((3, 2), "complex64"), R.Tensor((2, 2), "complex64"))
         """
 
     @staticmethod
     def slogdet(x: _t.Any) -> _t.Any:
         """The signs and the logarithms of the sizes of determinants; 0 and -inf of singular matrices.
 
+            The sign of a complex number is the number over its size, and the logarithm is a float.
+
         R.linalg.slogdet(array([[0. , 2. , 1. ],
                [1. , 0.5, 0. ],
                [3. , 1. , 2. ]], dtype=float32)) -> R.Tuple(R.Tensor((), "float32"), R.Tensor((), "float32"))
         R.linalg.slogdet(R.Tensor((b, 3, 3), "float64")) -> R.Tuple(R.Tensor((b,), "float64"), R.Tensor((b,), "float64"))
+        R.linalg.slogdet(array([[0. +0.j, 0. +2.j, 1. +0.j],
+               [1. -1.j, 0.5+0.j, 0. +0.j],
+               [3. +0.j, 1. +0.j, 2. +1.j]], dtype=complex64)) -> R.Tuple(R.Tensor((), "complex64"), R.Tensor((), "float32"))
         """
 
     @staticmethod
@@ -2830,6 +2858,9 @@ class linalg:
                [[0. , 1. , 3. ],
                 [2. , 0.5, 1. ],
                 [1. , 0. , 2. ]]]), R.Tensor((2, 3, 1), "float64")) -> R.Tensor((2, 3, 1), "float64")
+        R.linalg.solve(array([[0. +0.j, 0. +2.j, 1. +0.j],
+               [1. -1.j, 0.5+0.j, 0. +0.j],
+               [3. +0.j, 1. +0.j, 2. +1.j]], dtype=complex64), R.Tensor((3, m), "complex64")) -> R.Tensor((3, m), "complex64")
         """
 
     @staticmethod
@@ -2837,10 +2868,12 @@ class linalg:
         """u, the singular values in descending order, and v^T of x = u diag(s) v^T: (..., m, n) -> (..., m, m), (..., k),
         (..., n, n).
 
-        k is min(m, n); without full_matrices u has k columns and v^T k rows. Errors: ShapeError W202; DTypeError W321.
+        k is min(m, n); without full_matrices u has k columns and v^T k rows. Of complex numbers v^T is the conjugate, too,
+        and singular values are floats. Errors: ShapeError W202; DTypeError W321.
 
         R.linalg.svd(R.Tensor((3, 2), "float32")) -> R.Tuple(R.Tensor((3, 3), "float32"), R.Tensor((2,), "float32"), R.Tensor((2, 2), "float32"))
         R.linalg.svd(R.Tensor((b, 2, 4), "float64"), full_matrices=False) -> R.Tuple(R.Tensor((b, 2, 2), "float64"), R.Tensor((b, 2), "float64"), R.Tensor((b, 2, 4), "float64"))
+        R.linalg.svd(R.Tensor((2, 3), "complex64")) -> R.Tuple(R.Tensor((2, 2), "complex64"), R.Tensor((2,), "float32"), R.Tensor((3, 3), "complex64"))
         """
 
     @staticmethod
@@ -2853,6 +2886,9 @@ class linalg:
         R.linalg.triangular_solve(R.Tensor((3, 3), "float32"), R.Tensor((3, 2), "float32")) -> R.Tensor((3, 2), "float32")
         R.linalg.triangular_solve(R.Tensor((2, 3, 3), "float64"), R.Tensor((2, 3, m), "float64"), upper=True) -> R.Tensor((2, 3, m), "float64")
         R.linalg.triangular_solve(R.Tensor((n, n), "float32"), R.Tensor((n, 2), "float32"), unit_diagonal=True, transpose=True) -> R.Tensor((n, 2), "float32")
+        R.linalg.triangular_solve(array([[2. +0.j, 1. -1.j, 3. +0.j],
+               [0. +2.j, 2.5+0.j, 1. +0.j],
+               [1. +0.j, 0. +0.j, 4. +1.j]], dtype=complex64), R.Tensor((3, 2), "complex64"), transpose=True) -> R.Tensor((3, 2), "complex64")
         """
 
     @staticmethod
@@ -2865,6 +2901,9 @@ class linalg:
         R.linalg.vector_norm(R.Tensor((2, 4), "float32"), 3.0, axis=[0], keepdims=True) -> R.Tensor((1, 4), "float32")
         R.linalg.vector_norm(R.Tensor((3, m), "float32"), inf, axis=[0]) -> R.Tensor((m,), "float32")
         R.linalg.vector_norm(R.Tensor((2, 3), "float64"), 0.0, axis=[-1]) -> R.Tensor((2,), "float64")
+        R.linalg.vector_norm(R.Tensor((n, 3), "complex64"), axis=[1]) -> R.Tensor((n,), "float32")
+        R.linalg.vector_norm(R.Tensor((2, 3), "complex128"), 3.0) -> R.Tensor((), "float64")
+        R.linalg.vector_norm(R.Tensor((4,), "complex64"), 0.0) -> R.Tensor((), "float32")
         """
 
 class memory:

@@ -36,7 +36,15 @@ def rotated(x: Any, angles: Any) -> Any:
 
 X, Z = torch.randn(3, 8), torch.randn(3, 8, dtype=torch.complex64)
 WINDOW = torch.hann_window(8)
+MATRIX, SIDE = torch.randn(3, 3, dtype=torch.complex64), torch.randn(3, 2, dtype=torch.complex64)
+FACTOR = torch.linalg.cholesky(MATRIX @ MATRIX.mH + torch.eye(3))
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "inverse sine": (torch.asin, (Z,)),
+    "variance": (lambda z: torch.var(z, 1), (Z,)),
+    "cholesky_solve": (torch.cholesky_solve, (SIDE, FACTOR)),
+    "cholesky_solve, upper": (lambda b, u: torch.cholesky_solve(b, u, upper=True), (SIDE, FACTOR.mH.clone())),
+    "factors of matrices": (lambda z: torch.linalg.lu_factor(z)[0], (MATRIX,)),
+    "eigenvalues of an upper triangle": (lambda z: torch.linalg.eigvalsh(z, "U"), (MATRIX,)),
     "fft": (torch.fft.fft, (Z,)),
     "rfft of double": (torch.fft.rfft, (X.double(),)),
     "irfft of an odd length": (lambda z: torch.fft.irfft(z, 9, norm="ortho"), (Z,)),

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.dtypes import is_complex
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode
+from weft.frontend.torch.operators.complex_numbers import adjoint
 from weft.frontend.torch.table import row
 from weft.ir.graph import Expr, TupleGetItem
 from weft.script import relax as R
@@ -73,7 +75,7 @@ def singular_values(n: FxNode, x: Expr, full: bool = False, vectors: bool = True
 
 def eigenvalues(n: FxNode, x: Expr, triangle: str = "L", vectors: bool = True) -> Any:
     """The eigenvalues and eigenvectors of symmetric matrices, one of whose triangles is read."""
-    values, columns = _parts(n, R.linalg.eigh(x if triangle == "L" else n.emit(_turned(n, x))), 2)
+    values, columns = _parts(n, R.linalg.eigh(x if triangle == "L" else n.emit(adjoint(n, x))), 2)
     return [values, columns if vectors else R.zeros((0,), n.dtype(x))]
 
 
@@ -103,20 +105,25 @@ def triangular_solve(
     return [R.linalg.triangular_solve(a, b, upper, transpose, unitriangular), a]
 
 
+def _substituted(n: FxNode, factor: Expr, b: Expr, upper: bool, turned: bool) -> Expr:
+    """x of factor x = b, or of the adjoint of the factor."""
+    if not (turned and is_complex(n.dtype(b))):
+        return n.emit(R.linalg.triangular_solve(factor, b, upper, turned))
+    return n.emit(R.conj(n.emit(R.linalg.triangular_solve(factor, n.emit(R.conj(b)), upper, True))))
+
+
 def solve_by_cholesky(n: FxNode, b: Expr, factor: Expr, upper: bool = False) -> Expr:
-    """x of (L L^T) x = b."""
+    """x of (L L^H) x = b."""
     dims = n.dims_out[:-2]
     factor, b = (n.emit(R.broadcast_to(v, (*dims, *n.shape(v)[-2:]))) for v in (factor, b))
-    first = n.emit(R.linalg.triangular_solve(factor, b, upper, upper))
-    return R.linalg.triangular_solve(factor, first, upper, not upper)
+    return _substituted(n, factor, _substituted(n, factor, b, upper, upper), upper, not upper)
 
 
 def inverse_by_cholesky(n: FxNode, factor: Expr, upper: bool = False) -> Expr:
-    """The inverse of L L^T."""
+    """The inverse of L L^H."""
     size, dtype = n.shape(factor)[-1], n.dtype(factor)
     unit = n.emit(R.broadcast_to(R.eye(size, size, 0, dtype), n.shape(factor)))
-    first = n.emit(R.linalg.triangular_solve(factor, unit, upper, upper))
-    return R.linalg.triangular_solve(factor, first, upper, not upper)
+    return _substituted(n, factor, _substituted(n, factor, unit, upper, upper), upper, not upper)
 
 
 def pseudo_inverse(
@@ -124,7 +131,7 @@ def pseudo_inverse(
 ) -> Expr:
     """The inverse of Moore and Penrose."""
     if hermitian:  # one triangle is read
-        x = n.emit(R.add(R.tril(x), n.emit(_turned(n, n.emit(R.tril(x, -1))))))
+        x = n.emit(R.add(R.tril(x), n.emit(adjoint(n, n.emit(R.tril(x, -1))))))
     share = rcond if rcond is not None else rtol
     if atol is not None or isinstance(share, Expr):
         raise Unsupported("bounds that are tensors, or not shares of the greatest singular value")

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import is_complex, part
+from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import minimum
 from weft.ir.graph import Expr, Tuple, TupleGetItem
-from weft.ir.kernel.prim import binary, const, intrinsic
+from weft.ir.kernel.prim import binary, cast, const, intrinsic
 from weft.ir.op.common import example, f32, same_dtype, shape_error, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Arguments, Param
@@ -43,7 +45,13 @@ def _after(name: str, start: PrimExpr, size: PrimExpr, body: Callable[[PrimExpr]
     return counted(name, size - start - 1, lambda offset: joined(*body(start + offset + 1)))
 
 
+def _conjugate(x: PrimExpr) -> PrimExpr:
+    return te.conj(x) if is_complex(x.dtype) else x
+
+
 # Cholesky
+
+_INDEFINITE = "matrix is not positive definite"
 
 
 def _cholesky_kernel(frame: Loops) -> Any:
@@ -58,14 +66,20 @@ def _cholesky_kernel(frame: Loops) -> Any:
         def element(i: PrimExpr, j: PrimExpr) -> list[Stmt]:
 
             def product(k: PrimExpr) -> PrimExpr:
-                return load(out, at(b, i, k)) * load(out, at(b, j, k))
+                return load(out, at(b, i, k)) * _conjugate(load(out, at(b, j, k)))
 
             less = _below("k", j, lambda k: [store(total, load(total, [0]) - product(k))])
-            value, zero = load(total, [0]), const(0, x.dtype)
-            definite = frame.check(binary("gt", value, zero), "matrix is not positive definite", "ArgumentError")
-            diagonal = joined(definite, store(out, intrinsic("sqrt", value), at(b, i, j)))
+            value = load(total, [0])
+            size = te.real(value) if is_complex(x.dtype) else value
+            definite = frame.check(binary("gt", size, const(0, size.dtype)), _INDEFINITE, "ArgumentError")
+            diagonal = joined(definite, store(out, cast(x.dtype, intrinsic("sqrt", size)), at(b, i, j)))
             beside = store(out, value / load(out, at(b, j, j)), at(b, i, j))
-            inner = joined(store(total, load(x, [*b, i, j])), less, IfThenElse(binary("eq", i, j), diagonal, beside))
+            first = load(x, [*b, i, j])
+            inner = joined(
+                store(total, _conjugate(first) if upper else first),
+                less,
+                IfThenElse(binary("eq", i, j), diagonal, beside),
+            )
             return [IfThenElse(binary("le", j, i), inner, store(out, const(0, x.dtype), at(b, i, j)))]
 
         return _below("i", size, lambda i: [_below("j", size, lambda j: element(i, j))])
@@ -75,7 +89,7 @@ def _cholesky_kernel(frame: Loops) -> Any:
 
 def _cholesky_reference(x: Any, *, upper: bool) -> Any:
     lower = untyped_np.linalg.cholesky(x)
-    return untyped_np.ascontiguousarray(untyped_np.swapaxes(lower, -1, -2)) if upper else lower
+    return untyped_np.ascontiguousarray(untyped_np.swapaxes(lower.conj(), -1, -2)) if upper else lower
 
 
 def _small_cholesky(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
@@ -85,7 +99,10 @@ def _small_cholesky(args: Arguments, context: TypeContext, name: str) -> PrimFun
 
 def _cholesky_call(args: Arguments, builder: Any) -> Expr:
     lower = library("cholesky", [args.x], square(args, "x", builder.types))
-    return _transposed(builder.emit(lower), builder.types) if args.upper else lower
+    if not args.upper:
+        return lower
+    turned = _transposed(builder.emit(lower), builder.types)
+    return call("conj", builder.emit(turned)) if is_complex(builder.types.type_of(args.x).dtype or "") else turned
 
 
 def _transposed(x: Expr, context: TypeContext) -> Expr:
@@ -95,6 +112,8 @@ def _transposed(x: Expr, context: TypeContext) -> Expr:
     return call("permute_dims", x, [*range(ndim - 2), ndim - 1, ndim - 2])
 
 
+_HERMITIAN = np.array([[4.0, 1 - 1j, 0.5j], [1 + 1j, 3.0, 0.2], [-0.5j, 0.2, 2.0]], "complex128")
+_UNEVEN = np.array([[0.0, 2j, 1.0], [1 - 1j, 0.5, 0.0], [3.0, 1.0, 2 + 1j]], "complex64")
 _DEFINITE = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]], "float32")
 
 
@@ -110,13 +129,15 @@ _DEFINITE = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]], "float
         example(_DEFINITE),
         example(np.stack([_DEFINITE, 2 * _DEFINITE]).astype("float64"), upper=True),
         example(f32("b", 1, 1), ranges={"x": (0.5, 2)}),
+        example(_HERMITIAN),
+        example(_HERMITIAN.astype("complex64"), upper=True),
     ),
 )
 def cholesky(args: Arguments, context: TypeContext) -> TensorType:
     """The lower triangular L with x = L L^T of symmetric positive definite matrices, whose lower triangles are read.
 
-    With upper it is L^T. Of up to 64 rows a kernel, else LAPACK. Errors: ShapeError W201, W202; DTypeError W321;
-    ArgumentError at the call for a matrix that is not positive definite.
+    With upper it is L^T. Of Hermitian matrices L^T stands for its conjugate. Of up to 64 rows a kernel, else LAPACK.
+    Errors: ShapeError W201, W202; DTypeError W321; ArgumentError at the call where one is not positive definite.
     """
     return square(args, "x", context)
 
@@ -175,6 +196,7 @@ def _triangular_reference(a: Any, b: Any, *, upper: bool, transpose: bool, unit_
         example(f32(3, 3), f32(3, 2), ranges={"a": (0.5, 2)}),
         example(typed("float64", 2, 3, 3), typed("float64", 2, 3, "m"), upper=True, ranges={"a": (0.5, 2)}),
         example(f32("n", "n"), f32("n", 2), unit_diagonal=True, transpose=True, ranges={"a": (0.1, 0.5)}),
+        example(_UNEVEN.T + 2 * np.eye(3, dtype="complex64"), typed("complex64", 3, 2), transpose=True),
     ),
 )
 def triangular_solve(args: Arguments, context: TypeContext) -> TensorType:
@@ -220,15 +242,22 @@ def _swap(frame: Loops, held: Buffer, a: Buffer, first: list[PrimExpr], second: 
     return [store(held, load(a, first)), store(a, load(a, second), first), store(a, load(held, [0]), second)]
 
 
+def _size(x: PrimExpr) -> PrimExpr:
+    """By what pivots are chosen: of complex numbers the sum of the sizes of the parts, as LAPACK does."""
+    if is_complex(x.dtype):
+        return intrinsic("fabs", te.real(x)) + intrinsic("fabs", te.imag(x))
+    return intrinsic("fabs", x)
+
+
 def _find_pivot(a: Buffer, b: list[PrimExpr], k: PrimExpr, rows: PrimExpr, best: Buffer, where: Buffer) -> list[Stmt]:
     """The row, from k on, with the greatest element of column k."""
 
     def look(i: PrimExpr) -> list[Stmt]:
-        value = intrinsic("fabs", load(a, [*b, i, k]))
+        value = _size(load(a, [*b, i, k]))
         found = joined(store(best, value), store(where, i))
         return [IfThenElse(binary("gt", value, load(best, [0])), found)]
 
-    start = [store(best, intrinsic("fabs", load(a, [*b, k, k]))), store(where, k)]
+    start = [store(best, _size(load(a, [*b, k, k]))), store(where, k)]
     return [*start, _after("i", k, rows, look)]
 
 
@@ -245,7 +274,7 @@ def _eliminate(a: Buffer, b: list[PrimExpr], k: PrimExpr, rows: PrimExpr, column
 def _lu_kernel(frame: Loops) -> Any:
     x = frame.input("x")
     out, pivots = frame.outputs("lu", "pivots")
-    best, where, held = frame.local("best", x.dtype), frame.local("where"), frame.local("held", x.dtype)
+    best, where, held = frame.local("best", part(x.dtype)), frame.local("where"), frame.local("held", x.dtype)
     rows, columns = index(x.shape[-2]), index(x.shape[-1])
 
     def statements(frame: Loops, b: list[PrimExpr]) -> Stmt:
@@ -273,7 +302,7 @@ def _lu_reference(x: Any) -> Any:
     for b in np.ndindex(*x.shape[:-2]):
         a = out[b]
         for k in range(count):
-            p = k + int(np.argmax(np.abs(a[k:, k])))
+            p = k + int(np.argmax(np.abs(a[k:, k].real) + np.abs(a[k:, k].imag)))
             pivots[(*b, k)] = p + 1
             a[[k, p]] = a[[p, k]]
             if a[k, k] != 0:
@@ -289,7 +318,13 @@ def _lu_reference(x: Any) -> Any:
     numpy=_lu_reference,
     pure=True,
     family="linear_algebra",
-    examples=(example(f32(3, 3)), example(typed("float64", 2, 3, 4)), example(f32("n", 3)), example(f32("n", "n"))),
+    examples=(
+        example(f32(3, 3)),
+        example(typed("float64", 2, 3, 4)),
+        example(f32("n", 3)),
+        example(f32("n", "n")),
+        example(typed("complex128", "n", 3)),
+    ),
 )
 def lu_factor(args: Arguments, context: TypeContext) -> TupleType:
     """L and U of matrices with their rows exchanged, in one matrix, and the exchanges: (..., m, n), (..., min(m, n)).
@@ -311,7 +346,7 @@ def _solve_kernel(frame: Loops) -> Any:
     a, b_in = frame.input("a"), frame.input("b")
     out, dtype = frame.output(), a.dtype
     work = frame.local("work", dtype, dims_of(frame.context.type_of(frame.args.a))[-2:])  # type: ignore[index]
-    best, where, held = frame.local("best", dtype), frame.local("where"), frame.local("held", dtype)
+    best, where, held = frame.local("best", part(dtype)), frame.local("where"), frame.local("held", dtype)
     size, columns = index(a.shape[-1]), index(b_in.shape[-1])
 
     def statements(frame: Loops, b: list[PrimExpr]) -> Stmt:
@@ -321,7 +356,7 @@ def _solve_kernel(frame: Loops) -> Any:
                 _below("c", size, lambda c: _swap(frame, held, work, [k, c], [found, c])),
                 _below("c", columns, lambda c: _swap(frame, held, out, [*b, k, c], [*b, found, c])),
             )
-            regular = binary("gt", load(best, [0]), const(0, dtype))
+            regular = binary("gt", load(best, [0]), const(0, part(dtype)))
 
             def less(i: PrimExpr, c: PrimExpr) -> list[Stmt]:
                 return [_less(out, [*b, i, c], load(work, [i, k]), [*b, k, c])]
@@ -381,6 +416,7 @@ _REGULAR = np.array([[0.0, 2.0, 1.0], [1.0, 0.5, 0.0], [3.0, 1.0, 2.0]], "float3
         example(_REGULAR, f32(3, "m")),
         example(_REGULAR, f32(3)),
         example(np.stack([_REGULAR, _REGULAR.T]).astype("float64"), typed("float64", 2, 3, 1)),
+        example(_UNEVEN, typed("complex64", 3, "m")),
     ),
 )
 def solve(args: Arguments, context: TypeContext) -> TensorType:
@@ -419,6 +455,7 @@ def _inverse_of(args: Parts) -> Expr:
         example(_REGULAR),
         example(np.stack([_REGULAR, _REGULAR.T]).astype("float64")),
         example(typed("float32", "b", 1, 1), ranges={"x": (0.5, 2)}),
+        example(_UNEVEN),
     ),
 )
 def inv(args: Parts) -> Expr:
@@ -447,7 +484,12 @@ def _numpy_det(x: Any) -> Any:
     [_X],
     family="linear_algebra",
     numpy=_numpy_det,
-    examples=(example(_REGULAR), example(f32("b", 2, 2)), example(typed("float64", 2, 4, 4))),
+    examples=(
+        example(_REGULAR),
+        example(f32("b", 2, 2)),
+        example(typed("float64", 2, 4, 4)),
+        example(typed("complex128", "b", 3, 3)),
+    ),
 )
 def det(args: Parts) -> Expr:
     """The determinants of square matrices: products of the diagonal of U."""
@@ -457,7 +499,16 @@ def det(args: Parts) -> Expr:
 
 def _slogdet_reference(x: Any) -> Any:
     sign, logarithm = np.linalg.slogdet(x)
-    return np.asarray(sign).astype(x.dtype), np.asarray(logarithm).astype(x.dtype)
+    return np.asarray(sign).astype(x.dtype), np.asarray(logarithm).astype(x.real.dtype)
+
+
+def _direction(x: Expr, dtype: str) -> Expr:
+    """Numbers over their sizes, 0 of 0; of real ones the signs."""
+    if not is_complex(dtype):
+        return call("sign", x)
+    size = call("abs", x)
+    safe = call("where", call("equal", x, 0), call("ones_like", size), size)
+    return call("complex", call("divide", call("real", x), safe), call("divide", call("imag", x), safe))
 
 
 @composite(
@@ -465,13 +516,17 @@ def _slogdet_reference(x: Any) -> Any:
     [_X],
     family="linear_algebra",
     numpy=_slogdet_reference,
-    examples=(example(_REGULAR), example(typed("float64", "b", 3, 3), ranges={"x": (0.1, 2)})),
+    examples=(example(_REGULAR), example(typed("float64", "b", 3, 3), ranges={"x": (0.1, 2)}), example(_UNEVEN)),
 )
 def slogdet(args: Parts) -> Expr:
-    """The signs and the logarithms of the sizes of determinants; 0 and -inf of singular matrices."""
+    """The signs and the logarithms of the sizes of determinants; 0 and -inf of singular matrices.
+
+    The sign of a complex number is the number over its size, and the logarithm is a float.
+    """
     diagonal, sign = _factors(args)
     total = call("sum", call("log", call("abs", diagonal)), axis=-1)
-    return Tuple((call("multiply", call("prod", call("sign", diagonal), axis=-1), sign), total))
+    signs = _direction(diagonal, args.type("x").dtype or "")
+    return Tuple((call("multiply", call("prod", signs, axis=-1), sign), total))
 
 
 def _power_reference(x: Any, *, n: int) -> Any:
@@ -483,7 +538,7 @@ def _power_reference(x: Any, *, n: int) -> Any:
     [_X, Param("n", "attr", of="int")],
     family="linear_algebra",
     numpy=reference("matrix_power", _power_reference),
-    examples=(example(f32(3, 3), 5), example(f32("b", 2, 2), 0), example(_REGULAR, -2)),
+    examples=(example(f32(3, 3), 5), example(f32("b", 2, 2), 0), example(_REGULAR, -2), example(_UNEVEN, -1)),
 )
 def matrix_power(args: Parts) -> Expr:
     """The n-th power of square matrices, by squares; of the inverses for n below 0."""

@@ -40,11 +40,13 @@ SMALL = 64
 
 
 def matrix(args: Arguments, name: str, context: TypeContext) -> TensorType:
-    """The type of a tensor of matrices; ShapeError W202 fewer than two axes, DTypeError W321 not floating."""
+    """The type of a tensor of matrices; ShapeError W202 fewer than two axes, DTypeError W321 integers."""
     ty = tensor(args, name, context)
-    require_dtype(args, name, ty, "float")
+    require_dtype(args, name, ty, "inexact")
     if ty.dtype in ("float16", "bfloat16"):
-        raise shape_error(args, f"{name} is float32 or float64, got {ty.dtype}", "W205", "convert it with R.astype")
+        raise shape_error(
+            args, f"{name} is float32, float64 or complex, got {ty.dtype}", "W205", "convert it with R.astype"
+        )
     if 0 <= ty.ndim < 2:
         raise shape_error(args, f"{name} has at least two dimensions, got {ty.ndim}")
     return ty

@@ -134,6 +134,33 @@ def test_small_numbers_keep_their_digits(name: str) -> None:
     np.testing.assert_allclose(got, exact + square, rtol=1e-6)
 
 
+def hermitian(x: np.ndarray) -> np.ndarray:
+    """A positive definite matrix."""
+    return (x @ x.conj().T + np.eye(len(x))).astype(x.dtype)
+
+
+MATRICES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "cholesky": (lambda x: R.linalg.cholesky(x, True), lambda x: np.linalg.cholesky(x).conj().T),
+    "inv": (R.linalg.inv, np.linalg.inv),
+    "det": (R.linalg.det, np.linalg.det),
+    "sign of det": (lambda x: R.linalg.slogdet(R.multiply(x, x))[0], lambda x: np.linalg.slogdet(x * x)[0]),
+    "singular values": (lambda x: R.linalg.svd(x)[1], lambda x: np.linalg.svd(x)[1]),
+    "eigenvalues": (lambda x: R.linalg.eigh(x)[0], lambda x: np.linalg.eigh(x)[0]),
+    "pinv": (R.linalg.pinv, np.linalg.pinv),
+    "norm": (R.linalg.vector_norm, lambda x: np.asarray(np.linalg.norm(x.ravel()))),
+    "nuclear norm": (lambda x: R.linalg.matrix_norm(x, "nuc"), lambda x: np.linalg.norm(x, "nuc")),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("rows", [3, 66])
+def test_matrices_are_those_of_numpy(name: str, rows: int) -> None:
+    """Kernels of small ones, LAPACK of large ones."""
+    make, numpy = MATRICES[name]
+    small = random((rows, rows), "complex128", np.random.default_rng(7)) / rows
+    agree(make, numpy, hermitian(small))
+
+
 def test_products_of_batches_and_vectors() -> None:
     rng = np.random.default_rng(1)
     a, b, v = (random(shape, "complex64", rng) for shape in ((2, 1, 3, 4), (5, 4, 2), (4,)))
