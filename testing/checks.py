@@ -159,11 +159,12 @@ def assert_agree(expected: Any, got: Any, nearby: Any, unit: float, path: str = 
     assert left.shape == right.shape, f"{path}: shape {left.shape} expected, got {right.shape}"
     if isinstance(expected, np.ndarray):
         assert left.dtype == right.dtype, f"{path}: {left.dtype} expected, got {right.dtype}"
-    if left.dtype.kind != "f":
+    if left.dtype.kind not in "fc":
         assert np.array_equal(left, right), f"{path}: expected\n{left}\ngot\n{right}"
         return
     with np.errstate(all="ignore"):
-        wide, other, near = left.astype("f8"), right.astype("f8"), near.astype("f8")
+        exact = "f8" if left.dtype.kind == "f" else "c16"
+        wide, other, near = left.astype(exact), right.astype(exact), near.astype(exact)
         slack = 64 * unit * (1 + np.abs(wide)) + 64 * np.abs(wide - near)
         unsure = ~np.isfinite(slack) | (np.abs(wide) > float(np.finfo(left.dtype).max) / 4)
         fine = (np.abs(wide - other) <= slack) | (wide == other) | (np.isnan(wide) & np.isnan(other)) | unsure

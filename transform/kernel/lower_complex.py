@@ -50,6 +50,7 @@ from weft.ir.tensor import (
     Unary,
 )
 from weft.transform.infra.base import FunctionPass
+from weft.transform.infra.generators.choices import Choices
 
 __all__ = ["LowerComplex", "has_complex"]
 
@@ -68,6 +69,24 @@ class LowerComplex(FunctionPass):
 
     kinds: ClassVar[type | tuple[type, ...]] = PrimFunc
     exact: ClassVar[str] = "real"
+
+    @classmethod
+    def sample(cls, choices: Choices) -> tuple[LowerComplex, str]:
+        """A nest of products, or one of sums or quotients."""
+        value = choices.pick(("x[vi, vj] * y[vi, vj]", "x[vi, vj] + y[vi, vj]", "x[vi, vj] / y[vi, vj]"))
+        dtype = choices.pick(("complex64", "complex128"))
+        return (
+            cls(),
+            f"""@I.ir_module
+class Module:
+    @T.prim_func
+    def kernel(x: T.Buffer((2, 3), "{dtype}"), y: T.Buffer((2, 3), "{dtype}"), z: T.Buffer((2, 3), "{dtype}")):
+        for i, j in T.grid(2, 3):
+            with T.block("z"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                z[vi, vj] = {value}
+""",
+        )
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
         """The kernel over floats; itself where nothing in it is complex."""
