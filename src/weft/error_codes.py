@@ -175,7 +175,7 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
         ("W318", "a complex number stands in a kernel where it has no parts",
          "a scalar parameter of complex64 has no meaning in a kernel"),
         ("W320", "operands, or a declared and a computed type, have different dtypes", "R.add: float32 and int32"),
-        ("W321", "an operator does not take a dtype", "R.exp: x must be floating, got int32"),
+        ("W321", "an operator does not take a dtype", "R.exp: x must be floating or complex, got int32"),
     ),
     errors.VerifyError: (
         ("W400", "a VerifyError raised outside of weft without a code", ""),
