@@ -212,7 +212,7 @@ def default_pipeline(target: Target | str | None = None) -> Pipeline:
     The kinds of `target` and of its parts add the passes of their hooks.
 
     >>> [item.name for item in default_pipeline()]
-    ['import', 'legalize', 'optimize', 'fuse', 'lower']
+    ['import', 'legalize', 'optimize', 'fuse', 'schedule', 'lower']
     """
     made = [Pipeline(item.passes_for(target), name=item.name) for item in PHASES]
     return Pipeline([item for item in made if len(item)], name="default")

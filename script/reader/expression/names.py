@@ -272,6 +272,8 @@ def unknown_name(session: Session, name: str, tree: ast.AST) -> WeftError:
     inside = [full for full in known if full.startswith(name + ".")]
     if inside:
         return session.fail("W114", f"`{name}` is a namespace, not a value", tree, _contents(inside))
+    if name in known:
+        return session.fail("W111", f"`{name}` has no value here", tree, "it belongs inside a decorated function")
     hint = did_you_mean(name, known)
     return session.fail("W111", f"`{name}` does not exist", tree, hint)
 

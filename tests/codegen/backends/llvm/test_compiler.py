@@ -42,7 +42,7 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compiled(monkeypatch: pytest.MonkeyPatch, cores: int) -> list[tuple[bytes, str]]:
-    monkeypatch.setattr(machine, "_cores", lambda: cores)
+    monkeypatch.setattr(machine, "cores", lambda: cores)
     with Compiler() as compiler:
         jobs = [compiler.add(Machine(), text, quick=n % 3 == 0) for n, text in enumerate(MODULES)]
     return [job.result() for job in jobs]
@@ -58,7 +58,7 @@ def test_modules_compiled_at_once_are_those_compiled_in_turn(monkeypatch: pytest
 
 @pytest.mark.parametrize("cores", [1, 4])
 def test_what_llvm_refuses_is_the_same_error_from_a_thread(monkeypatch: pytest.MonkeyPatch, cores: int) -> None:
-    monkeypatch.setattr(machine, "_cores", lambda: cores)
+    monkeypatch.setattr(machine, "cores", lambda: cores)
 
     def compile_all() -> None:
         with Compiler() as compiler:
@@ -84,7 +84,7 @@ def test_a_process_that_can_start_no_thread_compiles_all_the_same(monkeypatch: p
 def test_an_executable_has_the_same_bytes_whenever_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     for cores in (1, 4, 4):
-        monkeypatch.setattr(machine, "_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(machine, "cores", lambda cores=cores: cores)
         made.append(weft.compile(weft.parse(SCRIPT)))
     first, *others = (executable._program.objects for executable in made)
     assert all(objects == first for objects in others)
@@ -110,7 +110,7 @@ def test_any_number_of_workers_gives_the_same_program(
     monkeypatch: pytest.MonkeyPatch, target: str | None, executor: str | None
 ) -> None:
     monkeypatch.setattr(machine, "ThreadPoolExecutor", Watched)
-    monkeypatch.setattr(machine, "_cores", lambda: 5)
+    monkeypatch.setattr(machine, "cores", lambda: 5)
     Watched.asked.clear()
     made = [weft.compile(weft.parse(SCRIPT), target, executor=executor, workers=n) for n in (1, 2, 12, None)]
     assert Watched.asked == [2, 12, 5]
@@ -146,7 +146,7 @@ def test_an_interrupt_while_workers_compile_ends_the_call_and_the_threads(monkey
 
 def test_several_threads_may_compile_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = compiled(monkeypatch, 1)
-    monkeypatch.setattr(machine, "_cores", lambda: 2)
+    monkeypatch.setattr(machine, "cores", lambda: 2)
 
     def all_of_them(_: int) -> list[tuple[bytes, str]]:
         with Compiler() as compiler:
