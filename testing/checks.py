@@ -85,7 +85,7 @@ def _first_difference(one: str, two: str) -> str:
 
 def has_no_result(error: WeftError) -> bool:
     """Whether an error says that a program has no result for these arguments: sizes that an operator refuses."""
-    return error.code in NO_RESULT or (error.code == "W900" and error.message.startswith("R."))
+    return error.code in NO_RESULT or (error.code in ("W222", "W900") and error.message.startswith("R."))
 
 
 def run_main(module: IRModule, arguments: Sequence[Any], name: str = "main") -> Any:
@@ -117,12 +117,15 @@ def precision(module: Node) -> float:
     coarsest = 2.0**-52
     for node in walk(module, types=True):
         dtype = node.dtype if isinstance(node, (Buffer, Constant, PrimExpr, TensorType)) else None
-        if dtype and dtypes.is_float(scalar := dtypes.element(dtype)) and dtypes.is_numpy(scalar):
+        scalar = dtypes.part(dtypes.element(dtype)) if dtype else ""
+        if scalar and dtypes.is_float(scalar) and dtypes.is_numpy(scalar):
             coarsest = max(coarsest, float(np.finfo(scalar).eps))
     return coarsest
 
 
 def _nudge(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind == "c":
+        return _nudge(array.real) + array.dtype.type(1j) * _nudge(array.imag)
     return np.nextafter(array, array * 2 + np.asarray(1, array.dtype)) if array.dtype.kind == "f" else array
 
 
@@ -130,7 +133,7 @@ def nudged(module: IRModule, arguments: Sequence[Any]) -> tuple[IRModule, list[A
     """The module and arguments with every float moved by one unit in the last place."""
 
     def change(node: Node) -> Node | None:
-        if isinstance(node, Constant) and node.is_numpy and node.data.dtype.kind == "f" and node.data.size:
+        if isinstance(node, Constant) and node.is_numpy and node.data.dtype.kind in "fc" and node.data.size:
             return replace(node, data=_nudge(node.data))
         return None
 

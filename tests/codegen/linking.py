@@ -33,7 +33,7 @@ from weft.ir.kernel.prim import binary, cast, const, intrinsic
 from weft.ir.module import IRModule
 from weft.ir.tensor import BINARY_KINDS, Buffer, BufferLoad, BufferStore, PrimExpr, PrimFunc, Ramp
 from weft.runtime.device.object_symbols import HOST_SYMBOLS, PROCESS_SYMBOLS, defined, needed
-from weft.transform import LegalizeOps
+from weft.transform import LegalizeOps, LowerComplex, Pipeline
 from weft.transform.infra.phases import default_pipeline
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
@@ -162,7 +162,7 @@ def in_process(module: IRModule, executor: str) -> Iterator[str]:
 
 def quick() -> Iterator[str]:
     """One example of each operator as plain loops, everything else as it is written."""
-    vectors, loops = dict(values()), kernels_of(slice(1), LegalizeOps())
+    vectors, loops = dict(values()), kernels_of(slice(1), Pipeline([LegalizeOps(), LowerComplex()]))
     for level in LEVELS:
         yield from unlinked(level, vectors | loops, 0)
     casts = {name: kernel for name, kernel in vectors.items() if "float16" in name and "_to_" in name}

@@ -108,7 +108,7 @@ def quantize(
     if costs == "measured" and target is not None:
         message = f"costs are measured on this machine, and estimated for the target {str(target)!r}"
         raise PassError(message, code="W586", hint="leave out target= or costs=")
-    machine = provider("scheduled_machine")(Target("llvm" if target is None else target))
+    machine = provider("scheduled_machine")(None if target is None else Target(target))
     module = _prepared(_module(model), params)
     function = module["main"]
     assert isinstance(function, Function)

@@ -19,11 +19,11 @@ from weft.dtypes import is_complex, is_float, part
 from weft.ir.deduction.infer import infer_type
 from weft.ir.dim import Dim, symbol
 from weft.ir.graph import Expr, PrimValue
-from weft.ir.op.common import dtype_error, example, f32, typed
+from weft.ir.op.common import axes_of, dtype_error, example, f32, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Param
 from weft.ir.op.elementwise.complex_numbers import as_complex, as_real
-from weft.ir.types import TensorType
+from weft.ir.types import PrimType, TensorType
 
 __all__: list[str] = []
 
@@ -35,6 +35,8 @@ _OTHER_NORM: dict[Any, Any] = {"backward": "forward", "forward": "backward"}
 
 def _of(args: Parts, x: Expr) -> TensorType:
     ty = infer_type(x, args.context)
+    if isinstance(ty, PrimType):
+        return TensorType((), ty.dtype)
     assert isinstance(ty, TensorType)
     return ty
 
@@ -186,7 +188,7 @@ def _axes(args: Parts) -> list[tuple[int, Dim | None]]:
         raise args.error(f"there are {len(sizes)} sizes for {len(axes)} axes")
     if not axes:
         raise args.error("there is no axis to transform along")
-    return [(args.place_of(axis, ndim), size) for axis, size in zip(axes, sizes, strict=True)]
+    return list(zip(axes_of(args.arguments, axes, ndim), sizes, strict=True))
 
 
 def _fft_along(args: Parts, x: Expr, axes: list[tuple[int, Dim | None]], inverse: bool) -> Expr:
@@ -290,6 +292,11 @@ _shift(
 def _frequencies(name: str, doc: str, count: Callable[[Dim], Dim]) -> None:
     numpy: Any = getattr(np.fft, name)
 
+    def reference(n: int, d: float, dtype: str) -> np.ndarray:
+        if n == 0:  # of which NumPy gives none: no frequency, or that of no value
+            return np.full(count(n), np.nan, dtype)
+        return numpy(n, d).astype(dtype)
+
     def definition(args: Parts) -> Expr:
         if not is_float(args.dtype):
             raise dtype_error(args.arguments, f"dtype must be floating, got {args.dtype}", "W321")
@@ -310,7 +317,7 @@ def _frequencies(name: str, doc: str, count: Callable[[Dim], Dim]) -> None:
             Param("d", "attr", 1.0, "float"),
             Param("dtype", "dtype", "float32"),
         ],
-        numpy=lambda n, d, dtype: numpy(n, d).astype(dtype),
+        numpy=reference,
         family="fft",
         examples=(example(8), example(7, 0.5, "float64"), example(symbol("n"), 2.0, least=1)),
         doc=doc,

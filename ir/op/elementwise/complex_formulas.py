@@ -246,7 +246,8 @@ def _whole(value: PrimExpr) -> int | None:
     if not isinstance(value, PrimCall) or value.op != "complex" or not all(isinstance(x, FloatImm) for x in value.args):
         return None
     real, imaginary = (x.value for x in value.args)  # type: ignore[attr-defined]
-    return int(real) if imaginary == 0 and real == int(real) and abs(real) <= _MOST_FACTORS else None
+    is_small = imaginary == 0 and abs(real) <= _MOST_FACTORS  # which infinity and nan are not
+    return int(real) if is_small and real == int(real) else None
 
 
 def _multiplied(x: PrimExpr, count: int) -> PrimExpr:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from weft.dtypes import is_complex, is_float, lowest
+from weft.errors import ShapeError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
@@ -504,6 +505,9 @@ def _fill(args: Arguments, dtype: str) -> float | int | bool:
 
 def _pad_reference(data: Any, *, pad_width: Any, pad_mode: str, pad_value: float) -> Any:
     pairs = list(zip(pad_width[::2], pad_width[1::2], strict=True))
+    for axis, (size, (before, after)) in enumerate(zip(data.shape, pairs, strict=True)):
+        if size < _needed(pad_mode, before, after):
+            raise ShapeError(f"R.nn.pad: axis {axis} is too short for {pad_mode} padding", code="W222")
     if pad_mode == "constant":
         value = np.asarray(pad_value).astype(data.dtype)
         return np.pad(data, pairs, constant_values=value) if data.ndim else data.copy()

@@ -107,12 +107,15 @@ def host_target(target: object, opt: int = 2) -> HostTarget:
     return HostTarget(cpu, ",".join(features), opt, fast, strict, threads, overrides, planner)
 
 
-def scheduled_machine(target: Target) -> MachineModel:
+def scheduled_machine(target: Target | None = None) -> MachineModel:
     """The model that code for a leaf is scheduled by: of this machine where the code is for it, else the target's own.
+
+    Without a target it is that of this machine.
 
     >>> scheduled_machine(Target("llvm -mcpu=cortex-m4")) == Target("llvm -mcpu=cortex-m4").machine
     True
     """
+    target = Target("llvm") if target is None else target
     if target.kind is not LLVM:
         return target.machine
     try:
