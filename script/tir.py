@@ -14,9 +14,9 @@ from weft.errors import DTypeError
 from weft.ir.graph import Expr, StringImm
 from weft.ir.kernel.index_map import MappedLayout, index_map_text
 from weft.ir.kernel.intrinsics import INTRINSICS
-from weft.ir.kernel.prim import as_expr, binary, const, intrinsic, lane_count, unary
+from weft.ir.kernel.prim import as_expr, binary, const, intrinsic, lane_count, pair, unary
 from weft.ir.kernel.prim import cast as _cast
-from weft.ir.tensor import Binary, Broadcast, BufferLoad, FloatImm, IntImm, PrimCall, PrimExpr, PrimVar
+from weft.ir.tensor import Broadcast, BufferLoad, FloatImm, IntImm, PrimCall, PrimExpr, PrimVar
 from weft.ir.tensor import Buffer as _Buffer
 from weft.ir.tensor import Let as _Let
 from weft.ir.tensor import Ramp as _Ramp
@@ -99,16 +99,13 @@ def Cast(dtype: Any, value: Any) -> PrimExpr:
 
 def Select(condition: Any, true_value: Any, false_value: Any) -> PrimExpr:
     """One of two values, both evaluated."""
-    both = binary("max", true_value, false_value)
-    assert isinstance(both, Binary)
-    return _Select(as_expr(condition), both.a, both.b)
+    return _Select(as_expr(condition), *pair(true_value, false_value, "a choice"))
 
 
 def if_then_else(condition: Any, true_value: Any, false_value: Any) -> PrimExpr:
     """One of two values, only that one evaluated."""
-    both = binary("max", true_value, false_value)
-    assert isinstance(both, Binary)
-    return PrimCall("if_then_else", (as_expr(condition), both.a, both.b), both.a.dtype)
+    chosen, other = pair(true_value, false_value, "a choice")
+    return PrimCall("if_then_else", (as_expr(condition), chosen, other), chosen.dtype)
 
 
 def _lanes(lanes: int | PrimExpr) -> int:

@@ -13,10 +13,9 @@ from typing import Any
 from weft import dtypes
 from weft.ir.dim import DimExpr
 from weft.ir.graph import StringImm
-from weft.ir.kernel.prim import as_expr, binary, const, intrinsic, lane_count, unary
+from weft.ir.kernel.prim import as_expr, binary, const, intrinsic, lane_count, pair, unary
 from weft.ir.node import replace
 from weft.ir.tensor import (
-    Binary,
     Buffer,
     BufferLoad,
     BufferRegion,
@@ -286,9 +285,7 @@ def in_common_dtype(session: TensorSession, left: Any, right: Any, tree: ast.AST
         a = replace(a, dtype=b.dtype)
     elif _says_nothing(b) and isinstance(a, PrimExpr):
         b = replace(b, dtype=a.dtype)
-    made = session.fold(lambda: binary("max", a, b), tree)
-    assert isinstance(made, Binary)
-    return made.a, made.b
+    return session.fold(lambda: pair(a, b, "a choice"), tree)
 
 
 def builtin_of_scalars(session: TensorSession, name: str, values: list[Any], tree: ast.Call) -> Any:

@@ -15,7 +15,7 @@ from weft.ir import IRModule, PrimFunc, te, verify, walk
 from weft.ir.kernel.views import ADDRESSES
 from weft.ir.tensor import BufferLoad, For, PrimCall, PrimExpr
 from weft.script import tir as T
-from weft.transform import LowerComplex
+from weft.transform import LegalizeOps, LowerComplex
 
 VALUES = [0.0, -0.0, 1.0, -2.5, 3e-5, 1e30, np.inf, -np.inf, np.nan]
 
@@ -148,3 +148,18 @@ def test_loads_are_of_floats() -> None:
     function = LowerComplex()(IRModule({"main": kernel(FORMULAS["parts"], "complex128")}))["main"]
     kinds = {node.dtype for node in walk(function) if isinstance(node, BufferLoad)}
     assert kinds == {"float64", "complex128"}  # the latter in addresses
+
+
+def test_choices_of_complex_values_read_as_they_print() -> None:
+    text = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(a: R.Tensor(("n", 3), "complex64"), b: R.Tensor(("n", 3), "complex64")):
+        return R.concat([a, b], axis=0)
+"""
+    read = weft.parse(text)
+    assert isinstance(read, IRModule)
+    module = LegalizeOps()(read)
+    assert "T.if_then_else" in module.script()
+    weft.assert_structural_equal(weft.parse(module.script()), module)
