@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 from weft.ir import Call, Expr, Function, TensorType, Var
-from weft.ir.dim import Dim, product
+from weft.ir.dim import Dim, product, prove_le
 from weft.ir.op import get_op
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.pattern.constructors import is_op, wildcard
@@ -72,9 +72,11 @@ def _reordered(site: Site) -> Expr | None:
 
 
 def _joined(left: _Factor, right: _Factor) -> _Factor:
-    constant = left.constant and right.constant
+    result, operands = left.rows * right.columns, left.rows * left.columns + right.rows * right.columns
+    # FoldConstant leaves a product that is larger than its operands to the run
+    constant = left.constant and right.constant and prove_le(result, operands) is True
     terms = 2 * left.rows * left.columns * right.columns
-    traffic = left.rows * left.columns + right.rows * right.columns + left.rows * right.columns
+    traffic = operands + result
     own = 0 if constant else terms + traffic
     value = get_op("matmul")(left.value, right.value)
     return _Factor(value, left.rows, right.columns, left.cost + right.cost + own, constant)

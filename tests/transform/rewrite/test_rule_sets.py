@@ -220,3 +220,14 @@ def test_a_value_is_known_to_be_constant_however_deep_its_chain_is() -> None:
     program = module(f'c0 = R.exp(R.const(0.0, "float32"))\n{chain}\ny = R.add(x, c1500)\nout = R.add(y, c0)', X)
     x = np.zeros((1, 3, 4), "float32")
     np.testing.assert_array_equal(weft.compile(program)["main"](x), x + 2)
+
+
+def test_products_of_constants_that_are_not_folded_are_not_free() -> None:
+    shapes = {f"w{place}": (256, 1024)[:: -1 if place % 2 else 1] for place in range(12)}
+    params = ", ".join(f'{name}: R.Tensor({shape}, "float32")' for name, shape in shapes.items())
+    body = "\n".join(f"    x = R.matmul(x, {name})" for name in shapes)
+    program = weft.parse(f'@R.function\ndef main(x: R.Tensor((1, 256), "float32"), {params}):\n{body}\n    return x')
+    weights = {name: np.zeros(shape, "float32") for name, shape in shapes.items()}
+    bound = transform.BindParams("main", weights)(weft.IRModule({"main": program}))  # type: ignore[dict-item]
+    passes = [transform.AdjustMatmulOrder(), transform.FoldConstant(), transform.DeadCodeElimination()]
+    assert operators(transform.Pipeline(passes)(bound)) == ["matmul"]
