@@ -125,7 +125,7 @@ def precision(module: Node) -> float:
 
 def _nudge(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind == "c":
-        return _nudge(array.real) + array.dtype.type(1j) * _nudge(array.imag)
+        return _nudge(np.real(array)) + array.dtype.type(1j) * _nudge(np.imag(array))
     return np.nextafter(array, array * 2 + np.asarray(1, array.dtype)) if array.dtype.kind == "f" else array
 
 

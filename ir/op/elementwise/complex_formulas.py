@@ -243,9 +243,12 @@ def power(x: PrimExpr, exponent: PrimExpr) -> PrimExpr:
 
 def _whole(value: PrimExpr) -> int | None:
     """A constant that is a small integer."""
-    if not isinstance(value, PrimCall) or value.op != "complex" or not all(isinstance(x, FloatImm) for x in value.args):
+    if not isinstance(value, PrimCall) or value.op != "complex":
         return None
-    real, imaginary = (x.value for x in value.args)  # type: ignore[attr-defined]
+    parts = [float(part.value) for part in value.args if isinstance(part, FloatImm)]
+    if len(parts) != 2:
+        return None
+    real, imaginary = parts
     is_small = imaginary == 0 and abs(real) <= _MOST_FACTORS  # which infinity and nan are not
     return int(real) if is_small and real == int(real) else None
 

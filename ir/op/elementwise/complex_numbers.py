@@ -114,13 +114,21 @@ def _known(args: Arguments, context: TypeContext) -> TensorType:
     return ty
 
 
+def _split(x: Any) -> np.ndarray:
+    return np.stack([x.real, x.imag], -1)
+
+
+def _of_pairs(x: Any) -> Any:
+    return _joined(x[..., 0], x[..., 1])
+
+
 @register_op(
     "view_as_real",
     [Param("x")],
     pure=True,
     family="manipulate",
     decompose=lambda args, builder: as_real(args.x, tensor(args, "x", builder.types)),
-    numpy=lambda x: np.stack([x.real, x.imag], -1),
+    numpy=_split,
     examples=(example(typed("complex64", "n", 3)), example(typed("complex128"))),
     precision=_WIDE,
 )
@@ -140,7 +148,7 @@ def view_as_real(args: Arguments, context: TypeContext) -> TensorType:
     pure=True,
     family="manipulate",
     decompose=lambda args, builder: as_complex(args.x, tensor(args, "x", builder.types)),
-    numpy=lambda x: _joined(x[..., 0], x[..., 1]),
+    numpy=_of_pairs,
     examples=(example(typed("float32", "n", 3, 2)), example(typed("float64", 2))),
     precision=_WIDE,
 )

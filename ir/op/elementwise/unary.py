@@ -109,13 +109,17 @@ def _default_examples(domain: str, ranges: dict[str, tuple[float, float]]) -> tu
     )
 
 
-def _reference(name: str, of_complex: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def _reference(name: str, of_complex: Callable[[Any], Any] | None = None) -> Callable[[Any], Any]:
     """The NumPy meaning of an intrinsic that NumPy lacks, and what it is of complex numbers."""
     function = INTRINSICS[name].numpy
     assert function is not None
     if of_complex is None:
         return function
-    return lambda x: (of_complex if np.iscomplexobj(x) else function)(x)
+
+    def either(x: Any) -> Any:
+        return of_complex(x) if np.iscomplexobj(x) else function(x)
+
+    return either
 
 
 def _whole(name: str, function: Callable[[Any], Any], doc: str) -> OpDef:
