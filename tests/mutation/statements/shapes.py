@@ -210,11 +210,11 @@ fault(
 
 @fault(
     "D20",
-    "weft.transform.memory.share_memory:_Choice._may_overwrite",
+    "weft.transform.memory.share_memory:_Choice._is_spent",
     f"{D}::test_an_update_in_place_keeps_the_values_that_others_read",
 )
 def a_value_that_others_read_is_overwritten(right: Any) -> Any:
-    return lambda self, step, given, output, call: given in self.lifetimes.made
+    return lambda self, step, given, call: given in self.lifetimes.made
 
 
 @fault(
