@@ -15,7 +15,7 @@ al., High performance zero-memory overhead direct convolutions, 2018.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -38,6 +38,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.autoschedule.gemm.blocking import block_size, known
+from weft.transform.autoschedule.gemm.convolutions.positions import Positions, rows_of
 from weft.transform.autoschedule.gemm.epilogue import Vectors
 from weft.transform.autoschedule.gemm.match import Contraction, Window, uses
 from weft.transform.autoschedule.gemm.packing import places_of
@@ -67,14 +68,13 @@ _COPYING, _LOADING = 0.15, 0.08
 
 
 @dataclass(frozen=True, eq=False)
-class Channels:
+class Channels(Positions):
     """The sizes of tiles and blocks.
 
     A tile has `mr` positions of one row, or of `rows` whole rows; a block `block_rows` rows. `steps` are iterations of
     the outermost reduction in a block.
     """
 
-    found: Contraction
     capacity: Capacity
     mr: int
     nr_vectors: int
@@ -92,22 +92,6 @@ class Channels:
         """The variable of the channels."""
         assert self.found.r is not None
         return self.found.r
-
-    @property
-    def window(self) -> Window:
-        """The positions."""
-        assert self.found.window is not None
-        return self.found.window
-
-    @property
-    def width(self) -> int:
-        """Positions in a row."""
-        return known(self.window.sizes[-1])
-
-    @property
-    def height(self) -> int:
-        """Rows of positions."""
-        return math.prod(known(size) for size in self.window.sizes[:-1])
 
     @property
     def granularity(self) -> int:
@@ -363,7 +347,7 @@ def channels_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     lanes, positions = capacity.lanes, math.prod(known(size) for size in sizes)
     if lanes == 1 or known(channels) < lanes or positions < lanes // 2:
         return None
-    return _sized(found, capacity, known(channels), sizes)
+    return _sized(found, capacity, known(channels), window)
 
 
 def channels_pay(channels: Channels, copies: bool) -> bool:
@@ -384,15 +368,15 @@ def _empty(extent: int, lanes: int) -> float:
     return ceil_div(extent, lanes) * lanes / extent - 1
 
 
-def _sized(found: Contraction, capacity: Capacity, channels: int, sizes: Sequence[Extent]) -> Channels:
-    """Tiles and blocks of windows at so many positions along each axis."""
+def _sized(found: Contraction, capacity: Capacity, channels: int, window: Window) -> Channels:
+    """Tiles and blocks of windows."""
     pins, knobs = capacity.pins, capacity.knobs
-    lanes, width, height = capacity.lanes, known(sizes[-1]), math.prod(known(size) for size in sizes[:-1])
+    lanes, (height, width) = capacity.lanes, rows_of(window)
     outermost = known(found.extents[found.reduction[0]])
     granularity = math.prod(known(found.extents[x]) for x in found.reduction[1:])
     vectors = pins.get("nr_vectors", min(knobs.nr_vectors, ceil_div(channels, lanes)))
     most = pins.get("mr", max(1, (capacity.machine.vector_registers - vectors - 2) // vectors))
-    rows = max(1, min(most // width, height)) if len(sizes) <= 2 else 1
+    rows = max(1, min(most // width, height)) if len(window.sizes) <= 2 else 1
     mr = rows * width if rows > 1 else ceil_div(width, ceil_div(width, most))
     nr = vectors * lanes
     positions = capacity.machine.stack_bytes * 8 // (nr * bits(found.dtype))

@@ -36,8 +36,9 @@ from weft.ir.tensor import (
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Cost, Nest, cost, nest_of, writes_whole
 from weft.transform.autoschedule.gemm.blocking import block_size, known
+from weft.transform.autoschedule.gemm.convolutions.positions import Positions, rows_of
 from weft.transform.autoschedule.gemm.epilogue import Vectors
-from weft.transform.autoschedule.gemm.match import Contraction, Filling, Window, uses
+from weft.transform.autoschedule.gemm.match import Contraction, Filling, uses
 from weft.transform.autoschedule.gemm.packing import places_of
 from weft.transform.autoschedule.gemm.tiles import Panel, Tile, cover, fresh, plus, times, vector_index
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div
@@ -54,10 +55,9 @@ _MIN_PLANE = 2048
 
 
 @dataclass(frozen=True, eq=False)
-class Planes:
+class Planes(Positions):
     """The sizes of tiles: `mr` rows of `nr_vectors` vectors of `lanes`, which are whole rows of results."""
 
-    found: Contraction
     mr: int
     nr_vectors: int
     lanes: int
@@ -67,22 +67,6 @@ class Planes:
     def filling(self) -> Filling | None:
         """What computes the input."""
         return self.found.filling
-
-    @property
-    def window(self) -> Window:
-        """The positions."""
-        assert self.found.window is not None
-        return self.found.window
-
-    @property
-    def width(self) -> int:
-        """Positions in a row."""
-        return known(self.window.sizes[-1])
-
-    @property
-    def height(self) -> int:
-        """Rows of positions."""
-        return math.prod(known(size) for size in self.window.sizes[:-1])
 
     def values(self) -> dict[str, Any]:
         """What a record says of it."""
@@ -232,7 +216,7 @@ def planes_of(found: Contraction, capacity: Capacity) -> Planes | None:
     stride = step_along(found.vector, window.axes[-1])
     if not known_sizes or not capacity.masks or capacity.lanes == 1 or stride not in range(1, _MAX_STRIDE + 1):
         return None
-    width, height = known(window.sizes[-1]), math.prod(known(size) for size in window.sizes[:-1])
+    height, width = rows_of(window)
     lanes = min(capacity.lanes, max(4, 1 << (width - 1).bit_length()))
     vectors, most = ceil_div(width, lanes), capacity.machine.vector_registers // 2
     if vectors > most:
