@@ -21,6 +21,7 @@ from typing import ClassVar, TypeVar
 from weft import dtypes
 from weft.errors import DTypeError
 from weft.ir import IRModule, Node, PrimFunc, replace, rewrite, substitute, walk
+from weft.ir.kernel.nests import perfect_nest
 from weft.ir.kernel.prim import as_expr, binary, cast, const, intrinsic, unary
 from weft.ir.kernel.simplify import simplify
 from weft.ir.kernel.views import ADDRESSES
@@ -56,6 +57,7 @@ __all__ = ["LowerComplex", "has_complex"]
 
 INDEX = "int64"
 N = TypeVar("N", bound=Node)
+T = TypeVar("T")
 Pair = tuple[PrimExpr, PrimExpr]
 """The real and the imaginary part."""
 
@@ -217,12 +219,16 @@ class _Lowering:
             return self._alone(lambda: self.pair(complex_args[0])[node.op == "imag"])
         return None
 
+    def _apart(self, make: Callable[[], T]) -> tuple[list[tuple[PrimVar, PrimExpr]], T]:
+        """What is computed before something is, apart from what is for the statement at hand; and that itself."""
+        outer, self.bound = self.bound, []
+        made = make()
+        inner, self.bound = self.bound, outer
+        return inner, made
+
     def _alone(self, make: Callable[[], PrimExpr]) -> PrimExpr:
         """A value that is not complex, with what it needs inside of it."""
-        outer, self.bound = self.bound, []
-        value = make()
-        made, self.bound = self.bound, outer
-        return _within(made, value)
+        return _within(*self._apart(make))
 
     def _address(self, node: PrimCall) -> PrimExpr | None:
         first = node.args[0]
@@ -239,11 +245,8 @@ class _Lowering:
 
     def _statement(self, make: Callable[[], Sequence[Stmt]]) -> Stmt:
         """What statements are made of, after what is computed for several of them."""
-        outer, self.bound = self.bound, []
-        stmts = make()
-        binds = [Bind(var, value) for var, value in self.bound]
-        self.bound = outer
-        made = (*binds, *stmts)
+        bound, stmts = self._apart(make)
+        made = (*(Bind(var, value) for var, value in bound), *stmts)
         return made[0] if len(made) == 1 else SeqStmt(made)
 
     def _store(self, node: BufferStore) -> Stmt | None:
@@ -308,9 +311,7 @@ class _Lowering:
         return var
 
     def _inside(self, node: PrimExpr) -> Pair:
-        outer, self.bound = self.bound, []
-        values = self.pair(node)
-        made, self.bound = self.bound, outer
+        made, values = self._apart(lambda: self.pair(node))
         return _within(made, values[0]), _within(_renamed(made), values[1], made)
 
 
@@ -524,11 +525,8 @@ def _rebuilt(stmt: Stmt, loop: PrimVar, wide: PrimVar, block: Block) -> Stmt:
 
 def _nest_of(nest: For) -> tuple[PrimVar, Block, IterVar] | None:
     """The loop, the block and its variable along which the complex numbers of a result are neighbours."""
-    loops: dict[PrimVar, For] = {}
-    inner: Stmt = nest
-    while isinstance(inner, For):
-        loops[inner.loop_var] = inner
-        inner = inner.body
+    around, inner = perfect_nest(nest)
+    loops = {loop.loop_var: loop for loop in around}
     if not isinstance(inner, Block) or not isinstance(inner.body, BufferStore):
         return None
     store = inner.body
