@@ -21,6 +21,8 @@ def result_drop(expected: Sequence[Any], got: Sequence[Any]) -> float:
 
     >>> result_drop([np.array([3.0, 4.0])], [np.array([3.0, 3.5])])
     0.1
+    >>> result_drop([np.array([3 + 4j])], [np.array([3 + 3.5j])])
+    0.1
     """
     columns = zip(*(list(_arrays(item)) for item in expected), strict=True)
     others = zip(*(list(_arrays(item)) for item in got), strict=True)
@@ -41,10 +43,11 @@ def _drop_of(expected: list[np.ndarray], got: list[np.ndarray]) -> float:
     if expected[0].dtype.kind not in "fc":
         count = sum(item.size for item in expected)
         return sum(int((a != b).sum()) for a, b in zip(expected, got, strict=True)) / max(1, count)
-    pairs = [(a.astype("float64"), b.astype("float64")) for a, b in zip(expected, got, strict=True)]
+    wide = "float64" if expected[0].dtype.kind == "f" else "complex128"
+    pairs = [(a.astype(wide), b.astype(wide)) for a, b in zip(expected, got, strict=True)]
     if any((np.isfinite(a) != np.isfinite(b)).any() for a, b in pairs):
         return math.inf
     kept = [(a[np.isfinite(a)], b[np.isfinite(a)]) for a, b in pairs]
-    signal = sum(float(np.square(a).sum()) for a, _ in kept)
-    noise = sum(float(np.square(a - b).sum()) for a, b in kept)
+    signal = sum(float(np.square(np.abs(a)).sum()) for a, _ in kept)
+    noise = sum(float(np.square(np.abs(a - b)).sum()) for a, b in kept)
     return math.sqrt(noise / signal) if signal else 0.0 if not noise else math.inf
