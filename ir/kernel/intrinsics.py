@@ -41,6 +41,7 @@ __all__ = [
     "InOwnType",
     "Intrinsic",
     "next_after",
+    "of_parts",
     "register_intrinsic",
     "remove_intrinsic",
     "result_dtype",
@@ -225,7 +226,8 @@ def _dot_product(total: Any, a: Any, b: Any) -> Any:
     return sums if np.ndim(total) else sums[0]
 
 
-def _complex(real: Any, imaginary: Any) -> Any:
+def of_parts(real: Any, imaginary: Any) -> Any:
+    """Complex numbers of their parts, of one shape."""
     kind = dtypes.with_parts(np.asarray(real).dtype.name)
     found = np.empty(np.shape(real), kind)
     found.real, found.imag = real, imaginary
@@ -308,7 +310,7 @@ _function("clz", _clz, "how many bits are clear before the highest that is set",
 _function("likely", _same, "a, which is expected to hold", rule="bool", c="")
 
 
-_function("complex", _complex, "the number of the real part a and the imaginary part b", 2, "parts", "", promotes=True)
+_function("complex", of_parts, "the number of the real part a and the imaginary part b", 2, "parts", "", promotes=True)
 _function("real", np.real, "the real part", rule="part", c="")
 _function("imag", np.imag, "the imaginary part", rule="part", c="")
 _function("conj", np.conj, "the number of the other sign of the imaginary part", rule="complex", c="")

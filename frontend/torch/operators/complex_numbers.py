@@ -179,10 +179,12 @@ def _window(n: FxNode, window: Any, length: int, size: int, dtype: str) -> Expr:
     return found if length == size else R.nn.pad(found, [before, size - length - before])
 
 
-def _signal_window(n: FxNode, window: Any, win_length: Any, n_fft: int, dtype: str) -> Expr:
+def _frames(n: FxNode, window: Any, win_length: Any, hop_length: Any, n_fft: int, dtype: str) -> tuple[Expr, int]:
+    """The weights of the values of a frame, and from one frame to the next."""
     if window is not None and is_complex(n.dtype(window)):
         raise Unsupported("a complex window")
-    return _window(n, window, n_fft if win_length is None else win_length, n_fft, dtype)
+    weights = _window(n, window, n_fft if win_length is None else win_length, n_fft, dtype)
+    return weights, n_fft // 4 if hop_length is None else hop_length
 
 
 def stft(
@@ -201,8 +203,7 @@ def stft(
     dtype = n.dtype(x)
     if not is_float(dtype) or align_to_window:
         raise Unsupported("frames of complex numbers, or aligned to the window")
-    weights = _signal_window(n, window, win_length, n_fft, dtype)
-    step = n_fft // 4 if hop_length is None else hop_length
+    weights, step = _frames(n, window, win_length, hop_length, n_fft, dtype)
     pairs = R.signal.stft(x, weights, step, onesided is None or bool(onesided))
     rank = n.rank(x)
     pairs = R.permute_dims(pairs, [*range(rank - 1), rank, rank - 1, rank + 1])
@@ -228,11 +229,10 @@ def istft(
     if return_complex or not is_complex(n.dtype(x)):
         raise Unsupported("a complex signal")
     dtype, rank = part(n.dtype(x)), n.rank(x)
-    weights = _signal_window(n, window, win_length, n_fft, dtype)
+    weights, step = _frames(n, window, win_length, hop_length, n_fft, dtype)
     pairs = R.permute_dims(R.view_as_real(x), [*range(rank - 2), rank - 1, rank - 2, rank])
     if normalized:
         pairs = R.multiply(pairs, n.cast(math.sqrt(n_fft), dtype))
-    step = n_fft // 4 if hop_length is None else hop_length
     signal = n.emit(R.signal.istft(n.emit(pairs), weights, step, onesided is None or bool(onesided)))
     start, total = n_fft // 2 if center else 0, n.shape(signal)[-1]
     end = total - start if length is None else start + length

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import string
 from collections.abc import Sequence
 from itertools import accumulate
@@ -33,7 +32,7 @@ def grouped(
     starts = R.concat([R.const([0], "int64"), R.strided_slice(ends, [0], [0], [groups - 1])], 0)
     counts = n.emitter.sizes_of(n.emit(R.subtract(ends, starts), "counts"), "rows")
     parts = []
-    for group, (end, count) in enumerate(zip(accumulate(counts, operator.add), counts, strict=True)):
+    for group, (end, count) in enumerate(zip(accumulate(counts), counts, strict=True)):
         rows = _rows(n, x, end - count, end, (count, inner))
         matrix = R.squeeze(R.strided_slice(weights, [0], [group], [group + 1]), [0])
         parts.append(n.emit(R.matmul(rows, n.emit(matrix, "expert"), dtype), "product"))

@@ -103,14 +103,18 @@ _HALF_LINES = (
 )
 
 
+def _as_precise(found: Any, x: Any) -> Any:
+    """What NumPy found, in the precision of what it was found of."""
+    kind = x.real.dtype
+    return found.astype(kind if found.dtype.kind == "f" else np.result_type(kind, np.complex64))
+
+
 def _line(name: str, doc: str, reals: bool, shown: Any, formula: Callable[[Parts, Expr], Expr]) -> None:
     """Declare a transform along one axis."""
     numpy: Any = getattr(np.fft, name)
 
     def reference(x: Any, *, n: Any, axis: Any, norm: Any) -> Any:
-        kind = x.real.dtype
-        found = numpy(x, n, axis, norm)
-        return found.astype(kind if found.dtype.kind == "f" else np.result_type(kind, np.complex64))
+        return _as_precise(numpy(x, n, axis, norm), x)
 
     def definition(args: Parts) -> Expr:
         return formula(args, _operand(args, reals))
@@ -217,11 +221,9 @@ def _planes(name: str, doc: str, reals: bool, dtype: str, formula: Callable[[Par
         numpy: Any = getattr(np.fft, f"{name}{suffix}")
 
         def reference(x: Any, *, s: Any, axes: Any, norm: Any, numpy: Any = numpy) -> Any:
-            kind = x.real.dtype
             if s is not None and axes is None:
                 axes = tuple(range(-len(s), 0))
-            found = numpy(x, s, axes, norm)
-            return found.astype(kind if found.dtype.kind == "f" else np.result_type(kind, np.complex64))
+            return _as_precise(numpy(x, s, axes, norm), x)
 
         def definition(args: Parts) -> Expr:
             return formula(args, _operand(args, reals))

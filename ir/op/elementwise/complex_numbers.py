@@ -14,6 +14,7 @@ from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.graph import Expr
+from weft.ir.kernel.intrinsics import of_parts
 from weft.ir.node import replace
 from weft.ir.op.common import dtype_error, example, require_dtype, shape_error, tensor, typed
 from weft.ir.op.composite.declaring import call
@@ -72,10 +73,7 @@ elementwise(
 
 
 def _joined(real: Any, imag: Any) -> Any:
-    real, imag = np.broadcast_arrays(real, imag)
-    found = np.empty(real.shape, with_parts(str(real.dtype)))
-    found.real, found.imag = real, imag
-    return found
+    return np.asarray(of_parts(*np.broadcast_arrays(real, imag)))
 
 
 broadcasting(
