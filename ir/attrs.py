@@ -7,7 +7,8 @@
 
 A module, function, loop, block or statement may carry any other key as well: it is kept and printed, and means nothing
 here. The constants are what code uses; docs/reference/attributes.md is made from the table, and the verifier holds
-values against it (W436). """
+values against it (W436).
+"""
 
 from __future__ import annotations
 

@@ -121,8 +121,7 @@ class Scalar:
     """A row of the table: what a scalar dtype is for each part of weft that stores, passes or computes it.
 
     `c` and `llvm` are the types of a value there; a float that they lack is its bits, and a complex number lies in C as
-    two floats. `formats` name the type in the
-    buffer protocol (PEP 3118); there are none for types that NumPy lacks.
+    two floats. `formats` name the type in the buffer protocol (PEP 3118); there are none for types that NumPy lacks.
     """
 
     kind: str  # bool, int, uint, float, complex

@@ -101,7 +101,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     (
         "weft.transform.autoschedule.gemm",
         "weft.transform.autoschedule.gemm.convolutions",
-        "channels implicit_gemm planes",
+        "implicit_gemm",
     ),
     (
         "weft.transform.schedule",

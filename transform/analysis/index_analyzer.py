@@ -62,9 +62,8 @@ class IndexAnalyzer:
         self.lets = self.translation.lets
         self.binds = self.translation.binds
         self.moving: dict[PrimVar, str] = {}  # the symbol that grows with a variable
-        self.divided: dict[
-            PrimVar, tuple[tuple[Guards, PrimExpr], ...]
-        ] = {}  # what the value of a variable divides or compares
+        # what the value of a variable divides or compares
+        self.divided: dict[PrimVar, tuple[tuple[Guards, PrimExpr], ...]] = {}
 
     @property
     def exactness(self) -> Exactness:

@@ -7,7 +7,8 @@
 
 P and Q are interpolations at Chebyshev nodes; their errors are below 1e-8 of the result. The bounds in units in the
 last place are those of docs/guide/performance.md, which tests hold them to. Zeros, infinities, denormals and nan give
-what the C library gives."""
+what the C library gives.
+"""
 
 from __future__ import annotations
 
