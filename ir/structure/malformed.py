@@ -60,6 +60,10 @@ def _refuse_mismatch(function: Callable[..., Any], args: tuple[Any, ...], option
         raise MisfitArgument(f"{function.__name__}: {error}", code="W850", hint=hint) from None
 
 
+_PLAIN = frozenset({bool, int, float, str, type(None), Span})
+"""What holds no parts."""
+
+
 def malformed(root: Any) -> VerifyError | None:
     """W467 for the first part that is not what its field states, among all that a value holds; else None.
 
@@ -79,7 +83,8 @@ def malformed(root: Any) -> VerifyError | None:
             found = _wrong_field(value, span)
             if found is not None:
                 return found
-            pending.extend((getattr(value, item.name, None), span) for item in reversed(fields_of(type(value))))
+            parts = (getattr(value, item.name, None) for item in reversed(fields_of(type(value))))
+            pending.extend((part, span) for part in parts if part.__class__ not in _PLAIN)
         elif is_listing(value):
             pending.extend((item, span) for item in reversed(value))
         elif is_mapping(value):
@@ -88,38 +93,44 @@ def malformed(root: Any) -> VerifyError | None:
 
 
 def _wrong_field(node: Node, span: Span | None) -> VerifyError | None:
-    hints = _hints(type(node))
-    for item in fields_of(type(node)):
-        hint, value = hints.get(item.name, Any), getattr(node, item.name, None)
-        if not _fits(value, hint):
+    for name, hint, fits in _tests(type(node)):
+        value = getattr(node, name, None)
+        if not fits(value):
             shown = described(value) if not is_listing(value) else _first_wrong(value, hint)
-            message = f"`{item.name}` of {type(node).__name__} takes {_words(hint)}, got {shown}"
+            message = f"`{name}` of {type(node).__name__} takes {_words(hint)}, got {shown}"
             where = span if isinstance(span, Span) else None
             return VerifyError(message, code="W467", span=where, hint="weft.ir.kernel.prim.const makes one of a number")
     return None
 
 
 @functools.cache
-def _hints(cls: type) -> dict[str, Any]:
+def _tests(cls: type) -> tuple[tuple[str, Any, Callable[[Any], bool]], ...]:
+    """The fields of a class of nodes that not everything fits: name, type, test. Types are taken apart once."""
     try:
-        return typing.get_type_hints(cls)
+        hints = typing.get_type_hints(cls)
     except (NameError, TypeError):  # a class of a local scope, say: nothing to hold its fields against
-        return {}
+        return ()
+    found = ((item.name, hints.get(item.name, Any)) for item in fields_of(cls))
+    return tuple((name, hint, _test(hint)) for name, hint in found if hint is not Any)
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _test(hint: Any) -> Callable[[Any], bool]:
+    """Whether a value is what a type says, as a function."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, part) for part in arguments)
+        parts = [_test(part) for part in arguments]
+        return lambda value: any(part(value) for part in parts)
     if origin is tuple:
-        items = arguments[:1] if len(arguments) == 2 and arguments[1] is Ellipsis else ()
-        return is_tuple(value) and all(_fits(item, items[0]) for item in value if items)
-    if hint is Any:  # a class since Python 3.11, though nothing is an instance of it
-        return True
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+        if not (len(arguments) == 2 and arguments[1] is Ellipsis):
+            return is_tuple
+        item = _test(arguments[0])
+        return lambda value: is_tuple(value) and all(map(item, value))
     kind = origin or hint
-    return not isinstance(kind, type) or isinstance(value, kind)
+    if hint is Any or not isinstance(kind, type):  # a class since Python 3.11, though nothing is an instance of it
+        return lambda value: True
+    if kind is int:
+        return lambda value: isinstance(value, int) and not isinstance(value, bool)
+    return lambda value: isinstance(value, kind)
 
 
 def _first_wrong(value: Any, hint: Any) -> str:
@@ -127,7 +138,7 @@ def _first_wrong(value: Any, hint: Any) -> str:
     if not is_tuple(value) or not tuples:
         return described(value)
     wanted = typing.get_args(tuples[0])[0]
-    return next((f"{described(item)} among them" for item in value if not _fits(item, wanted)), described(value))
+    return next((f"{described(item)} among them" for item in value if not _test(wanted)(item)), described(value))
 
 
 def _words(hint: Any) -> str:
