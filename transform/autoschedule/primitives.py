@@ -16,15 +16,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from weft.errors import ScheduleError, described
-from weft.ir import Node, replace, rewrite, substitute, walk
+from weft.ir import replace, substitute, walk
 from weft.ir.dim import fresh_name
 from weft.ir.kernel.nests import perfect_nest
-from weft.ir.structure.visit import statements
+from weft.ir.structure.visit import rewrite_statements, statements
 from weft.ir.tensor import AllocBuffer, Bind, Buffer, DeclBuffer, For, IterVar, Let, PrimExpr, PrimFunc, PrimVar, Stmt
 from weft.transform.analysis.loops.points import variables_in
 from weft.transform.infra.decisions import Decision, refused
 from weft.transform.schedule import LoopRV, Schedule, Trace
-from weft.transform.schedule.primitives.loop_kinds import trust
+from weft.transform.schedule.trace import Instruction
 from weft.transform.schedule.trace_text import trace_of_steps
 
 __all__ = ["Arranged", "arrange", "arranged", "mark_parallel", "obeying", "pinned_steps"]
@@ -77,24 +77,21 @@ def arrange(
 
 
 def mark_parallel(function: PrimFunc, loops: Sequence[For]) -> Arranged:
-    """The body with loops marked whose iterations the caller has proved independent.
-
-    Only the marks are taken of the schedule, which begins with allocations moved to the front.
-    """
-    sch = Schedule(function, verify=False)
-    trust(sch, [loop.loop_var for loop in loops])
+    """The body with loops marked whose iterations the caller has proved independent, and the steps that mark them."""
     every = dict.fromkeys(part.loop_var for part in statements(function.body) if isinstance(part, For))
+    steps: list[Instruction] = []
     for loop in loops:
-        name = loop.loop_var.name
+        name, handle = loop.loop_var.name, LoopRV()
         same = [variable for variable in every if variable.name == name]
-        sch.parallel(sch.get_loop(name, number=same.index(loop.loop_var) if len(same) > 1 else None))
-    marked = {part.loop_var: part.kind for part in statements(sch.func.body) if isinstance(part, For)}
+        number = {"number": same.index(loop.loop_var)} if len(same) > 1 else {}
+        steps.append(Instruction("get_loop", {"name": name, **number}, (handle,)))
+        steps.append(Instruction("parallel", {"loop": handle}))
+    marked = {loop.loop_var for loop in loops}
 
-    def mark(node: Node) -> For | None:
-        known = marked.get(node.loop_var) if isinstance(node, For) else None
-        return replace(node, kind=known) if isinstance(node, For) and known not in (None, node.kind) else None
+    def mark(stmt: Stmt) -> For | None:
+        return replace(stmt, kind="parallel") if isinstance(stmt, For) and stmt.loop_var in marked else None
 
-    return Arranged(rewrite(function.body, mark), sch.trace)
+    return Arranged(rewrite_statements(function.body, mark), Trace(steps))
 
 
 def pinned_steps(decision: Decision) -> Trace:

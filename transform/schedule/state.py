@@ -62,7 +62,6 @@ class ScheduleState:
         self._keys: dict[Handle, tuple[str, Any]] = {}
         self._trees: dict[str, Tree] = {}
         self._separate: Mapping[PrimVar, Proven | None] = {}  # loops that must stay independent, and the last proof
-        self._trusted: frozenset[PrimVar] = frozenset()  # loops that were proved independent before they were marked
 
     def _saved(self) -> _Saved:
         return _Saved(self._module, self._function, dict(self._keys), self._separate)

@@ -7,13 +7,13 @@ is proved when it is marked, and again after every later step that touches its f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from weft.errors import ScheduleError
 from weft.ir import replace
 from weft.ir.kernel.nests import perfect_nest
-from weft.ir.tensor import Block, For, PrimVar
+from weft.ir.tensor import Block, For
 from weft.transform.analysis.loops.dependence import Nest, has_index_of_its_own, shared
 from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.schedule.core import ScheduleCore, primitive
@@ -23,7 +23,7 @@ from weft.transform.schedule.reducer import fold_of
 from weft.transform.schedule.state import INDEPENDENT, Proven
 from weft.transform.schedule.tree import Tree, blocks_in
 
-__all__ = ["LoopKinds", "require_separate", "trust"]
+__all__ = ["LoopKinds", "require_separate"]
 
 THREADS = (
     *(f"{kind}Idx.{axis}" for kind in ("block", "thread") for axis in "xyz"),
@@ -97,8 +97,7 @@ class LoopKinds(ScheduleCore):
 
     def _mark(self, loop: LoopRV, kind: str, thread: str | None = None) -> None:
         tree, found = self._loop(loop)
-        if found.loop_var not in self._trusted:
-            require_separate(tree, found, kind, thread)
+        require_separate(tree, found, kind, thread)
         new = replace(found, kind=kind, thread=thread)
         tree = self._set(tree, tree.replaced((found, new)))
         self._separate = {**self._separate, found.loop_var: Proven.of(tree, new)}
@@ -144,11 +143,6 @@ class LoopKinds(ScheduleCore):
     @primitive
     def enter_postproc(self) -> None:
         """Mark the start of what comes after the search for a schedule; changes nothing."""
-
-
-def trust(sch: LoopKinds, loops: Iterable[PrimVar]) -> None:
-    """Let loops be marked without a proof: for a pass that has proved their iterations independent in another way."""
-    sch._trusted |= frozenset(loops)
 
 
 def _is_plain(value: Any) -> bool:
