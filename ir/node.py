@@ -13,7 +13,7 @@ same node (the variable of a binding, after its value) says so in the class attr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
@@ -164,6 +164,27 @@ class FrozenMap(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    # What Mapping would do by way of the methods above takes several calls for each entry.
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a key, or the default where there is none."""
+        return self._items.get(key, default)
+
+    def keys(self) -> KeysView[str]:
+        """The keys in order."""
+        return self._items.keys()
+
+    def values(self) -> ValuesView[Any]:
+        """The values in order."""
+        return self._items.values()
+
+    def items(self) -> ItemsView[str, Any]:
+        """The entries in order."""
+        return self._items.items()
 
     def __repr__(self) -> str:
         return f"FrozenMap({self._items!r})"

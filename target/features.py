@@ -62,6 +62,7 @@ def with_flags(features: Iterable[str], flags: str) -> frozenset[str]:
     return frozenset(found)
 
 
+@functools.lru_cache(maxsize=64)
 def named_features(arch: str, cpu: str, flags: str) -> frozenset[str]:
     """The features of a processor by its name: of its level where the name is one, else of its architecture.
 

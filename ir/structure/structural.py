@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -242,7 +243,16 @@ def structural_hash(value: Any) -> int:
     >>> structural_hash(PrimType("int64")) == structural_hash(PrimType("int64"))
     True
     """
-    return int.from_bytes(_Hashing().run(value), "little")
+    if not isinstance(value, PrimFunc):
+        return int.from_bytes(_Hashing().run(value), "little")
+    found = _of_kernels.get(value)
+    if found is None:
+        found = _of_kernels[value] = int.from_bytes(_Hashing().run(value), "little")
+    return found
+
+
+_of_kernels: WeakKeyDictionary[PrimFunc, int] = WeakKeyDictionary()
+"""Hashes that were asked for: a compilation asks for that of each kernel several times."""
 
 
 _PLAIN_FIELDS: dict[type, tuple[tuple[str, bool], ...]] = {}
@@ -275,11 +285,11 @@ class _Hashing:
 
     def run(self, value: Any) -> bytes:
         stack: list[tuple[Any, bool]] = [(value, False)]
-        parts = self.parts
+        parts, numbers, known = self.parts, self.numbers, _PLAIN_FIELDS
         while stack:
             current, defines = stack.pop()
             cls = current.__class__
-            plain = _PLAIN_FIELDS.get(cls)
+            plain = known.get(cls)
             if plain is None:
                 plain = _plain_fields(cls)
             if plain:
@@ -288,6 +298,12 @@ class _Hashing:
                     stack.append((getattr(current, name), defines or binds))
             elif cls is str or cls is int:
                 parts.append(f"{cls.__name__}\x1f{current}")
+            elif cls is tuple:
+                parts.append(f"tuple\x1f{len(current)}")
+                for item in reversed(current):
+                    stack.append((item, defines))
+            elif (number := numbers.get(id(current))) is not None:  # bound objects that were visited, no other ones
+                parts.append(f"{cls.__name__}\x1f{number}")
             else:
                 self._step(current, defines, stack)
         self._flush()

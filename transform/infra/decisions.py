@@ -16,6 +16,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from weft.errors import PassError, described
 from weft.ir import BaseFunc, FrozenMap, IRModule, replace
@@ -131,6 +132,14 @@ def with_decisions(function: F, made: Iterable[Decision]) -> F:
 
 
 def without_decisions(function: F) -> F:
-    """The function without its records: what its code follows from."""
+    """The function without its records, the same object each time: what its code follows from."""
     attrs = getattr(function, "attrs", {})
-    return replace(function, attrs=attrs.without(DECISIONS)) if DECISIONS in attrs else function  # type: ignore[call-arg]
+    if DECISIONS not in attrs:
+        return function
+    found = _without_decisions.get(function)
+    if found is None:
+        found = _without_decisions[function] = replace(function, attrs=attrs.without(DECISIONS))  # type: ignore[call-arg]
+    return found
+
+
+_without_decisions: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()

@@ -8,6 +8,7 @@ is refused; so is every option that this code generator could not honour.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,23 +44,12 @@ class HostTarget:
 
     def described(self) -> Target:
         """The target whose derived features hold for the processor: the architecture level that it reaches."""
-        has = self.names
-        dots = sorted(f"+{name}" for name in useful_dots(CPUS.get(host()[1], CPUFacts("")), has))
-        chosen: dict[str, Any] = {**dict(self.overrides), **({"mattr": dots} if dots else {})}
-        if self.planner:
-            chosen["planner"] = self.planner
-        if host()[0].startswith("aarch64"):
-            return Target({"kind": "llvm", "mcpu": "generic-aarch64", **chosen})
-        level = "x86-64-v4" if "avx512f" in has else "x86-64-v3" if {"avx2", "fma"} <= has else "x86-64"
-        return Target({"kind": "llvm", "mcpu": level, **chosen})
+        return _described(self)
 
     @property
     def names(self) -> frozenset[str]:
         """The features that the code may use."""
-        triple, _, own = host()
-        if self.cpu:
-            return named_features(triple.split("-")[0], self.cpu, self.features)
-        return with_flags((item[1:] for item in own.split(",") if item.startswith("+")), self.features)
+        return _names(self.cpu, self.features)
 
     @property
     def needs(self) -> str:
@@ -69,6 +59,27 @@ class HostTarget:
         kept = [item for item in base if item.startswith("-") or item[1:] in names]
         added = [flag for flag in flags if flag.startswith("+") and flag[1:] in names]
         return ",".join(dict.fromkeys([*kept, *added, *(flag for flag in flags if flag.startswith("-"))]))
+
+
+@functools.lru_cache(maxsize=64)
+def _described(target: HostTarget) -> Target:
+    has = target.names
+    dots = sorted(f"+{name}" for name in useful_dots(CPUS.get(host()[1], CPUFacts("")), has))
+    chosen: dict[str, Any] = {**dict(target.overrides), **({"mattr": dots} if dots else {})}
+    if target.planner:
+        chosen["planner"] = target.planner
+    if host()[0].startswith("aarch64"):
+        return Target({"kind": "llvm", "mcpu": "generic-aarch64", **chosen})
+    level = "x86-64-v4" if "avx512f" in has else "x86-64-v3" if {"avx2", "fma"} <= has else "x86-64"
+    return Target({"kind": "llvm", "mcpu": level, **chosen})
+
+
+@functools.lru_cache(maxsize=64)
+def _names(cpu: str, features: str) -> frozenset[str]:
+    triple, _, own = host()
+    if cpu:
+        return named_features(triple.split("-")[0], cpu, features)
+    return with_flags((item[1:] for item in own.split(",") if item.startswith("+")), features)
 
 
 def host_target(target: object, opt: int = 2) -> HostTarget:
