@@ -512,6 +512,9 @@ def rsqrt(a: _t.Any) -> _t.Any:
 def select_key(a: _t.Any, b: _t.Any, c: _t.Any, d: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
     """as sort_keys, but only the key of one rank is put in its place: lesser ones before, greater ones after it"""
 
+def select_pair(a: _t.Any, b: _t.Any, c: _t.Any, d: _t.Any, e: _t.Any, f: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
+    """as select_key, of keys with positions beside them"""
+
 def sigmoid(a: _t.Any) -> _t.Any:
     """1 / (1 + exp(-a)), without overflow Operands are floating; the result has their dtype."""
 
@@ -523,6 +526,9 @@ def sinh(a: _t.Any) -> _t.Any:
 
 def sort_keys(a: _t.Any, b: _t.Any, c: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
     """sort so many unsigned keys, with as much memory to spare"""
+
+def sort_pairs(a: _t.Any, b: _t.Any, c: _t.Any, d: _t.Any, e: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
+    """as sort_keys, of keys with positions beside them: (keys, positions, memory to spare for both, how many)"""
 
 def sqrt(a: _t.Any) -> _t.Any:
     """the square root Operands are floating; the result has their dtype."""

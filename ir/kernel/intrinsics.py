@@ -353,6 +353,14 @@ _names(
     operands="ppii",
     doc="as sort_keys, but only the key of one rank is put in its place: lesser ones before, greater ones after it",
 )
+_names(
+    "sort_pairs",
+    5,
+    pure=False,
+    operands="ppppi",
+    doc="as sort_keys, of keys with positions beside them: (keys, positions, memory to spare for both, how many)",
+)
+_names("select_pair", 6, pure=False, operands="ppppii", doc="as select_key, of keys with positions beside them")
 _names("isnullptr", 1, doc="whether a pointer points to nothing", operands="p")
 _names("call_cpacked_lowered call_packed_lowered call_kernel", -1, pure=False)
 _names("TVMBackendAllocWorkspace TVMBackendFreeWorkspace", -1, pure=False)

@@ -62,6 +62,8 @@ RESULT_DTYPES = {
     "has_intrinsic": "bool",
     "sort_keys": "void",
     "select_key": "void",
+    "sort_pairs": "void",
+    "select_pair": "void",
     "print_buffer": "void",
     "isnullptr": "bool",
     "call_cpacked_lowered": "int32",

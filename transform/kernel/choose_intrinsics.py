@@ -32,7 +32,9 @@ def _sorts(machine: MachineModel, dtype: str) -> bool:
     return machine.sort_bits > 0 and dtype in ("uint32", "uint64")
 
 
-_NEEDS: Mapping[str, Callable[[MachineModel, str], bool]] = {"select_key": _sorts, "sort_keys": _sorts}
+_NEEDS: Mapping[str, Callable[[MachineModel, str], bool]] = dict.fromkeys(
+    ("select_key", "select_pair", "sort_keys", "sort_pairs"), _sorts
+)
 
 
 @dataclass(frozen=True)

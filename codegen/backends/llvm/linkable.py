@@ -32,7 +32,7 @@ from weft.codegen.backends.llvm.kernel.emitter import kernel_params
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel
 from weft.codegen.backends.llvm.machine.cross import cross_machine, emit_object
 from weft.codegen.backends.llvm.machine.machine import Machine, compile_module, llvm_version
-from weft.codegen.backends.llvm.sorting.calls import define_sorts
+from weft.codegen.backends.llvm.sorting.library import emit_sorts
 from weft.codegen.host.entry import Entry, Place, only_entry
 from weft.codegen.host.entry_kernel import entry_module
 from weft.codegen.host.kernels import is_noalias
@@ -87,8 +87,8 @@ def object_source(
     writer = ModuleWriter()
     for name, function in functions.items():
         emit_kernel(writer, emission, name, lower_vector_loops(lower_blocks(function)), noalias=is_noalias(function))
-    for bits, lanes in sorted(emission.sorted_keys):
-        define_sorts(writer, bits, lanes)
+    for keys in sorted(emission.sorted_keys):
+        emit_sorts(writer, keys)
     calls = [site["name"] for site in emission.sites if site["kind"] == "call"]
     if calls:
         raise TargetError(

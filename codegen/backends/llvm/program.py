@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
+from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter, byte_text
 from weft.codegen.backends.llvm.asm.program import Program as Emission
 from weft.codegen.backends.llvm.asm.stack import emit_stack_guard
@@ -24,7 +25,7 @@ from weft.codegen.backends.llvm.kernel.kernel_entry import emit_wrapper
 from weft.codegen.backends.llvm.kernel.parallel import emit_chunk_runtime
 from weft.codegen.backends.llvm.machine.host_target import HostTarget
 from weft.codegen.backends.llvm.machine.machine import Compiler, Machine, compile_module
-from weft.codegen.backends.llvm.sorting.calls import define_sorts
+from weft.codegen.backends.llvm.sorting.library import emit_sorts
 from weft.codegen.host.kernels import is_noalias
 from weft.codegen.host.program import HostProgram
 from weft.codegen.host.read import read_program
@@ -107,10 +108,10 @@ def _runtime(cpu: str, features: str, guards: bool) -> tuple[bytes, str]:
 
 
 @functools.lru_cache(maxsize=16)
-def _sorts(cpu: str, features: str, opt: int, bits: int, lanes: int) -> tuple[bytes, str]:
-    """Code that sorts keys of so many bits, which follows from the processor alone."""
+def _sorts(cpu: str, features: str, opt: int, keys: KeyVector) -> tuple[bytes, str]:
+    """Code that sorts keys of a width, which follows from the processor alone."""
     module = ModuleWriter()
-    define_sorts(module, bits, lanes)
+    emit_sorts(module, keys)
     return compile_module(Machine(cpu, features, opt), str(module), explicit=True)
 
 
@@ -146,9 +147,9 @@ def _kernels(
         emit_kernel(writer, emission, name, lowered, noalias=is_noalias(function))
         if writer.has_functions:
             compile_apart(writer, is_explicit(lowered))
-    for bits, lanes in sorted(emission.sorted_keys):
+    for keys in sorted(emission.sorted_keys):
         machine = processors[driver]
-        jobs[driver].append(compiler.call(_sorts, machine.cpu, machine.features, machine.opt, bits, lanes))
+        jobs[driver].append(compiler.call(_sorts, machine.cpu, machine.features, machine.opt, keys))
     return jobs
 
 

@@ -353,6 +353,21 @@ def _sorted_keys(compiler: Compiler, node: PrimCall) -> Compiled:
     return sort
 
 
+def _sorted_pairs(compiler: Compiler, node: PrimCall) -> Compiled:
+    """Sort the first keys behind a pointer with the positions behind another."""
+    keys, positions, _, _, count, *_ = (compiler.expression(arg) for arg in node.args)
+
+    def sort(frame: Frame) -> int:
+        size = count(frame)
+        pair = [pointer(frame).array().reshape(-1)[:size] for pointer in (keys, positions)]
+        order = np.lexsort(pair[::-1])
+        for array in pair:
+            array[:] = array[order]
+        return 0
+
+    return sort
+
+
 _SPECIAL: dict[str, Callable[[Compiler, PrimCall], Compiled]] = {
     "if_then_else": _if_then_else,
     "likely": _likely,
@@ -371,5 +386,7 @@ _SPECIAL: dict[str, Callable[[Compiler, PrimCall], Compiled]] = {
     "print_buffer": _print_buffer,
     "has_intrinsic": _has_intrinsic,
     "select_key": _sorted_keys,
+    "select_pair": _sorted_pairs,
     "sort_keys": _sorted_keys,
+    "sort_pairs": _sorted_pairs,
 }

@@ -4,8 +4,9 @@
     T.sort_keys(keys, spare, size)        networks in registers and partitions of vectors
     order                                 positions are the low bits of a key; values are what the key says
 
-Keys with positions below are all different, so their order is that of a stable sort. The form is for targets that have
-the intrinsic (T.has_intrinsic); the interface is that of `merge_sort.RowSort`, and `radix_sort` is what others do.
+Keys that leave no room for positions have them beside (T.sort_pairs). Keys with positions are all different, so their
+order is that of a stable sort. The form is for targets that have the intrinsic (T.has_intrinsic); the interface is that
+of `merge_sort.RowSort`, and `radix_sort` is what others do.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from weft.ir.tensor import (
 __all__ = ["VectorSelect", "VectorSort"]
 
 _WIDTHS = (32, 64)
+_POSITION = "uint32"
 _SMALLEST = 2
 """Elements of one byte are counted: no comparison is as quick."""
 FEWEST = 16
@@ -44,10 +46,11 @@ FEWEST = 16
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where a key stands in the number that is sorted: above so many bits of its position."""
+    """Where a key stands in the number that is sorted: above so many bits of its position, or with that beside."""
 
     bits: int
     position_bits: int
+    beside: bool = False
 
     @property
     def dtype(self) -> str:
@@ -55,7 +58,7 @@ class _Layout:
 
 
 def _layout(dtype: str, capacity: Extent, with_positions: bool) -> _Layout | None:
-    """The narrowest numbers that hold the keys of a dtype (and positions); None where none do."""
+    """The narrowest numbers that hold the keys of a dtype (and positions if they can); None where none do."""
     width = bits(dtype)
     if not has_keys(dtype) or width < 8 * _SMALLEST or (isinstance(capacity, int) and capacity < FEWEST):
         return None
@@ -65,20 +68,23 @@ def _layout(dtype: str, capacity: Extent, with_positions: bool) -> _Layout | Non
         room = total - width
         if room >= 32 or (room > 0 and isinstance(capacity, int) and capacity <= 1 << room):
             return _Layout(total, min(room, 32))
-    return None
+    return _Layout(_WIDTHS[-1], 32, beside=True)
 
 
 class VectorSort:
     """The sort of one row of at most `capacity` elements, of which there are `size`."""
 
-    intrinsic = "sort_keys"
+    intrinsics = ("sort_keys", "sort_pairs")
 
     def __init__(self, capacity: Extent, size: PrimExpr, element: Element, keys: SortKeys, layout: _Layout) -> None:
         self.size, self.element, self.sort_keys, self.layout = size, element, keys, layout
         room = max(capacity, 1) if isinstance(capacity, int) else binary("max", index(capacity), index(1))
         self.keys, self.spare = (Buffer(name, (room,), layout.dtype) for name in ("keys", "spare"))
+        names = ("positions", "spare_positions") if layout.beside else ()
+        self.positions = tuple(Buffer(name, (room,), _POSITION) for name in names)
         self.restored = Restored(keys) if not layout.position_bits and is_float(keys.dtype) else None
-        self.buffers: tuple[Buffer, ...] = (self.keys, self.spare, *(self.restored.buffers if self.restored else ()))
+        more = self.restored.buffers if self.restored else ()
+        self.buffers: tuple[Buffer, ...] = (self.keys, self.spare, *self.positions, *more)
 
     @classmethod
     def of(
@@ -91,15 +97,18 @@ class VectorSort:
     @property
     def condition(self) -> PrimExpr:
         """Whether the form may be taken: the target has the intrinsic, and positions have room."""
-        query = PrimCall("has_intrinsic", (StringImm(self.intrinsic), StringImm(self.layout.dtype)), "bool")
+        query = PrimCall("has_intrinsic", (StringImm(self._called), StringImm(self.layout.dtype)), "bool")
         known = isinstance(self.keys.shape[0], int)
         if known or not self.layout.position_bits:
             return query
-        return binary("and", query, binary("le", self.size, index(1 << self.layout.position_bits)))
+        return binary("and", query, binary("lt", self.size, index(1 << self.layout.position_bits)))
 
     def at(self, rank: int | PrimExpr) -> PrimExpr:
         """The position of the element of a rank."""
-        return self._position(BufferLoad(self.keys, (index(rank),)))
+        place = (index(rank),)
+        if self.layout.beside:
+            return cast(INDEX, BufferLoad(self.positions[0], place))
+        return self._position(BufferLoad(self.keys, place))
 
     def value(self, rank: int | PrimExpr) -> PrimExpr:
         """The element of a rank."""
@@ -129,11 +138,13 @@ class VectorSort:
             PrimVar("key", self.sort_keys.key_dtype),
         )
         number: PrimExpr = cast(self.layout.dtype, key)
-        if self.layout.position_bits:
+        if self.layout.position_bits and not self.layout.beside:
             number = binary("shift_left", number, const(self.layout.position_bits, self.layout.dtype))
             number = binary("bitwise_or", number, cast(self.layout.dtype, i))
         body: list[Stmt] = [Bind(value, self.element(i)), Bind(key, self.sort_keys.key(value))]
         body.append(BufferStore(self.keys, number, (i,)))
+        if self.layout.beside:
+            body.append(BufferStore(self.positions[0], cast(_POSITION, i), (i,)))
         body += self._look(key, value, number)
         return For(i, 0, self.size, SeqStmt(tuple(body)))
 
@@ -141,10 +152,16 @@ class VectorSort:
         return [self.restored.look(key, value)] if self.restored else []
 
     def _call(self) -> Stmt:
-        addresses = [
-            PrimCall("address_of", (BufferLoad(each, (index(0),)),), "handle") for each in (self.keys, self.spare)
-        ]
-        return Evaluate(PrimCall(self.intrinsic, (*addresses, self.size, *self._more()), "void"))
+        memory = (self.keys, self.spare)
+        if self.layout.beside:
+            memory = (self.keys, self.positions[0], self.spare, self.positions[1])
+        addresses = [PrimCall("address_of", (BufferLoad(each, (index(0),)),), "handle") for each in memory]
+        return Evaluate(PrimCall(self._called, (*addresses, self.size, *self._more()), "void"))
+
+    @property
+    def _called(self) -> str:
+        """The intrinsic."""
+        return self.intrinsics[self.layout.beside]
 
     def _more(self) -> tuple[PrimExpr, ...]:
         """What else the intrinsic takes."""
@@ -157,7 +174,7 @@ class VectorSelect(VectorSort):
     Keys that leave no room for positions are selected alone; a walk then finds where their elements are.
     """
 
-    intrinsic = "select_key"
+    intrinsics = ("select_key", "select_pair")
 
     def __init__(
         self, capacity: Extent, size: PrimExpr, element: Element, keys: SortKeys, layout: _Layout, rank: PrimExpr
@@ -174,7 +191,9 @@ class VectorSelect(VectorSort):
         capacity: Extent, size: PrimExpr, element: Element, dtype: str, descending: bool, rank: PrimExpr
     ) -> VectorSelect | None:
         """What finds the element of a rank in a row; None where its keys do not fit."""
-        layout = _layout(dtype, capacity, True) or _layout(dtype, capacity, False)
+        layout = _layout(dtype, capacity, True)
+        if layout is not None and layout.beside:
+            layout = _layout(dtype, capacity, False)
         found = SortKeys(dtype, descending)
         return None if layout is None else VectorSelect(capacity, size, element, found, layout, rank)
 

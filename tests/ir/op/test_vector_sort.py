@@ -108,6 +108,7 @@ def test_machines_that_put_picked_lanes_together_take_vector_code() -> None:
     assert intrinsics(WIDE) == {"sort_keys"}
     assert intrinsics(NARROW) == intrinsics("c") == intrinsics("llvm -mcpu=generic-aarch64") == set()
     assert intrinsics(WIDE, "int8") == set()  # one byte is counted
+    assert intrinsics(WIDE, "float64") == {"sort_keys", "sort_pairs"}
 
 
 def test_both_forms_of_a_kernel_mean_the_same() -> None:
@@ -116,6 +117,21 @@ def test_both_forms_of_a_kernel_mean_the_same() -> None:
     weft.testing.assert_same_meaning(module, LegalizeOps()(module), arguments=[x])
     weft.testing.assert_same_meaning(module, run_phases(module, WIDE, stop="legalize"), arguments=[x])
     weft.testing.assert_same_meaning(module, weft.compile(module, NARROW), arguments=[x])
+
+
+def test_keys_with_positions_beside_mean_what_the_interpreter_says() -> None:
+    x = values("int64", (2, 150), 1)
+    module = program("int64", "2, 150", False)
+    weft.testing.assert_same_meaning(module, run_phases(module, WIDE, stop="legalize"), arguments=[x])
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_rows_in_order_already_keep_ties_in_theirs(turn: int) -> None:
+    x = np.sort(values("float64", (3, 1000), 0))[:, ::turn].copy()
+    ordered, positions = compiled("float64", "3, 1000", False)(x)
+    wanted = order(x, -1, False)
+    np.testing.assert_array_equal(positions, wanted)
+    assert_same_bits(ordered, np.take_along_axis(x, wanted, -1))
 
 
 def test_what_was_chosen_is_explained() -> None:

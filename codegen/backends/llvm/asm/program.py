@@ -15,6 +15,7 @@ import numpy as np
 
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
 from weft.codegen.backends.llvm.asm.instructions import getelementptr, store
+from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.stack import NO_TAIL_CALLS, deep_calls, recursive_calls
 from weft.codegen.host.signature import span_json
 from weft.errors import Span
@@ -36,8 +37,8 @@ class Program:
 
     `features` are those of the processor that code may use by name; without them it is the same for every processor.
     `gathers` says whether lanes are loaded from anywhere by one instruction.
-    `sorts` is the width in bits of vectors that sort keys, 0 where there are none; `sorted_keys` collects of how many
-    bits and lanes, for which functions are linked.
+    `sorts` is the width in bits of vectors that sort keys, 0 where there are none; `sorted_keys` collects those for
+    which functions are linked.
     `c_functions` are C functions that may be called beside those that are declared; with `links_later` they are found
     when the object code is linked, not in this process. Memory of `guarded` code has no room behind it.
     """
@@ -57,7 +58,7 @@ class Program:
     links_later: bool = False
     guarded: bool = False
     sites: list[dict[str, Any]] = field(default_factory=list)
-    sorted_keys: set[tuple[int, int]] = field(default_factory=set)
+    sorted_keys: set[KeyVector] = field(default_factory=set)
     constants: list[tuple[np.ndarray, str]] = field(default_factory=list)
     _deep: frozenset[str] | None = None
     _constant_ids: dict[int, int] = field(default_factory=dict)

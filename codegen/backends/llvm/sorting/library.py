@@ -1,14 +1,17 @@
-"""The functions that sort unsigned keys with vectors: what T.sort_keys and T.select_key call.
+"""The functions that sort unsigned keys with vectors: what T.sort_keys, T.select_key and those of pairs call.
 
     weft.sort.<keys>(keys, spare, count)             the keys in ascending order
     weft.select.<keys>(keys, spare, count, rank)     the key of that rank in its place, lesser ones before, others after
 
-A quicksort: keys of at most `REGISTERS` vectors are sorted by a network; more are parted by a pivot, the median of a
+Keys with positions take two pointers where others take one: to keys and to their positions, to memory to spare for
+both. Positions move with their keys and ascend where keys are equal, as they do when the function is called.
+
+A quicksort: keys of at most `registers` vectors are sorted by a network; more are parted by a pivot, the median of a
 vector of them, until they are that few. Parting keeps the lesser keys in front and moves the others through the spare
-memory, of as many keys; lanes that a mask picks are put together by one instruction (`vpcompressd`). Where no key is
-less than the pivot those that equal it are parted, and done. Pivots that are bad too often (2 log2 n times) lead to a
-heap sort, so that no order of keys takes more than n log n. Where those at even distances are all equal, a look tells
-whether all keys are.
+memory, of as many keys; lanes that a mask picks are put together by one instruction (`vpcompressd`). Equal keys keep
+their order. Where no key is less than the pivot those that equal it are parted, and done. Pivots that are bad too often
+(2 log2 n times) lead to a heap sort, so that no order of keys takes more than n log n. Where those at even distances
+are all equal, a look tells whether all keys are. Keys that ascend or descend already are seen at once.
 
 The code follows from the width of the keys and the number of lanes alone, and is compiled once for a machine.
 
@@ -35,67 +38,103 @@ from weft.codegen.backends.llvm.asm.instructions import (
     phi,
     store,
 )
+from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
-from weft.codegen.backends.llvm.sorting.network import KeyVector, sorted_vectors
+from weft.codegen.backends.llvm.sorting.network import Lanes, sorted_vectors
 from weft.codegen.backends.llvm.values.lanes import broadcast, counted
 
-__all__ = ["emit_sorts"]
+__all__ = ["emit_sorts", "registers"]
 
-REGISTERS = (8, 16)
-"""The networks that there are, by their vectors: 16 leave registers for what else a merge needs."""
 UNROLLED = 8
 """The vectors that are parted at a time."""
 Body = Callable[[list[str]], tuple[str, str]]
 """What a loop does, of the position and of how many keys were less and not less: how many are after it."""
-_DRIVER = Path(__file__).with_name("quicksort.ll")
+_HERE = Path(__file__).parent
+
+
+def registers(keys: KeyVector) -> tuple[int, int]:
+    """The networks that there are, by their vectors: the most leave registers for what else a merge needs."""
+    return (4, 8) if keys.has_positions else (8, 16)
 
 
 def emit_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     """Define the functions for keys of a width in a module."""
     module.declare("llvm.ctlz.i64", "i64", ("i64", "i1"))
-    for registers in REGISTERS:
-        _Writer(module, keys, f"block{registers}", [("ptr", "keys"), ("i64", "count")]).network(registers)
-    _Writer(module, keys, "pivot", [("ptr", "keys"), ("i64", "count")]).pivot()
-    parting = [("ptr noalias", "keys"), ("ptr noalias", "spare"), ("i64", "count"), (keys.element, "pivot")]
-    _Writer(module, keys, "part", parting).partition()
-    facts: dict[str, object] = {"key": keys.element, "name": keys.name, "bytes": keys.bits // 8}
-    facts |= {"vector": keys.type, "lanes": keys.lanes}
-    facts |= {"few": min(REGISTERS), "many": max(REGISTERS)}
-    facts |= {"few_keys": min(REGISTERS) * keys.lanes, "many_keys": max(REGISTERS) * keys.lanes}
-    module.define(f"weft.sort.{keys.name}", Template(_DRIVER.read_text("utf-8")).substitute(facts))
+    few, many = registers(keys)
+    count = ("i64", "count")
+    for size in (few, many):
+        _Writer(module, keys, f"block{size}", "void", [*_memory(keys, "keys"), count]).network(size)
+    _Writer(module, keys, "pivot", f"<2 x {keys.element}>", [("ptr", "keys"), count]).pivot()
+    parted = [*_memory(keys, "keys", "noalias"), *_memory(keys, "spare", "noalias"), count, (keys.element, "pivot")]
+    _Writer(module, keys, "part", "i64", parted).partition()
+    reverse = ", ".join(f"i32 {lane}" for lane in reversed(range(keys.lanes)))
+    facts: dict[str, object] = {"key": keys.element, "name": keys.name, "bytes": keys.bits // 8, "reverse": reverse}
+    facts |= {"vector": keys.type, "lanes": keys.lanes, "few": few, "many": many}
+    facts |= {"few_keys": few * keys.lanes, "many_keys": many * keys.lanes}
+    facts |= {"keys": _spelled(keys, "keys"), "spare": _spelled(keys, "spare"), "from": _spelled(keys, "from")}
+    found = "  %from_positions = getelementptr i32, ptr %keys_positions, i64 %first\n"
+    facts |= {"find_positions": found if keys.has_positions else ""}
+    driver = Template((_HERE / "quicksort.ll").read_text("utf-8")).substitute(facts)
+    kind = "pairs.ll" if keys.has_positions else "keys.ll"
+    moves = Template((_HERE / kind).read_text("utf-8")).substitute(facts)
+    module.define(f"weft.sort.{keys.name}", f"{driver}\n{moves}")
+
+
+def _memory(keys: KeyVector, name: str, facts: str = "") -> list[tuple[str, str]]:
+    """The parameters for memory of keys, and of their positions where they have some."""
+    names = [name, f"{name}_positions"] if keys.has_positions else [name]
+    return [(f"ptr {facts}".strip(), each) for each in names]
+
+
+def _spelled(keys: KeyVector, name: str) -> str:
+    """Those parameters as LLVM spells them, or arguments for them."""
+    return ", ".join(f"{ty} %{each}" for ty, each in _memory(keys, name))
 
 
 class _Writer:
     """One of the functions under construction."""
 
-    def __init__(self, module: ModuleWriter, keys: KeyVector, name: str, params: list[tuple[str, str]]) -> None:
-        result = {"pivot": f"<2 x {keys.element}>", "part": "i64"}.get(name, "void")
+    def __init__(
+        self, module: ModuleWriter, keys: KeyVector, name: str, result: str, params: list[tuple[str, str]]
+    ) -> None:
         self.module, self.keys = module, keys
         self.w = FunctionWriter(module, f"weft.sort.{name}.{keys.name}", result, params, "noinline nounwind")
 
-    def network(self, registers: int) -> None:
+    def network(self, size: int) -> None:
         """Sort at most so many vectors of keys; what is beyond them counts as greatest, and is left."""
-        greatest = f"splat ({self.keys.element} -1)"
-        masks = [self._below("%count", position * self.keys.lanes) for position in range(registers)]
-        places = [self.w.emit(getelementptr(self.keys.type, "%keys", position)) for position in range(registers)]
-        loaded = [self._load(place, mask, greatest) for place, mask in zip(places, masks, strict=True)]
-        for place, mask, value in zip(places, masks, sorted_vectors(self.w, self.keys, loaded), strict=True):
-            self._store(place, mask, value)
+        masks = [self._below("%count", position * self.keys.lanes) for position in range(size)]
+        loaded = [self._load_lanes(position, mask) for position, mask in enumerate(masks)]
+        for position, (mask, value) in enumerate(zip(masks, sorted_vectors(self.w, self.keys, loaded), strict=True)):
+            for (kind, base), vector in zip(self._kinds("%keys"), (value.keys, value.positions), strict=False):
+                self._store(kind, self.w.emit(getelementptr(kind.type, base, position)), mask, vector)
         self.w.ret("void")
         self.w.finish()
 
+    def _load_lanes(self, position: int, mask: str) -> Lanes:
+        """A vector of keys and their positions, the greatest ones where there are none."""
+        found = [
+            self._load(kind, self.w.emit(getelementptr(kind.type, base, position)), mask, f"splat ({kind.element} -1)")
+            for kind, base in self._kinds("%keys")
+        ]
+        return Lanes(*found)
+
+    def _kinds(self, base: str) -> list[tuple[KeyVector, str]]:
+        """The vectors and the memory of keys, and of their positions where they have some."""
+        keys = (KeyVector(self.keys.bits, self.keys.lanes), base)
+        return [keys, (self.keys.positions, f"{base}_positions")] if self.keys.has_positions else [keys]
+
     def pivot(self) -> None:
         """The median of a vector of keys, which stand at even distances, and 0 where all of these are equal."""
-        keys, w = self.keys, self.w
+        keys, w = KeyVector(self.keys.bits, self.keys.lanes), self.w
         distance = w.emit(binary("lshr", "i64", "%count", keys.lanes.bit_length() - 1))
         found = "poison"
         for lane in range(keys.lanes):
             place = w.emit(getelementptr(keys.element, "%keys", w.emit(binary("mul", "i64", distance, lane))))
             key = w.emit(load(keys.element, place, keys.bits // 8))
             found = w.emit(insertelement(keys.type, found, keys.element, key, lane))
-        (vector,) = sorted_vectors(w, keys, [found])
+        (vector,) = sorted_vectors(w, keys, [Lanes(found)])
         least, median, greatest = (
-            w.emit(extractelement(keys.type, vector, lane)) for lane in (0, keys.lanes // 2, keys.lanes - 1)
+            w.emit(extractelement(keys.type, vector.keys, lane)) for lane in (0, keys.lanes // 2, keys.lanes - 1)
         )
         spread = w.emit(binary("sub", keys.element, greatest, least))
         pair = f"<2 x {keys.element}>"
@@ -124,9 +163,10 @@ class _Writer:
             w.emit(phi("i64", (before, "rest"), (found, "tail")))
             for before, found in zip(states[1:], rest[1:], strict=True)
         )
-        place = w.emit(getelementptr(self.keys.element, "%keys", less))
-        size = w.emit(binary("mul", "i64", others, self.keys.bits // 8))
-        self._do("llvm.memcpy.p0.p0.i64", [("ptr", place), ("ptr", "%spare"), ("i64", size), ("i1", "false")])
+        for (kind, base), (_, spare) in zip(self._kinds("%keys"), self._kinds("%spare"), strict=True):
+            place = w.emit(getelementptr(kind.element, base, less))
+            size = w.emit(binary("mul", "i64", others, kind.bits // 8))
+            self._do("llvm.memcpy.p0.p0.i64", [("ptr", place), ("ptr", spare), ("i64", size), ("i1", "false")])
         w.ret("i64", less)
         w.finish()
 
@@ -148,16 +188,21 @@ class _Writer:
     def _vectors(self, pivots: str, state: list[str]) -> tuple[str, str]:
         """Part whole vectors, which are all read before the first is written."""
         keys, w, (at, less, others) = self.keys, self.w, state
-        places = [
-            w.emit(getelementptr(keys.element, "%keys", w.emit(binary("add", "i64", at, position * keys.lanes))))
-            for position in range(UNROLLED)
+        starts = [w.emit(binary("add", "i64", at, position * keys.lanes)) for position in range(UNROLLED)]
+        loaded = [
+            [
+                w.emit(load(kind.type, w.emit(getelementptr(kind.element, base, start)), kind.bits // 8))
+                for start in starts
+            ]
+            for kind, base in self._kinds("%keys")
         ]
-        for vector in [w.emit(load(keys.type, place, keys.bits // 8)) for place in places]:
-            below = w.emit(icmp("ult", keys.type, vector, pivots))
+        for vectors in zip(*loaded, strict=True):
+            below = w.emit(icmp("ult", keys.type, vectors[0], pivots))
             rest = w.emit(binary("xor", keys.mask_type, below, "splat (i1 true)"))
-            for base, offset, mask in (("%keys", less, below), ("%spare", others, rest)):
-                place = w.emit(getelementptr(keys.element, base, offset))
-                w.do(store(keys.type, self._compressed(vector, mask), place, keys.bits // 8))
+            for target, offset, mask in (("%keys", less, below), ("%spare", others, rest)):
+                for (kind, base), vector in zip(self._kinds(target), vectors, strict=True):
+                    place = w.emit(getelementptr(kind.element, base, offset))
+                    w.do(store(kind.type, self._compressed(kind, vector, mask), place, kind.bits // 8))
             count = self._count(below)
             less = w.emit(binary("add", "i64", less, count))
             others = w.emit(binary("sub", "i64", w.emit(binary("add", "i64", others, keys.lanes)), count))
@@ -168,14 +213,18 @@ class _Writer:
         keys, w, (at, less, others) = self.keys, self.w, state
         left = w.emit(binary("sub", "i64", "%count", at))
         there = self._below(left, 0)
-        vector = self._load(w.emit(getelementptr(keys.element, "%keys", at)), there, "poison")
-        below = w.emit(binary("and", keys.mask_type, w.emit(icmp("ult", keys.type, vector, pivots)), there))
+        vectors = [
+            self._load(kind, w.emit(getelementptr(kind.element, base, at)), there, "poison")
+            for kind, base in self._kinds("%keys")
+        ]
+        below = w.emit(binary("and", keys.mask_type, w.emit(icmp("ult", keys.type, vectors[0], pivots)), there))
         rest = w.emit(binary("xor", keys.mask_type, below, there))
         counts = [self._count(mask) for mask in (below, rest)]
         parts = (("%keys", less, below), ("%spare", others, rest))
-        for (base, offset, mask), count in zip(parts, counts, strict=True):
-            place = w.emit(getelementptr(keys.element, base, offset))
-            self._store(place, self._below(count, 0), self._compressed(vector, mask))
+        for (target, offset, mask), count in zip(parts, counts, strict=True):
+            for (kind, base), vector in zip(self._kinds(target), vectors, strict=True):
+                place = w.emit(getelementptr(kind.element, base, offset))
+                self._store(kind, place, self._below(count, 0), self._compressed(kind, vector, mask))
         return w.emit(binary("add", "i64", less, counts[0])), w.emit(binary("add", "i64", others, counts[1]))
 
     def _below(self, count: str, base: int) -> str:
@@ -194,19 +243,17 @@ class _Writer:
         bits = self.w.emit(cast("bitcast", self.keys.mask_type, mask, ty))
         return self.w.emit(cast("zext", ty, self._call(f"llvm.ctpop.{ty}", ty, [(ty, bits)]), "i64"))
 
-    def _compressed(self, vector: str, mask: str) -> str:
-        ty, mask_type = self.keys.type, self.keys.mask_type
-        name = f"llvm.experimental.vector.compress.{self.keys.suffix}"
-        return self._call(name, ty, [(ty, vector), (mask_type, mask), (ty, "poison")])
+    def _compressed(self, kind: KeyVector, vector: str, mask: str) -> str:
+        name = f"llvm.experimental.vector.compress.{kind.suffix}"
+        return self._call(name, kind.type, [(kind.type, vector), (kind.mask_type, mask), (kind.type, "poison")])
 
-    def _load(self, place: str, mask: str, rest: str) -> str:
-        ty = self.keys.type
-        name = f"llvm.masked.load.{self.keys.suffix}.p0"
-        return self._call(name, ty, [("ptr", place), (self.keys.mask_type, mask), (ty, rest)])
+    def _load(self, kind: KeyVector, place: str, mask: str, rest: str) -> str:
+        name = f"llvm.masked.load.{kind.suffix}.p0"
+        return self._call(name, kind.type, [("ptr", place), (kind.mask_type, mask), (kind.type, rest)])
 
-    def _store(self, place: str, mask: str, value: str) -> None:
-        name = f"llvm.masked.store.{self.keys.suffix}.p0"
-        self._do(name, [(self.keys.type, value), ("ptr", place), (self.keys.mask_type, mask)])
+    def _store(self, kind: KeyVector, place: str, mask: str, value: str) -> None:
+        name = f"llvm.masked.store.{kind.suffix}.p0"
+        self._do(name, [(kind.type, value), ("ptr", place), (kind.mask_type, mask)])
 
     def _call(self, name: str, result: str, arguments: list[tuple[str, Operand]]) -> str:
         return self.w.emit(call(result, self._declared(name, result, arguments), arguments))

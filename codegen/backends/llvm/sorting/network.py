@@ -6,6 +6,8 @@
     order     the keys stand lane by lane; interleaving the vectors puts them in the order of memory
 
 An exchange of two vectors is a minimum and a maximum. Within a vector it is a shuffle, both, and a choice by lane.
+Keys with positions beside them are pairs of vectors: a comparison by key, then by position, says which lanes change
+places. No two are equal, so that the order is that of a stable sort.
 
 Source: Batcher, Sorting networks and their applications, 1968; Bramas, A novel hybrid quicksort algorithm vectorized
 using AVX-512 on Intel Skylake, 2017.
@@ -17,42 +19,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from weft.codegen.backends.llvm.asm.function import FunctionWriter
-from weft.codegen.backends.llvm.asm.instructions import call, select, shufflevector
+from weft.codegen.backends.llvm.asm.instructions import binary, call, icmp, select, shufflevector
+from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 
-__all__ = ["KeyVector", "batcher_exchanges", "sorted_vectors"]
-
-
-@dataclass(frozen=True)
-class KeyVector:
-    """A vector of unsigned keys: how many bits each has, and how many there are."""
-
-    bits: int
-    lanes: int
-
-    @property
-    def element(self) -> str:
-        """LLVM's type of a key."""
-        return f"i{self.bits}"
-
-    @property
-    def type(self) -> str:
-        """LLVM's type of a vector."""
-        return f"<{self.lanes} x i{self.bits}>"
-
-    @property
-    def mask_type(self) -> str:
-        """LLVM's type of a truth value for each key."""
-        return f"<{self.lanes} x i1>"
-
-    @property
-    def suffix(self) -> str:
-        """The end of the name of an intrinsic of LLVM over such vectors."""
-        return f"v{self.lanes}i{self.bits}"
-
-    @property
-    def name(self) -> str:
-        """The end of the names of functions over such vectors."""
-        return f"u{self.bits}x{self.lanes}"
+__all__ = ["Lanes", "batcher_exchanges", "sorted_vectors"]
 
 
 def batcher_exchanges(size: int) -> Iterator[tuple[int, int]]:
@@ -73,7 +43,15 @@ def batcher_exchanges(size: int) -> Iterator[tuple[int, int]]:
         sorted_run *= 2
 
 
-def sorted_vectors(w: FunctionWriter, keys: KeyVector, vectors: list[str]) -> list[str]:
+@dataclass(frozen=True)
+class Lanes:
+    """The names of a vector of keys, and of the vector of their positions where they have some."""
+
+    keys: str
+    positions: str = ""
+
+
+def sorted_vectors(w: FunctionWriter, keys: KeyVector, vectors: list[Lanes]) -> list[Lanes]:
     """The keys of a power of two of vectors in ascending order, as they stand in memory."""
     network = _Network(w, keys, list(vectors))
     for low, high in batcher_exchanges(len(vectors)):
@@ -86,12 +64,17 @@ def sorted_vectors(w: FunctionWriter, keys: KeyVector, vectors: list[str]) -> li
 
 
 class _Network:
-    def __init__(self, w: FunctionWriter, keys: KeyVector, vectors: list[str]) -> None:
+    def __init__(self, w: FunctionWriter, keys: KeyVector, vectors: list[Lanes]) -> None:
         self.w, self.keys, self.vectors = w, keys, vectors
 
     def exchange(self, low: int, high: int) -> None:
         """The lesser keys to one vector, the greater ones to another."""
-        self.vectors[low], self.vectors[high] = self._both(self.vectors[low], self.vectors[high])
+        a, b = self.vectors[low], self.vectors[high]
+        if self.keys.has_positions:
+            less = self._less(a, b)
+            self.vectors[low], self.vectors[high] = self._chosen(less, a, b), self._chosen(less, b, a)
+        else:
+            self.vectors[low], self.vectors[high] = self._both(a, b)
 
     def merge(self, width: int) -> None:
         """Merge the sorted halves of every group of `width` lanes."""
@@ -113,14 +96,22 @@ class _Network:
         """Exchange lanes of one vector with those of another: the mirrored ones of a group, or those of its half."""
         half = width // 2
         order = [lane ^ (width - 1 if reverse else half) for lane in range(self.keys.lanes)]
-        lesser, greater = self._both(self.vectors[low], self._shuffled(self.vectors[high], order))
-        mask = self._mask(lambda lane: not lane & half)
-        first = self._chosen(mask, lesser, greater)
-        if low != high:
-            self.vectors[high] = self._shuffled(self._chosen(mask, greater, lesser), order)
+        first, second = self._halves(self.vectors[low], self._shuffled(self.vectors[high], order), half, low == high)
+        if second is not None:
+            self.vectors[high] = self._shuffled(second, order)
         self.vectors[low] = first
 
-    def in_order(self) -> list[str]:
+    def _halves(self, a: Lanes, b: Lanes, half: int, is_one: bool) -> tuple[Lanes, Lanes | None]:
+        """The lesser keys of two vectors in lanes of first halves, the greater ones in the others; and what is left."""
+        mask = self._mask(lambda lane: not lane & half)
+        if self.keys.has_positions:
+            turned = self._mask(lambda lane: bool(lane & half))
+            stays = self.w.emit(binary("xor", self.keys.mask_type, self._less(a, b), turned))
+            return self._chosen(stays, a, b), None if is_one else self._chosen(stays, b, a)
+        lesser, greater = self._both(a, b)
+        return self._chosen(mask, lesser, greater), None if is_one else self._chosen(mask, greater, lesser)
+
+    def in_order(self) -> list[Lanes]:
         """The vectors with keys in the order of memory, which so far stand lane by lane."""
         lanes, found, rounds = self.keys.lanes, self.vectors, len(self.vectors)
         start = [lane for pair in range(lanes // 2) for lane in (pair, lanes + pair)]
@@ -132,22 +123,36 @@ class _Network:
             rounds //= 2
         return found
 
-    def _interleaved(self, a: str, b: str, order: list[int]) -> str:
-        return self.w.emit(shufflevector(self.keys.type, a, b, order))
+    def _interleaved(self, a: Lanes, b: Lanes, order: list[int]) -> Lanes:
+        return self._each(lambda ty, x, y: self.w.emit(shufflevector(ty, x, y, order)), a, b)
 
-    def _shuffled(self, vector: str, order: list[int]) -> str:
-        return self.w.emit(shufflevector(self.keys.type, vector, "poison", order))
+    def _shuffled(self, vector: Lanes, order: list[int]) -> Lanes:
+        return self._each(lambda ty, x, y: self.w.emit(shufflevector(ty, x, "poison", order)), vector, vector)
 
-    def _both(self, a: str, b: str) -> tuple[str, str]:
+    def _chosen(self, mask: str, a: Lanes, b: Lanes) -> Lanes:
+        return self._each(lambda ty, x, y: self.w.emit(select(self.keys.mask_type, mask, ty, x, y)), a, b)
+
+    def _each(self, made: Callable[[str, str, str], str], a: Lanes, b: Lanes) -> Lanes:
+        """What is made of two vectors of a type: of keys, and of positions."""
+        found = made(self.keys.type, a.keys, b.keys)
+        if not self.keys.has_positions:
+            return Lanes(found)
+        return Lanes(found, made(self.keys.positions.type, a.positions, b.positions))
+
+    def _both(self, a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
         """The lesser and the greater keys of two vectors."""
         keys, found = self.keys, []
         for name in ("umin", "umax"):
             spelled = self.w.module.declare(f"llvm.{name}.{keys.suffix}", keys.type, (keys.type, keys.type))
-            found.append(self.w.emit(call(keys.type, spelled, [(keys.type, a), (keys.type, b)])))
+            found.append(Lanes(self.w.emit(call(keys.type, spelled, [(keys.type, a.keys), (keys.type, b.keys)]))))
         return found[0], found[1]
 
-    def _chosen(self, mask: str, a: str, b: str) -> str:
-        return self.w.emit(select(self.keys.mask_type, mask, self.keys.type, a, b))
+    def _less(self, a: Lanes, b: Lanes) -> str:
+        """The lanes in which a is before b, by key and then by position."""
+        ty, mask = self.keys.type, self.keys.mask_type
+        before = self.w.emit(icmp("ult", self.keys.positions.type, a.positions, b.positions))
+        ties = self.w.emit(binary("and", mask, self.w.emit(icmp("eq", ty, a.keys, b.keys)), before))
+        return self.w.emit(binary("or", mask, self.w.emit(icmp("ult", ty, a.keys, b.keys)), ties))
 
     def _mask(self, picks: Callable[[int], bool]) -> str:
         return f"<{', '.join(f'i1 {str(picks(lane)).lower()}' for lane in range(self.keys.lanes))}>"

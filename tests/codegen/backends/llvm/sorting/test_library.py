@@ -10,10 +10,11 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.machine.machine import binding, host_features
-from weft.codegen.backends.llvm.sorting.library import REGISTERS, emit_sorts
-from weft.codegen.backends.llvm.sorting.network import KeyVector, batcher_exchanges
+from weft.codegen.backends.llvm.sorting.library import emit_sorts, registers
+from weft.codegen.backends.llvm.sorting.network import batcher_exchanges
 
 pytestmark = pytest.mark.skipif(
     not host_features().get("avx512f") or not host_features().get("avx512vl"), reason="vectors without compress"
@@ -48,6 +49,23 @@ def called(keys: KeyVector, name: str, x: np.ndarray, *more: int, spare: bool = 
     assert (held[x.size :] == GUARD).all()
     assert (beside[x.size :] == GUARD).all()
     return held[: x.size]
+
+
+PAIRS = (KeyVector(64, 8, True), KeyVector(64, 4, True))
+
+
+def called_on_pairs(keys: KeyVector, name: str, x: np.ndarray, *more: int) -> tuple[np.ndarray, np.ndarray]:
+    """What a function makes of keys and their positions; memory behind all of it stays as it is."""
+    _, address = code(keys)
+    held = [np.full(x.size + 64, GUARD, dtype) for dtype in (np.uint64, np.uint32) * 2]
+    held[0][: x.size], held[1][: x.size] = x, np.arange(x.size)
+    arguments = [*(ctypes.c_void_p(array.ctypes.data) for array in held), *map(ctypes.c_int64, (x.size, *more))]
+    if name == "sort.heap":
+        del arguments[2:4]
+    function = ctypes.CFUNCTYPE(None, *(type(each) for each in arguments))(address(f"weft.{name}.{keys.name}"))
+    function(*arguments)
+    assert all((array[x.size :] == GUARD).all() for array in held)
+    return held[0][: x.size], held[1][: x.size]
 
 
 def orders(keys: KeyVector, size: int) -> Iterator[np.ndarray]:
@@ -95,10 +113,39 @@ def test_where_pivots_are_bad_a_heap_sorts(depth: int) -> None:
                 np.testing.assert_array_equal(called(keys, "sort.heap", x, spare=False), np.sort(x))
 
 
-@pytest.mark.parametrize("count", [1, 2, 4, *REGISTERS])
+@pytest.mark.parametrize("count", [1, 2, 4, *registers(LAYOUTS[0])])
 def test_the_exchanges_of_columns_sort_every_pattern_of_zeros_and_ones(count: int) -> None:
     patterns = np.arange(1 << count)[:, None] >> np.arange(count) & 1
     for low, high in batcher_exchanges(count):
         pair = patterns[:, [low, high]]
         patterns[:, low], patterns[:, high] = pair.min(1), pair.max(1)
     assert (np.diff(patterns, axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("keys", PAIRS, ids=str)
+def test_positions_move_with_their_keys_and_ascend_where_these_are_equal(keys: KeyVector) -> None:
+    for size in SIZES:
+        for x in orders(keys, size):
+            found, positions = called_on_pairs(keys, "sort", x)
+            np.testing.assert_array_equal(positions, np.argsort(x, kind="stable"))
+            np.testing.assert_array_equal(found, np.sort(x))
+
+
+def test_a_heap_sorts_pairs_where_pivots_are_bad() -> None:
+    for size in (0, 1, 2, 3, 100, 3001):
+        for x in orders(PAIRS[0], size):
+            for name, *more in (("sort.heap",), ("sort.parts", 1)):
+                _, positions = called_on_pairs(PAIRS[0], name, x, *more)
+                np.testing.assert_array_equal(positions, np.argsort(x, kind="stable"))
+
+
+@pytest.mark.parametrize("keys", PAIRS, ids=str)
+def test_the_pairs_up_to_a_rank_are_those_of_a_stable_sort(keys: KeyVector) -> None:
+    for size in SIZES[1:]:
+        for x in orders(keys, size):
+            for rank in {0, size // 2, size - 1}:
+                found, positions = called_on_pairs(keys, "select", x, rank)
+                wanted = np.argsort(x, kind="stable")
+                np.testing.assert_array_equal(found, x[positions])
+                assert positions[rank] == wanted[rank]
+                np.testing.assert_array_equal(np.sort(positions[:rank]), np.sort(wanted[:rank]))

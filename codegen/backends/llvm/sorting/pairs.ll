@@ -1,0 +1,74 @@
+define internal i1 @weft.sort.before.$name($keys, i64 %a, i64 %b) alwaysinline nounwind {
+  %key.a = getelementptr $key, ptr %keys, i64 %a
+  %key.b = getelementptr $key, ptr %keys, i64 %b
+  %key.x = load $key, ptr %key.a, align $bytes
+  %key.y = load $key, ptr %key.b, align $bytes
+  %position.a = getelementptr i32, ptr %keys_positions, i64 %a
+  %position.b = getelementptr i32, ptr %keys_positions, i64 %b
+  %position.x = load i32, ptr %position.a, align 4
+  %position.y = load i32, ptr %position.b, align 4
+  %less = icmp ult $key %key.x, %key.y
+  %same = icmp eq $key %key.x, %key.y
+  %earlier = icmp ult i32 %position.x, %position.y
+  %tie = and i1 %same, %earlier
+  %before = or i1 %less, %tie
+  ret i1 %before
+}
+
+define internal void @weft.sort.swap.$name($keys, i64 %a, i64 %b) alwaysinline nounwind {
+  %key.a = getelementptr $key, ptr %keys, i64 %a
+  %key.b = getelementptr $key, ptr %keys, i64 %b
+  %key.x = load $key, ptr %key.a, align $bytes
+  %key.y = load $key, ptr %key.b, align $bytes
+  %position.a = getelementptr i32, ptr %keys_positions, i64 %a
+  %position.b = getelementptr i32, ptr %keys_positions, i64 %b
+  %position.x = load i32, ptr %position.a, align 4
+  %position.y = load i32, ptr %position.b, align 4
+  store $key %key.y, ptr %key.a, align $bytes
+  store $key %key.x, ptr %key.b, align $bytes
+  store i32 %position.y, ptr %position.a, align 4
+  store i32 %position.x, ptr %position.b, align 4
+  ret void
+}
+
+define internal void @weft.sort.reverse.$name($keys, i64 %count) noinline nounwind {
+entry:
+  %end = sub i64 %count, $lanes
+  br label %head
+head:
+  %at = phi i64 [ 0, %entry ], [ %next, %vectors ]
+  %other = sub i64 %end, %at
+  %next = add i64 %at, $lanes
+  %is_apart = icmp sle i64 %next, %other
+  br i1 %is_apart, label %vectors, label %rest
+vectors:
+  %key.a = getelementptr $key, ptr %keys, i64 %at
+  %key.b = getelementptr $key, ptr %keys, i64 %other
+  %key.x = load $vector, ptr %key.a, align $bytes
+  %key.y = load $vector, ptr %key.b, align $bytes
+  %key.u = shufflevector $vector %key.x, $vector poison, <$lanes x i32> <$reverse>
+  %key.v = shufflevector $vector %key.y, $vector poison, <$lanes x i32> <$reverse>
+  store $vector %key.v, ptr %key.a, align $bytes
+  store $vector %key.u, ptr %key.b, align $bytes
+  %position.a = getelementptr i32, ptr %keys_positions, i64 %at
+  %position.b = getelementptr i32, ptr %keys_positions, i64 %other
+  %position.x = load <$lanes x i32>, ptr %position.a, align 4
+  %position.y = load <$lanes x i32>, ptr %position.b, align 4
+  %position.u = shufflevector <$lanes x i32> %position.x, <$lanes x i32> poison, <$lanes x i32> <$reverse>
+  %position.v = shufflevector <$lanes x i32> %position.y, <$lanes x i32> poison, <$lanes x i32> <$reverse>
+  store <$lanes x i32> %position.v, ptr %position.a, align 4
+  store <$lanes x i32> %position.u, ptr %position.b, align 4
+  br label %head
+rest:
+  %low = phi i64 [ %at, %head ], [ %low_next, %swap ]
+  %from_end = sub i64 %count, %low
+  %high = sub i64 %from_end, 1
+  %is_below = icmp slt i64 %low, %high
+  br i1 %is_below, label %swap, label %done
+swap:
+  call void @weft.sort.swap.$name($keys, i64 %low, i64 %high)
+  %low_next = add i64 %low, 1
+  br label %rest
+done:
+  ret void
+}
