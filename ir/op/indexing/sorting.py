@@ -23,7 +23,7 @@ from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.indexing.merge_sort import lazy
 from weft.ir.op.indexing.radix_sort import Sort, sort_of
 from weft.ir.op.indexing.selecting import MOST, FewFirst
-from weft.ir.op.indexing.vector_sort import VectorSelect, VectorSort
+from weft.ir.op.indexing.vector_sort import VectorLeading, VectorSelect, VectorSort
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.op.layout_rules.families import along
 from weft.ir.op.reductions.reduction import empty_axis, reduced_axes, reduced_type, require_elements, require_values
@@ -147,6 +147,9 @@ class _Leading(_RowKernel):
     def _vector_sort(self, count: Extent) -> VectorSort | None:
         if self._takes_few(count):
             return None
+        if isinstance(self.count, int) and self.count != self.dims[self.axes[0]]:
+            kept = index(self.count)
+            return VectorLeading.of_count(count, self.size, self._element, self.dtype, self.descending, kept)
         return VectorSort.of(count, self.size, self._element, self.dtype, self.descending, self._of_values)
 
     def _takes_few(self, count: Extent) -> bool:

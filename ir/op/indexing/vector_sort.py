@@ -34,12 +34,15 @@ from weft.ir.tensor import (
     Stmt,
 )
 
-__all__ = ["VectorSelect", "VectorSort"]
+__all__ = ["VectorLeading", "VectorSelect", "VectorSort"]
 
+_SORTS, _SELECTS = ("sort_keys", "sort_pairs"), ("select_key", "select_pair")
 _WIDTHS = (32, 64)
 _POSITION = "uint32"
 _SMALLEST = 2
 """Elements of one byte are counted: no comparison is as quick."""
+_FEW = 3
+"""How many times as many elements there are at least where it pays to select before the sort."""
 FEWEST = 16
 """A row that is known to have fewer elements does not fill a vector."""
 
@@ -64,6 +67,8 @@ def _layout(dtype: str, capacity: Extent, with_positions: bool) -> _Layout | Non
         return None
     if not with_positions:
         return _Layout(max(width, _WIDTHS[0]), 0)
+    if isinstance(capacity, int) and capacity >= 1 << 32:
+        return None
     for total in _WIDTHS:
         room = total - width
         if room >= 32 or (room > 0 and isinstance(capacity, int) and capacity <= 1 << room):
@@ -73,8 +78,6 @@ def _layout(dtype: str, capacity: Extent, with_positions: bool) -> _Layout | Non
 
 class VectorSort:
     """The sort of one row of at most `capacity` elements, of which there are `size`."""
-
-    intrinsics = ("sort_keys", "sort_pairs")
 
     def __init__(self, capacity: Extent, size: PrimExpr, element: Element, keys: SortKeys, layout: _Layout) -> None:
         self.size, self.element, self.sort_keys, self.layout = size, element, keys, layout
@@ -97,7 +100,7 @@ class VectorSort:
     @property
     def condition(self) -> PrimExpr:
         """Whether the form may be taken: the target has the intrinsic, and positions have room."""
-        query = PrimCall("has_intrinsic", (StringImm(self._called), StringImm(self.layout.dtype)), "bool")
+        query = PrimCall("has_intrinsic", (StringImm(self._named(_SORTS)), StringImm(self.layout.dtype)), "bool")
         known = isinstance(self.keys.shape[0], int)
         if known or not self.layout.position_bits:
             return query
@@ -118,10 +121,14 @@ class VectorSort:
 
     def statements(self) -> list[Stmt]:
         """What sorts the row."""
-        found = [*self._start(), self._fill(), self._call()]
+        found = [*self._start(), self._fill(), self._work()]
         if self.restored:
             found.append(self.restored.statements(self.keys, self.size, self.element))
         return found
+
+    def _work(self) -> Stmt:
+        """What puts the keys in order."""
+        return self._call(_SORTS, self.size)
 
     def _position(self, key: PrimExpr) -> PrimExpr:
         mask = (1 << self.layout.position_bits) - 1
@@ -151,21 +158,42 @@ class VectorSort:
     def _look(self, key: PrimExpr, value: PrimExpr, number: PrimExpr) -> list[Stmt]:
         return [self.restored.look(key, value)] if self.restored else []
 
-    def _call(self) -> Stmt:
+    def _call(self, names: tuple[str, str], *sizes: PrimExpr) -> Stmt:
         memory = (self.keys, self.spare)
         if self.layout.beside:
             memory = (self.keys, self.positions[0], self.spare, self.positions[1])
         addresses = [PrimCall("address_of", (BufferLoad(each, (index(0),)),), "handle") for each in memory]
-        return Evaluate(PrimCall(self._called, (*addresses, self.size, *self._more()), "void"))
+        return Evaluate(PrimCall(self._named(names), (*addresses, *sizes), "void"))
 
-    @property
-    def _called(self) -> str:
-        """The intrinsic."""
-        return self.intrinsics[self.layout.beside]
+    def _named(self, names: tuple[str, str]) -> str:
+        """The intrinsic for the layout, of that for keys and that for pairs."""
+        return names[self.layout.beside]
 
-    def _more(self) -> tuple[PrimExpr, ...]:
-        """What else the intrinsic takes."""
-        return ()
+
+class VectorLeading(VectorSort):
+    """The sort of the first elements in order of a row: where these are few they are selected first."""
+
+    def __init__(
+        self, capacity: Extent, size: PrimExpr, element: Element, keys: SortKeys, layout: _Layout, count: PrimExpr
+    ) -> None:
+        super().__init__(capacity, size, element, keys, layout)
+        self.count = count
+
+    @staticmethod
+    def of_count(
+        capacity: Extent, size: PrimExpr, element: Element, dtype: str, descending: bool, count: PrimExpr
+    ) -> VectorLeading | None:
+        """The sort of so many elements, at least one; None where keys do not fit."""
+        layout = _layout(dtype, capacity, True)
+        found = SortKeys(dtype, descending)
+        return None if layout is None else VectorLeading(capacity, size, element, found, layout, count)
+
+    def statements(self) -> list[Stmt]:
+        """What selects and sorts."""
+        are_few = binary("le", self.count * _FEW, self.size)
+        selected = self._call(_SELECTS, self.size, self.count - 1)
+        few = SeqStmt((selected, self._call(_SORTS, self.count)))
+        return [self._fill(), IfThenElse(are_few, few, self._call(_SORTS, self.size))]
 
 
 class VectorSelect(VectorSort):
@@ -173,8 +201,6 @@ class VectorSelect(VectorSort):
 
     Keys that leave no room for positions are selected alone; a walk then finds where their elements are.
     """
-
-    intrinsics = ("select_key", "select_pair")
 
     def __init__(
         self, capacity: Extent, size: PrimExpr, element: Element, keys: SortKeys, layout: _Layout, rank: PrimExpr
@@ -249,5 +275,5 @@ class VectorSelect(VectorSort):
         above = binary("max", BufferLoad(self.greatest, (index(0),)), number)
         return [BufferStore(self.greatest, above, (index(0),))]
 
-    def _more(self) -> tuple[PrimExpr, ...]:
-        return (self.rank,)
+    def _work(self) -> Stmt:
+        return self._call(_SELECTS, self.size, self.rank)

@@ -137,3 +137,20 @@ def test_rows_in_order_already_keep_ties_in_theirs(turn: int) -> None:
 def test_what_was_chosen_is_explained() -> None:
     made = weft.compile(program("float32", "1000", False), NARROW)
     assert made.explain().count("intrinsic: sort_keys=no (the machine lacks it for uint") == 2
+
+
+@pytest.mark.parametrize(
+    ("dtype", "largest"), [("float32", True), ("float64", False), ("int16", True), ("uint64", True)]
+)
+@pytest.mark.parametrize("extent", ["'n'", "1000"])
+def test_the_first_elements_are_those_of_a_stable_sort(dtype: str, largest: bool, extent: str) -> None:
+    body = f"R.topk(x, 40, axis=1, largest={largest}), R.topk(x, 40, axis=1, ret_type='values', largest={largest})"
+    made = weft.parse(f'@R.function\ndef main(x: R.Tensor((3, {extent}), "{dtype}")):\n    return ({body})')
+    run = weft.compile(made)["main"]
+    for size in (40, 41, 100, 119, 120, 1000) if extent != "1000" else (1000,):
+        x = values(dtype, (3, size), size)
+        (found, positions), alone = run(x)
+        wanted = order(x, 1, largest)[:, :40]
+        np.testing.assert_array_equal(positions, wanted)
+        assert_same_bits(found, np.take_along_axis(x, wanted, 1))
+        assert_same_bits(alone, found)
