@@ -31,6 +31,7 @@ from weft.runtime.abi.values import address, as_array, dense, tensor_parts, valu
 from weft.runtime.device.interrupts import caller
 from weft.runtime.device.stack import lowest_place
 from weft.runtime.registry import lookup
+from weft.support import profile
 from weft.support.isolation import Typed, hand_over, isolated, plain, shown
 
 __all__ = ["ACTIONS", "CallState", "action", "begin", "callback_address", "end", "outside", "tensor_sizes"]
@@ -280,6 +281,8 @@ ACTIONS: dict[str, Callable[[dict[str, Any]], Callable[..., Any]]] = {
     "weft.print_format": _show_format,
     "weft.assert": _assert,
     "weft.cast": _as_it_is,
+    "weft.start_profile": lambda site: lambda number: profile.start(int(number), site["labels"][0]),
+    "weft.end_profile": lambda site: lambda number: profile.end(int(number)),
     "weft.null": lambda site: lambda: None,
     "weft.tensor_to_shape": lambda site: tensor_sizes,
     "weft.shape_to_tensor": lambda site: lambda value: np.array(value, np.int64),

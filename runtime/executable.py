@@ -54,6 +54,7 @@ from weft.runtime.programs import RUNNERS
 from weft.runtime.programs.fastcall import fast_call, result_tensors
 from weft.support.aligned import ALIGNMENT
 from weft.support.isolation import isolated
+from weft.support.profile import ProfileRow, profiled
 from weft.support.providers import load as load_place
 from weft.support.providers import provider
 
@@ -136,6 +137,10 @@ class CompiledFunction:
         Arguments go by position or name. `out=` takes the arrays that results are to be written into.
         """
         return self._call(*args, **options)
+
+    def profile(self, /, *args: Any, **options: Any) -> list[ProfileRow]:
+        """Run once and say what each loop took that `InstrumentProfile` marked, the most expensive first."""
+        return profiled(lambda: self._call(*args, **options))
 
 
 class _Caller:

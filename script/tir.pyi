@@ -386,6 +386,9 @@ def dot_product(a: _t.Any, b: _t.Any, c: _t.Any) -> _t.Any:
 def dp4a(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic dp4a."""
 
+def end_profile_intrinsic(a: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
+    """the loop of a number is over"""
+
 def erf(a: _t.Any) -> _t.Any:
     """the error function Operands are floating; the result has their dtype."""
 
@@ -532,6 +535,9 @@ def sort_pairs(a: _t.Any, b: _t.Any, c: _t.Any, d: _t.Any, e: _t.Any, *, dtype: 
 
 def sqrt(a: _t.Any) -> _t.Any:
     """the square root Operands are floating; the result has their dtype."""
+
+def start_profile_intrinsic(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """a loop begins: its number, and what a profile of the call names it"""
 
 def tan(a: _t.Any) -> _t.Any:
     """the tangent Operands are floating; the result has their dtype."""

@@ -82,6 +82,7 @@ from weft.transform.kernel.loops.hoist_expression import HoistExpression
 from weft.transform.kernel.loops.hoist_if_then_else import HoistIfThenElse
 from weft.transform.kernel.loops.inject_double_buffer import InjectDoubleBuffer
 from weft.transform.kernel.loops.inject_software_pipeline import InjectSoftwarePipeline
+from weft.transform.kernel.loops.instrument_profile import InstrumentProfile
 from weft.transform.kernel.loops.loop_partition import LoopPartition
 from weft.transform.kernel.loops.unroll_loop import UnrollLoop
 from weft.transform.kernel.lower_blocks import LowerBlocks
@@ -206,6 +207,7 @@ __all__ = [
     "InlinePrivateFunctions",
     "InsertQuantizeDequantize",
     "Instrument",
+    "InstrumentProfile",
     "KillAfterLastUse",
     "Knobs",
     "LambdaLift",

@@ -17,7 +17,16 @@ from weft.transform.memory.share_memory import SHARES_MEMORY
 
 __all__ = ["is_noalias", "result_dtype", "shared_positions", "written_positions"]
 
-_READ_ONLY_CALLS = frozenset({"call_pure_extern", *ADDRESSES, "print_buffer", "if_then_else"})
+_READ_ONLY_CALLS = frozenset(
+    {
+        *ADDRESSES,
+        "call_pure_extern",
+        "end_profile_intrinsic",
+        "if_then_else",
+        "print_buffer",
+        "start_profile_intrinsic",
+    }
+)
 
 
 def written_positions(

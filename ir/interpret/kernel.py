@@ -35,6 +35,7 @@ from weft.ir.types import TensorType
 from weft.ir.verify import fault_of
 from weft.support.dlpack import offered_array
 from weft.support.guards import is_array
+from weft.support.profile import ProfileRow, profiled
 
 __all__ = ["Caller", "Kernel", "in_order", "quiet_room", "too_deep", "written_buffers"]
 
@@ -162,6 +163,10 @@ class Kernel:
             raise too_deep(self.function) from None
         except FAILURES as error:
             raise fault_of(self.function) or error from error.__cause__
+
+    def profile(self, /, *args: Any, **named: Any) -> list[ProfileRow]:
+        """Run once and say what each loop took that `InstrumentProfile` marked, the most expensive first."""
+        return profiled(lambda: self(*args, **named))
 
     def _run_stored(self, given: Sequence[Any]) -> Any:
         """Run on arrays, those of `ml_dtypes` as their bits."""

@@ -328,6 +328,14 @@ _names("q_multiply_shift", 4, operands="iiii")
 _names("undef", 0)
 _names("call_extern call_packed call_cpacked tvm_call_packed", -1, pure=False, operands="s*")
 _names("print_buffer", -1, pure=False)
+_names(
+    "start_profile_intrinsic",
+    -1,
+    pure=False,
+    operands="is?",
+    doc="a loop begins: its number, and what a profile of the call names it",
+)
+_names("end_profile_intrinsic", 1, pure=False, operands="i", doc="the loop of a number is over")
 _names("call_pure_extern", -1, operands="s*")
 _names("call_llvm_intrin call_llvm_pure_intrin", -1)
 _names("address_of", -1, operands="e")

@@ -36,6 +36,7 @@ from weft.runtime.callbacks import outside
 from weft.runtime.programs.vm import adopted, fresh_memory, kernel_scalar
 from weft.support.array_bytes import content_bytes
 from weft.support.isolation import Typed
+from weft.support.profile import ProfileRow, profiled
 
 __all__ = ["FORMATS", "VERSION", "AotFunction", "EntryFunction", "GraphFunction", "entry_function", "entry_functions"]
 
@@ -59,6 +60,10 @@ class EntryFunction:
     def __repr__(self) -> str:
         names = ", ".join(param.name for param in self.signature.params)
         return printable(f"<{self.program['executor']} function {self.name}({names})>")
+
+    def profile(self, /, *args: Any, **options: Any) -> list[ProfileRow]:
+        """Run once and say what each loop took that `InstrumentProfile` marked, the most expensive first."""
+        return profiled(lambda: self(*args, **options))
 
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Run on arrays."""

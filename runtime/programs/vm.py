@@ -40,11 +40,11 @@ from weft.runtime.device.cpu import CPU
 from weft.runtime.programs.bytecode import BytecodeFunction, check_program, read_functions
 from weft.support.array_bytes import content_bytes
 from weft.support.isolation import Typed, isolated
+from weft.support.profile import ProfileRow, most_expensive_first, profiled
 
 __all__ = [
     "Closure",
     "Event",
-    "ProfileRow",
     "VMFunction",
     "VirtualMachine",
     "adopted",
@@ -78,16 +78,6 @@ class Event:
     name: str
     arguments: tuple[Any, ...]
     result: Any
-    seconds: float
-
-
-@dataclass(frozen=True)
-class ProfileRow:
-    """What one callee took in a call, over all its calls: count and seconds."""
-
-    kind: str
-    name: str
-    count: int
     seconds: float
 
 
@@ -507,16 +497,16 @@ class VMFunction:
         return self.machine.watching(hook)
 
     def profile(self, *args: Any) -> list[ProfileRow]:
-        """Run once and say what each callee took, the most expensive first."""
+        """Run once and say what each callee took, and each loop that says so, the most expensive first."""
         rows: dict[tuple[str, str], list[float]] = {}
 
         def note(event: Event) -> None:
             rows.setdefault((event.kind, event.name), []).append(event.seconds)
 
         with self.machine.watching(note):
-            self(*args)
-        made = [ProfileRow(kind, name, len(times), sum(times)) for (kind, name), times in rows.items()]
-        return sorted(made, key=lambda row: -row.seconds)
+            loops = profiled(lambda: self(*args))
+        callees = [ProfileRow(kind, name, len(times), sum(times)) for (kind, name), times in rows.items()]
+        return most_expensive_first([*callees, *loops])
 
 
 def adopted(

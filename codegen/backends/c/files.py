@@ -21,6 +21,7 @@ import numpy as np
 from weft import dtypes
 from weft.codegen.backends.c.expressions import float_literal, hex_literal, int_literal
 from weft.codegen.backends.c.helpers import c_type
+from weft.codegen.backends.c.profile import profile_prototypes
 from weft.codegen.backends.c.program import Memory, Operator, Program, size_of, static_shape
 from weft.codegen.backends.c.short_floats import SHORT_FLOATS
 from weft.codegen.backends.c.spelling import c_comment, c_string
@@ -131,7 +132,8 @@ def header(program: Program) -> str:
     entry = ",\n    ".join(_entry(program))
     sizes = [(pool.upper(), size) for pool, size in program.sizes.items()]
     device = _DEVICE.format(model=model).splitlines() if program.devices else []
-    return header_text(model, sizes, [*device, *structs], entry)
+    called = {name for helpers in program.helpers.values() for name in helpers.externs}
+    return header_text(model, sizes, [*profile_prototypes(called), *device, *structs], entry)
 
 
 _DEVICE = """\

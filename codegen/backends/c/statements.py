@@ -9,6 +9,7 @@ from weft import dtypes
 from weft.codegen.backends.c.expressions import EXACT, exact_condition, expression, offset, unsupported
 from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.kernel import Helpers, KernelWriter, align, check_dtype, identifier
+from weft.codegen.backends.c.profile import PROFILE_CALLS, profile_call
 from weft.ir.graph import GlobalVar
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
@@ -203,6 +204,8 @@ def _evaluate(writer: KernelWriter, stmt: Evaluate) -> None:
         writer.line(f"{'(void)' if stmt.value.dtype != 'void' else ''}{writer.call_extern(stmt.value)};")
     elif isinstance(stmt.value, PrimCall) and stmt.value.op == "assume":
         return
+    elif isinstance(stmt.value, PrimCall) and stmt.value.op in PROFILE_CALLS:
+        writer.line(f"{profile_call(writer, stmt.value)};")
     else:
         writer.line(f"(void){expression(writer, stmt.value)};")
 

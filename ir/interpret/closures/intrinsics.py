@@ -23,6 +23,7 @@ from weft.ir.interpret.small_floats import decode, encode, round_to
 from weft.ir.kernel.formulas import expanded
 from weft.ir.kernel.intrinsics import INTRINSICS, InOwnType
 from weft.ir.tensor import Buffer, BufferLoad, PrimCall, PrimExpr
+from weft.support import profile
 from weft.support.isolation import hand_over
 
 __all__ = ["compile_intrinsic", "missing_function", "no_number", "shown_values"]
@@ -368,6 +369,20 @@ def _sorted_pairs(compiler: Compiler, node: PrimCall) -> Compiled:
     return sort
 
 
+# Profiles ------------------------------------------------------------------------------------------------------------
+
+
+def _start_profile(compiler: Compiler, node: PrimCall) -> Compiled:
+    number, *rest = node.args
+    value, name = compiler.expression(number), rest[0].value if rest and isinstance(rest[0], StringImm) else ""
+    return lambda frame: profile.start(value(frame), name)
+
+
+def _end_profile(compiler: Compiler, node: PrimCall) -> Compiled:
+    number = compiler.expression(node.args[0])
+    return lambda frame: profile.end(number(frame))
+
+
 _SPECIAL: dict[str, Callable[[Compiler, PrimCall], Compiled]] = {
     "if_then_else": _if_then_else,
     "likely": _likely,
@@ -387,6 +402,8 @@ _SPECIAL: dict[str, Callable[[Compiler, PrimCall], Compiled]] = {
     "has_intrinsic": _has_intrinsic,
     "select_key": _sorted_keys,
     "select_pair": _sorted_pairs,
+    "start_profile_intrinsic": _start_profile,
+    "end_profile_intrinsic": _end_profile,
     "sort_keys": _sorted_keys,
     "sort_pairs": _sorted_pairs,
 }

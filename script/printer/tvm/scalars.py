@@ -200,6 +200,9 @@ def _prim_call(printer: TvmPrinter, expr: PrimCall) -> tuple[list[Piece], int]:
         if offset is not None:
             rest.append(["offset=", str(offset) if isinstance(offset, int) else (offset, 0)])
         return [f"{name}.access_ptr(", *separated(rest), ")"], ATOM
+    if expr.op == "start_profile_intrinsic" and len(expr.args) > 1:  # its own form has no name
+        values = {"dtype": expr.dtype, "op": f"{printer.operators}.{expr.op}", "args": expr.args, "attrs": {}}
+        return fill_form(printer, SCALARS["T.call_intrin"], values), ATOM
     if expr.op == "address_of" and len(expr.args) == 1 and _is_first_element(expr.args[0]):
         return [f"{printer.name(expr.args[0].buffer)}.data"], ATOM  # type: ignore[union-attr]
     return show_prim_call.plain(printer, expr)

@@ -188,6 +188,18 @@ def _print_buffer(emitter: KernelEmitter, expr: PrimCall) -> str:
     return _callback(emitter, expr, "weft.print", args, action=True, labels=[_label(arg) for arg in args])
 
 
+def _start_profile(emitter: KernelEmitter, expr: PrimCall) -> str:
+    """Say that a loop begins; its name stands with the site."""
+    number, *rest = expr.args
+    name = rest[0].value if rest and isinstance(rest[0], StringImm) else ""
+    return _callback(emitter, expr, "weft.start_profile", [number], action=True, labels=[name])
+
+
+def _end_profile(emitter: KernelEmitter, expr: PrimCall) -> str:
+    """Say that a loop is over."""
+    return _callback(emitter, expr, "weft.end_profile", expr.args, action=True)
+
+
 def _symbol(emitter: KernelEmitter, expr: PrimCall) -> tuple[str, Sequence[Expr]]:
     if not expr.args or not isinstance(expr.args[0], StringImm):
         raise TargetError(f"llvm: {expr.op} takes the symbol's name first", code="W740", span=expr.span)
@@ -234,7 +246,9 @@ KERNEL_CALLS: Mapping[str, CallForm] = {
     "call_extern": _call_extern,
     "call_packed": _call_packed,
     "call_pure_extern": _call_extern,
+    "end_profile_intrinsic": _end_profile,
     "print_buffer": _print_buffer,
+    "start_profile_intrinsic": _start_profile,
     "tvm_call_packed": _call_packed,
 }
 """By name of the intrinsic; calls of other functions of the module have none."""
