@@ -52,7 +52,7 @@ class Importer:
         self.out = Emitter()
         self.opsets: Mapping[str, int] = model.opsets
         self.arrays = dict(model.initializers(model.graph))
-        self.types = declared_types(self.onnx, model)
+        self.declared = declared_types(self.onnx, model)
         self.names = Scopes(model.name)
         self.rows: list[ImportedNode] = []
         self.bound: Mapping[str, Any] = {}  # attributes of the function call whose body is being imported
@@ -93,8 +93,9 @@ class Importer:
         return [var]
 
     def _result(self, name: str) -> Expr:
+        value = self.names.value(name)
         try:
-            expr = self.expr(self.names.value(name))
+            expr = R.null_value() if value is ABSENT and name in self.declared.optional else self.expr(value)
         except Unsupported as error:
             raise ModelError(f"{self.model.name}: the output {name!r}: {error}", code="W973") from None
         return expr if isinstance(expr, (Var, Tuple)) else self.out.builder.emit(expr, identifier(name))
@@ -241,11 +242,12 @@ class Importer:
         args = [self.expr(self.names.value(name)) for name in node_inputs(node.proto)]
         outputs = [name for name in proto.output if name]
         outermost = self.names.outermost
-        types = [self.types.get(name, AnyType()) if outermost else AnyType() for name in outputs]
+        types = [self.declared.types.get(name, AnyType()) if outermost else AnyType() for name in outputs]
+        optional = [outermost and name in self.declared.optional for name in outputs]
         dtypes = [ty.dtype if isinstance(ty, TensorType) else None for ty in types]
         given = [ty.dtype if isinstance(ty := self.out.type(arg), TensorType) else None for arg in args]
         ranks = [ty.ndim if isinstance(ty, TensorType) else -1 for ty in types]
-        data = node_data(proto, self.opsets, self.model.proto.functions, given, dtypes, ranks)
+        data = node_data(proto, self.opsets, self.model.proto.functions, given, dtypes, ranks, optional)
         result = types[0] if len(types) == 1 else TupleType(tuple(types))
         var = self.out.emit(R.call_py(FUNCTION, (StringImm(data), *args), out_ty=result), (*outputs, "v")[0])
         fields = [var] if len(types) == 1 else [TupleGetItem(var, index) for index in range(len(types))]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -20,11 +21,13 @@ from weft.dtypes import array_dtype, presented, stored
 from weft.errors import ModelError
 from weft.frontend.extras import require
 from weft.frontend.onnx.model import free_names
+from weft.frontend.references import as_reference
 from weft.runtime.registry import register_func
 
 __all__ = ["FUNCTION", "node_data", "node_inputs", "run_node"]
 
 FUNCTION = "weft.frontend.onnx:node"
+_REFERENCE = "the reference of ONNX"
 
 
 def node_inputs(node: Any) -> list[str]:
@@ -43,8 +46,11 @@ def node_data(
     given: Sequence[str | None],
     results: Sequence[str | None],
     ranks: Sequence[int],
+    optional: Sequence[bool],
 ) -> str:
-    """What the text of a module keeps of a node: itself, the dtypes of inputs and results, the ranks of these."""
+    """What the text of a module keeps of a node: itself, the dtypes of inputs and results, the ranks of these, and
+    which of them may be absent.
+    """
     onnx = require("onnx", "onnx")
     helper = onnx.helper
     inputs = [helper.make_tensor_value_info(name, 0, None) for name in node_inputs(node)]
@@ -59,32 +65,54 @@ def node_data(
         "given": list(given),
         "results": list(results),
         "ranks": list(ranks),
+        **({"optional": list(optional)} if any(optional) else {}),
     }
     return json.dumps({**told, "model": base64.b64encode(model.SerializeToString()).decode()})
 
 
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """What the text keeps of a node, read: its label, and what its inputs and results are."""
+
+    label: str
+    evaluator: Any
+    names: list[str]
+    given: list[str | None]
+    wanted: list[tuple[str | None, int]]
+    optional: list[bool]
+
+
 @lru_cache(maxsize=512)
-def _evaluator(text: str) -> tuple[Any, list[str], list[str | None], list[tuple[str | None, int]]]:
+def _stated(text: str) -> _Stated:
     onnx = require("onnx", "onnx")
     data = json.loads(text)
+    label = f"the node {data['op']} {data['name']!r}" if data["name"] else f"a node {data['op']}"
     model = onnx.ModelProto()
     model.ParseFromString(base64.b64decode(data["model"]))
-    evaluator = require("onnx.reference", "onnx").ReferenceEvaluator(model)
+    with as_reference(_REFERENCE, label):
+        try:
+            evaluator = require("onnx.reference", "onnx").ReferenceEvaluator(model)
+        except NotImplementedError as error:
+            raise ModelError(f"{label}: {error}", code="W976") from None
     names = [item.name for item in model.graph.input]
-    return evaluator, names, data["given"], list(zip(data["results"], data["ranks"], strict=True))
+    wanted = list(zip(data["results"], data["ranks"], strict=True))
+    return _Stated(label, evaluator, names, data["given"], wanted, data.get("optional") or [False] * len(wanted))
 
 
 def run_node(data: str, *values: Any) -> Any:
-    """Run a node on its inputs; ModelError W976 where its operator has no reference implementation."""
-    try:
-        evaluator, names, given, wanted = _evaluator(data)
-    except NotImplementedError as error:
-        raise ModelError(str(error), code="W976") from None
-    with np.errstate(all="ignore"):
-        inputs = {name: _given(value, dtype) for name, value, dtype in zip(names, values, given, strict=True)}
-        results = evaluator.run(None, inputs)
-    made = [_result(value, *stated) for value, stated in zip(results, wanted, strict=True)]
+    """Run a node on its inputs; ModelError W976 where its operator has no reference, W978 for what that raises."""
+    node = _stated(data)
+    with np.errstate(all="ignore"), as_reference(_REFERENCE, node.label):
+        inputs = {name: _given(value, dtype) for name, value, dtype in zip(node.names, values, node.given, strict=True)}
+        results = node.evaluator.run(None, inputs)
+        told = zip(results, node.wanted, node.optional, strict=True)
+        made = [_result(_element(value) if optional else value, *stated) for value, stated, optional in told]
     return made[0] if len(made) == 1 else tuple(made)
+
+
+def _element(value: Any) -> Any:
+    """What an optional value holds: the reference keeps it in a list of one."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _given(value: Any, dtype: str | None) -> Any:

@@ -6,6 +6,8 @@ an error of the model (ModelError W973).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import ModelError
@@ -13,23 +15,32 @@ from weft.frontend.onnx.model import Model
 from weft.frontend.onnx.tensors import dtype_name
 from weft.ir.types import AnyType, TensorType, Type
 
-__all__ = ["declared_types"]
+__all__ = ["Declared", "declared_types"]
 
 _SMALL = 1024  # bytes of an initial value that deduction may look at
 
 
-def declared_types(onnx: Any, model: Model) -> dict[str, Type]:
-    """The types of the values of the main graph by name; of sizes only what is a number."""
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The types of the values of the main graph by name, of sizes only what is a number; and which may be absent."""
+
+    types: Mapping[str, Type]
+    optional: frozenset[str]
+
+
+def declared_types(onnx: Any, model: Model) -> Declared:
+    """What the format's own deduction tells of the values of the main graph."""
     try:
         inferred = onnx.shape_inference.infer_shapes(_without_data(onnx, model.proto), True, True, True)
     except Exception as error:
         if type(error).__name__ != "InferenceError":
-            return {}
+            return Declared({}, frozenset())
         if str(error).count("(op_type:") > 1:  # in the definition of an operator: a fault of the package
-            return {}
+            return Declared({}, frozenset())
         raise ModelError(f"{model.name}: {_told(str(error))}", code="W973") from None
-    graph = inferred.graph
-    return {item.name: _type(item.type) for item in (*graph.value_info, *graph.output)}
+    items = (*inferred.graph.value_info, *inferred.graph.output)
+    optional = frozenset(item.name for item in items if item.type.HasField("optional_type"))
+    return Declared({item.name: _type(item.type) for item in items}, optional)
 
 
 def _told(message: str) -> str:

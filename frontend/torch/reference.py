@@ -18,6 +18,7 @@ import numpy as np
 
 from weft.errors import ModelError
 from weft.frontend.extras import require
+from weft.frontend.references import as_reference
 from weft.runtime.registry import register_func
 
 __all__ = ["FUNCTION", "allow", "call_data", "run_call"]
@@ -66,7 +67,7 @@ def call_data(target: Any, args: Any, kwargs: Any, operand: Callable[[Any], int 
 
 
 def run_call(data: str, *values: Any) -> Any:
-    """Run an operator on its operands; ModelError W976 where PyTorch has none of the name."""
+    """Run an operator on its operands; ModelError W976 where PyTorch has none of the name, W978 for what it raises."""
     torch = require("torch", "torch")
     call = json.loads(data)
     space, name, overload = call["op"].split(".")
@@ -100,7 +101,7 @@ def run_call(data: str, *values: Any) -> Any:
             return complex(*map(float.fromhex, item))
         return torch.device(item) if kind == "device" else float("nan") if item == "nan" else float.fromhex(item)
 
-    with torch.no_grad():
+    with torch.no_grad(), as_reference("PyTorch", call["op"]):
         result = operator(*decoded(call["args"]), **{key: decoded(item) for key, item in call["kwargs"].items()})
     return tuple(map(_array, result)) if isinstance(result, (tuple, list)) else _array(result)
 

@@ -506,3 +506,37 @@ def test_images_of_any_size_are_merged_with_antialiasing(mode: str) -> None:
     x = np.random.default_rng(0).normal(size=(1, 2, 13, 6)).astype("float32")
     np.testing.assert_allclose(mains[0](x), mains[1](x), rtol=1e-5, atol=1e-6)
     assert mains[0](x[:, :, :3]).shape == (1, 2, 5, 8)
+
+
+@pytest.mark.parametrize("way", [weft.compile, weft.interpret])
+def test_what_a_reference_raises_is_an_error_that_names_the_node(way: Any) -> None:
+    scales = np.array([1, 1, -2, 2], "float32")
+    module = weft.frontend.onnx.load(
+        model(
+            [node("Resize", "x roi s", "y", name="up")], {"x": [1, 1, 4, 4]}, ["y"], {"s": scales, "roi": np.zeros(0)}
+        )
+    )
+    assert "greater than 0" in import_report(module).fallbacks[0].why
+    with pytest.raises(weft.ModelError, match=r"W978: the reference of ONNX cannot run the node Resize 'up'") as caught:
+        way(module)["main"](np.zeros((1, 1, 4, 4), "float32"))
+    assert "y = Resize(x, roi, s)" in str(caught.value)
+
+
+def test_optional_values_are_what_they_hold_or_nothing() -> None:
+    there = helper.make_tensor_type_proto(F, [2])
+    kept = helper.make_optional_type_proto(there)
+
+    def branch(name: str, *nodes: Any) -> Any:
+        return helper.make_graph(list(nodes), name, [], [helper.make_value_info(name, kept)])
+
+    value = helper.make_tensor("v", F, [2], [1.0, 2.0])
+    full = branch("a", helper.make_node("Constant", [], ["v"], value=value), node("Optional", "v", "a"))
+    empty = branch("b", helper.make_node("Optional", [], ["b"], type=there))
+    proto = model([node("If", "c", "y", then_branch=full, else_branch=empty)], {"c": (TensorProto.BOOL, [])}, [])
+    proto.graph.output.append(helper.make_value_info("y", kept))
+    main = weft.compile(weft.frontend.onnx.load(proto))["main"]
+    assert main(np.array(True)).tolist() == [1.0, 2.0]
+    assert main(np.array(False)) is None
+    proto = model([helper.make_node("Optional", [], ["y"], type=there)], {}, [])
+    proto.graph.output.append(helper.make_value_info("y", kept))
+    assert weft.compile(weft.frontend.onnx.load(proto))["main"]() is None

@@ -31,6 +31,8 @@ def resize(n: OnnxNode, x: Expr) -> Any:
     region = n.constant(roi).reshape(-1) if n.has(roi) and n.constant(roi).size else None
     mode = n.attr("mode", "nearest")
     transform = n.attr("coordinate_transformation_mode", "half_pixel") if n.version >= 11 else "asymmetric"
+    if factors is not None and not (factors > 0).all():
+        raise Unsupported(f"scales must be greater than 0, got {factors.tolist()}")
     if wanted is not None:
         wanted, factors = _target(n, dims, wanted)
     result = x
