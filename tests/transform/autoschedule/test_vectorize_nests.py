@@ -15,7 +15,7 @@ from weft.ir import For, IRModule, PrimFunc, TensorType, Var, walk
 from weft.ir.builder import BlockBuilder
 from weft.ir.dim import Dim, symbol
 from weft.ir.op import get_op
-from weft.ir.tensor import AllocBuffer, AssertStmt, AttrStmt, SeqStmt
+from weft.ir.tensor import AllocBuffer, AssertStmt, AttrStmt, Binary, BufferStore, IfThenElse, PrimCall, SeqStmt
 from weft.script import tir as T
 from weft.target.machine_model import MachineModel
 from weft.transform import CheckBounds, LegalizeOps, VectorizeNests
@@ -204,6 +204,22 @@ def test_norms_with_symbolic_rows(name: str, shape: tuple[int, int]) -> None:
 def test_pooling(name: str, strides: int) -> None:
     module = legalized(name, (2, 3, 11, 23), pool_size=[3, 3], strides=[strides] * 2, padding=[1, 1])
     check(module, random(2, 3, 11, 23))
+
+
+@pytest.mark.parametrize(("strides", "width", "padding"), [(2, 23, 1), (1, 14, 2)])
+def test_what_lies_beside_the_input_is_known_of_most_vectors(strides: int, width: int, padding: int) -> None:
+    """Padded rows are left out by one condition, and padded columns are masks of few vectors, which are constants."""
+    options = {"pool_size": [5, 5], "strides": [strides] * 2, "padding": [padding] * 2}
+    data = random(1, 1, 5, width)
+    data[0, 0, 0, 0], data[0, 0, 4] = np.nan, -np.inf
+    check(legalized("nn.max_pool2d", (N, 1, M, width), **options), data)
+    new = check(legalized("nn.max_pool2d", (N, 1, 5, width), **options), data)
+    (kernel,) = (function for _, function in new.items() if isinstance(function, PrimFunc))
+    assert any(isinstance(part, IfThenElse) and isinstance(part.then_body, SeqStmt) for part in walk(kernel))
+    terms = [part.value for part in walk(kernel) if isinstance(part, BufferStore) and isinstance(part.value, Binary)]
+    plain = [term for term in terms if not any(isinstance(part, PrimCall) for part in walk(term))]
+    assert len(terms) % 5 == 0
+    assert len(plain) >= 4
 
 
 def test_scheduled_kernels_are_left_alone() -> None:

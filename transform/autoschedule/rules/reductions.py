@@ -10,12 +10,14 @@ Combining along rows changes the order of a sum, as every vector sum does; its r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 from weft import dtypes
-from weft.ir import substitute
+from weft.ir import structural_equal, substitute
 from weft.ir.kernel.prim import as_expr, binary, const
+from weft.ir.kernel.simplify import simplify
 from weft.ir.tensor import (
     AllocBuffer,
     Binary,
@@ -23,12 +25,15 @@ from weft.ir.tensor import (
     BufferStore,
     Extent,
     For,
+    IfThenElse,
+    PrimCall,
     PrimExpr,
     PrimVar,
     Stmt,
 )
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
+from weft.transform.analysis.loops.points import conjuncts
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.registry import Rule, Site, checked
 from weft.transform.autoschedule.rules.accumulators import IDENTITIES, Accumulators, guarded, is_zero
@@ -49,6 +54,10 @@ from weft.transform.infra.decisions import Decision
 __all__ = ["Reduction", "ReductionRule", "reduction_axis", "reduction_of"]
 
 _ZERO = const(0, INDEX)
+_LONGEST_ROW = 8
+"""Elements of a row of a window that are written out."""
+_MOST_TILES = 4
+"""Tiles of a row of windows that are written out."""
 
 
 def reduction_axis(found: Reduction) -> tuple[PrimVar, bool] | None:
@@ -217,9 +226,13 @@ def _down_columns(found: Reduction, var: PrimVar) -> Stmt:
         steps, end = split(done, extent, count * lanes)
         if not is_zero(steps):
             i = PrimVar(f"{name}_{count * lanes}", INDEX)
-            start = plus(done, times(i, count * lanes))
             tile = _tile if count <= found.knobs.column_vectors else _wide_tile
-            parts.append(For(i, 0, steps, tile(found, var, outer, start, count * lanes, None)))
+            if isinstance(steps, int) and steps <= _MOST_TILES and _window_of(found, var).row is not None:
+                starts = [plus(done, const(n * count * lanes, INDEX)) for n in range(steps)]
+                parts += [tile(found, var, outer, start, count * lanes, None) for start in starts]
+            else:
+                start = plus(done, times(i, count * lanes))
+                parts.append(For(i, 0, steps, tile(found, var, outer, start, count * lanes, None)))
         done = end
     left = minus(extent, done)
     if not is_zero(left):
@@ -274,9 +287,62 @@ def _tile(
     running, inner, zero = _running(found, width), found.fresh(found.nest.reduction), const(0, found.dtype)
     columns = _Columns(found, var, start, width, running, {**outer, **inner})
     clear = columns.each(lambda j: running.put(j, guarded(j, left, columns.at(found.start, j), zero)))
-    terms = columns.each(lambda j: running.add(j, guarded(j, left, columns.at(found.term, j), zero)))
+    window = _window_of(found, var)
+
+    def terms(more: dict[PrimVar, PrimExpr]) -> list[Stmt]:
+        return columns.each(lambda j: running.add(j, guarded(j, left, columns.at(window.term, j, more), zero)))
+
+    body: Stmt
+    if window.row is None:
+        body = sequence(terms({}))
+    else:
+        del inner[window.row]
+        values = (const(value, INDEX) for value in range(window.size))
+        body = sequence(simplify(stmt) for value in values for stmt in terms({window.row: value}))
+    if window.guard is not None:
+        body = IfThenElse(substitute(window.guard, {**outer, **inner}), body, None)
     writes = columns.each(columns.write) if left is None else [vector_loop(0, width, columns.write, left)]
-    return sequence([AllocBuffer(running.buffer), *clear, found.loops(inner, sequence(terms)), *writes])
+    return sequence([AllocBuffer(running.buffer), *clear, found.loops(inner, body), *writes])
+
+
+@dataclass(frozen=True)
+class _Window:
+    """The term of a minimum or maximum in windows, some elements of which lie beside the input.
+
+    Where the `guard` does not hold, no lane has an element. The `row` of a window, `size` elements, is written out, as
+    it says which lanes have none: of most vectors all have.
+    """
+
+    term: PrimExpr
+    guard: PrimExpr | None = None
+    row: PrimVar | None = None
+    size: int = 0
+
+
+def _window_of(found: Reduction, var: PrimVar) -> _Window:
+    """The term, without what is known of its condition for all lanes."""
+    term, row = found.term, found.nest.reduction[-1]
+    size, width = found.nest.extents[row], found.nest.extents[var]
+    if found.kind not in ("min", "max") or not isinstance(term, PrimCall) or term.op != "if_then_else":
+        return _Window(term)
+    condition, value, other = term.args
+    assert isinstance(condition, PrimExpr)
+    assert isinstance(value, PrimExpr)
+    parts = conjuncts(condition)
+    lanes = [part for part in parts if uses(part, var)]
+    apart = [part for part in parts if not uses(part, var)]
+    if not structural_equal(other, found.identity) or any(uses(part, row) for part in apart):
+        return _Window(term)
+    if lanes:
+        value = replace(term, args=(_all_of(lanes), value, other))
+    guard = _all_of(apart) if apart else None
+    if not lanes or not isinstance(width, int) or not isinstance(size, int) or size > _LONGEST_ROW:
+        return _Window(value, guard)
+    return _Window(value, guard, row, size)
+
+
+def _all_of(parts: Sequence[PrimExpr]) -> PrimExpr:
+    return reduce(partial(binary, "and"), parts)
 
 
 def _wide_tile(
