@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -9,6 +11,8 @@ from hypothesis import strategies as st
 from tests.transform.autoschedule.convolutions import convolution, decided, expected, random
 
 import weft
+from weft.ir import walk
+from weft.ir.tensor import AllocBuffer
 
 TARGET = "llvm -vector-bits=512 -vector-registers=32 -masks=true"
 PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
@@ -91,6 +95,23 @@ def test_planes_are_padded_where_they_are_read(size: int, strides: int, copies: 
     want = weft.interpret(module)["main"](x, w)
     np.testing.assert_allclose(weft.interpret(lowered)["main"](x, w), want, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(executable["main"](x, w), want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("strides", "dilation", "height", "kilobytes"), [(1, 1, 21, 2), (2, 1, 58, 5), (3, 2, 62, 6)])
+def test_large_planes_are_padded_in_strips(strides: int, dilation: int, height: int, kilobytes: int) -> None:
+    """A part that rows of results read fits on the stack, of the last rows as well."""
+    x, w = random(1, 2, height, 30), random(2, 1, 3, 3)
+    module = convolution(x.shape, w.shape, groups=2, padding=2, strides=strides, dilation=dilation)
+    small = f"{TARGET} -stack-bytes={kilobytes}K"
+    lowered = weft.lower(module, small, stop="schedule")
+    parts = [part for _, function in lowered.items() for part in walk(function) if isinstance(part, AllocBuffer)]
+    shapes = [part.buffer.shape for part in parts if part.buffer.name == "plane"]
+    assert len(shapes) > 1 or "for strip" in lowered.script()
+    for shape in shapes:
+        assert math.prod(n for n in shape if isinstance(n, int)) * 4 <= kilobytes << 10
+    want = expected(x, w, [strides] * 2, [2] * 2, [dilation] * 2)
+    np.testing.assert_allclose(weft.interpret(lowered)["main"](x, w), want, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(weft.compile(module, small)["main"](x, w), want, rtol=1e-4, atol=1e-5)
 
 
 def test_machines_without_masks_keep_other_forms() -> None:

@@ -18,7 +18,8 @@ from typing import Any
 
 from weft.dtypes import bits, is_float, with_lanes
 from weft.ir import replace, substitute, walk
-from weft.ir.kernel.prim import binary, const
+from weft.ir.kernel.prim import as_expr, binary, const
+from weft.ir.kernel.simplify import simplify
 from weft.ir.tensor import (
     AllocBuffer,
     Broadcast,
@@ -26,7 +27,7 @@ from weft.ir.tensor import (
     BufferLoad,
     BufferStore,
     For,
-    IfThenElse,
+    IntImm,
     PrimExpr,
     PrimVar,
     Ramp,
@@ -36,6 +37,7 @@ from weft.ir.tensor import (
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Cost, Nest, cost, nest_of, writes_whole
 from weft.transform.autoschedule.gemm.blocking import block_size, known
+from weft.transform.autoschedule.gemm.convolutions.padded_rows import padded_row
 from weft.transform.autoschedule.gemm.convolutions.positions import Positions, rows_of
 from weft.transform.autoschedule.gemm.epilogue import Vectors
 from weft.transform.autoschedule.gemm.match import Contraction, Filling, uses
@@ -43,8 +45,8 @@ from weft.transform.autoschedule.gemm.packing import places_of
 from weft.transform.autoschedule.gemm.tiles import Panel, Tile, cover, fresh, plus, times, vector_index
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div
 from weft.transform.autoschedule.registry import Site, checked
-from weft.transform.autoschedule.rules.loops import nested, sequence
-from weft.transform.autoschedule.rules.strides import step_along
+from weft.transform.autoschedule.rules.loops import nested
+from weft.transform.autoschedule.rules.strides import difference_along, step_along
 from weft.transform.infra.decisions import Decision
 
 __all__ = ["Planes", "filling_of", "planes_of"]
@@ -54,14 +56,23 @@ _MIN_PLANE = 2048
 """Bytes of a plane from which on it is filled where it is read: what is still on its way to memory is read slowly."""
 
 
+_MIN_STRIP = 4
+"""Rows of results that a part of a plane is read for at least."""
+
+
 @dataclass(frozen=True, eq=False)
 class Planes(Positions):
     """The sizes of tiles: `mr` rows of `nr_vectors` vectors of `lanes`, which are whole rows of results."""
 
+    capacity: Capacity
     mr: int
     nr_vectors: int
     lanes: int
-    lanes_of_results: int
+
+    @property
+    def lanes_of_results(self) -> int:
+        """Lanes of the vectors that results are stored in."""
+        return self.capacity.lanes
 
     @property
     def filling(self) -> Filling | None:
@@ -81,10 +92,27 @@ class Planes(Positions):
         return stride
 
     @cached_property
-    def plane(self) -> Buffer:
-        """A plane of the input, its rows parted by the remainder of the stride."""
-        *rows, length = (known(extent) for extent in self.found.vector.buffer.shape[-len(self.window.axes) :])
-        return Buffer("plane", (*rows, self.stride, ceil_div(length, self.stride)), self.found.vector.dtype)
+    def strip(self) -> int:
+        """Rows of results whose part of the input is in near memory at once."""
+        if self.filling is None or self._rows_read is None:
+            return self.height
+        row = self.stride * ceil_div(known(self.found.vector.buffer.shape[-1]), self.stride)
+        most = self.capacity.machine.stack_bytes * 8 // (row * bits(self.found.vector.dtype))
+        step, window = self._rows_read
+        rows = (most - window) // step + 1
+        return block_size(self.height, max(self.mr, rows // self.mr * self.mr), self.mr)
+
+    @cached_property
+    def _rows_read(self) -> tuple[int, int] | None:
+        return _rows_read(self.found)
+
+    def plane(self, rows: int) -> Buffer:
+        """What so many rows of results read of a plane of the input, its rows parted by the remainder of the stride."""
+        *shape, length = (known(extent) for extent in self.found.vector.buffer.shape[-len(self.window.axes) :])
+        if self._rows_read is not None:
+            step, window = self._rows_read
+            shape = [(rows - 1) * step + window]
+        return Buffer("plane", (*shape, self.stride, ceil_div(length, self.stride)), self.found.vector.dtype)
 
     def check(self, decision: Decision) -> None:
         """PassError W528 for values that cannot be followed."""
@@ -95,42 +123,41 @@ class Planes(Positions):
     def build(self) -> Stmt:
         """The tiles, inside loops over the outer variables."""
         found = self.found
-        tiers = [(n, 1) for n in (self.mr, self.height % self.mr) if n]
-        body = cover("row", self.height, tiers, lambda at, rows, _: self._tile(at, rows))
-        if self.filling is not None:
-            body = SeqStmt((AllocBuffer(self.plane), self._filled(self.filling.nest), body))
+        tiers = [(n, 1) for n in (self.strip, self.height % self.strip) if n]
+        body = cover("strip", self.height, tiers, lambda at, rows, _: self._strip(at, rows))
         variables = {var: fresh(var) for var in found.outer}
         return nested([(variables[var], found.extents[var]) for var in found.outer], substitute(body, variables))
 
-    def _filled(self, nest: Nest) -> Stmt:
-        """The plane, row by row."""
-        count, plane, lanes = len(self.window.axes), self.plane, self.lanes_of_results
+    def _strip(self, first: PrimExpr, rows: int) -> Stmt:
+        """So many rows of results from `first` on."""
+        tiers = [(n, 1) for n in (self.mr, rows % self.mr) if n]
+        plane = None if self.filling is None else self.plane(rows)
+        tiles = cover("row", rows, tiers, lambda at, count, _: self._tile(first, at, count, plane))
+        if plane is None or self.filling is None:
+            return tiles
+        return SeqStmt((AllocBuffer(plane), self._filled(self.filling.nest, first, plane), tiles))
+
+    def _filled(self, nest: Nest, first: PrimExpr, plane: Buffer) -> Stmt:
+        """What is read of a plane from the row of results `first` on, row by row."""
+        count = len(self.window.axes)
         gone = dict.fromkeys(self.found.reduction, const(0, INDEX))
         rows = [PrimVar("y", INDEX) for _ in plane.shape[:-2]]
         lead = (substitute(index, gone) for index in self.found.vector.indices[:-count])
         axes = [index for index in nest.store.indices if isinstance(index, PrimVar)]
-        places: dict[PrimVar, PrimExpr] = dict(zip(axes, (*lead, *rows), strict=False))
+        at = [as_expr(row, INDEX) for row in rows]
+        if self._rows_read is not None:
+            at = [plus(times(first, self._rows_read[0]), rows[0])]
+        value = substitute(nest.store.value, dict(zip(axes, (*lead, *at), strict=False)))
+
+        def store(part: int, at: PrimExpr, value: PrimExpr) -> BufferStore:
+            return BufferStore(plane, value, (*rows, const(part, INDEX), at))
+
         length = known(nest.store.buffer.shape[-1])
+        row = padded_row(value, axes[-1], length, self.stride, self.lanes_of_results, store)
+        return nested([(row, extent) for row, extent in zip(rows, plane.shape, strict=False)], row)
 
-        def vector(part: int, at: PrimExpr, used: int) -> Stmt:
-            lane = PrimVar("lane", INDEX)
-            x = plus(times(plus(at, lane), self.stride), const(part, INDEX))
-            value = substitute(nest.store.value, {**places, axes[-1]: x})
-            stmt: Stmt = BufferStore(plane, value, (*rows, const(part, INDEX), plus(at, lane)))
-            if used < lanes:
-                stmt = IfThenElse(binary("lt", lane, const(used, INDEX)), stmt, None)
-            return For(lane, 0, lanes, stmt, "vectorized")
-
-        parts: list[Stmt] = []
-        for part in range(self.stride):
-            whole, left = divmod(ceil_div(length - part, self.stride), lanes)
-            j = PrimVar("j", INDEX)
-            parts += [For(j, 0, whole, vector(part, times(j, lanes), lanes))] if whole else []
-            parts += [vector(part, const(whole * lanes, INDEX), left)] if left else []
-        return nested([(row, extent) for row, extent in zip(rows, plane.shape, strict=False)], sequence(parts))
-
-    def _tile(self, row: PrimExpr, rows: int) -> Stmt:
-        """A tile of `rows` rows from `row` on."""
+    def _tile(self, first: PrimExpr, row: PrimExpr, rows: int, plane: Buffer | None) -> Stmt:
+        """A tile of `rows` rows from `row` on in the strip that starts at `first`."""
         found, lanes, vectors, axis = self.found, self.lanes, self.nr_vectors, self.window.axes[-1]
         room = max(lanes, self.lanes_of_results)  # what a row stores behind its end is the next one's
         sums = Buffer("sums", (rows * self.width + room,), found.dtype)
@@ -144,18 +171,18 @@ class Planes(Positions):
             return binary("floordiv", j, const(vectors, INDEX)) if vectors > 1 else j
 
         def elements(j: PrimExpr) -> PrimExpr:
-            places = places_of(self.window, plus(row, row_of(j)))
+            places = places_of(self.window, plus(row if plane is not None else plus(first, row), row_of(j)))
             load = substitute(found.vector, {**inner, **places, axis: column(j)})
             vector, mask = Ramp(load.indices[-1], const(stride, INDEX), lanes), None
             if vectors * lanes > self.width:
                 mask = binary("lt", Ramp(column(j), const(1, INDEX), lanes), Broadcast(const(self.width, INDEX), lanes))
-            if self.filling is None:
+            if plane is None:
                 return replace(load, indices=(*load.indices[:-1], vector), predicate=mask)
             step = const(stride, INDEX)
             offset = substitute(found.vector.indices[-1], {**inner, axis: const(0, INDEX)})
             x = vector_index(plus(column(j), binary("floordiv", offset, step)), lanes)
             rest = load.indices[-len(self.window.axes) : -1]
-            return BufferLoad(self.plane, (*rest, binary("floormod", offset, step), x), mask)
+            return BufferLoad(plane, (*rest, binary("floormod", offset, step), x), mask)
 
         tile = Tile(
             1,
@@ -169,7 +196,7 @@ class Planes(Positions):
         ).build(found.dtype)
         zero = const(0.0, with_lanes(found.dtype, room))
         clear = BufferStore(sums, zero, (vector_index(const(rows * self.width, INDEX), room),))
-        return SeqStmt((AllocBuffer(sums), clear, tile, self._results(sums, row, rows)))
+        return SeqStmt((AllocBuffer(sums), clear, tile, self._results(sums, plus(first, row), rows)))
 
     def _results(self, sums: Buffer, row: PrimExpr, rows: int) -> Stmt:
         """What becomes of the sums."""
@@ -201,9 +228,31 @@ def filling_of(site: Site, found: Contraction, machine: MachineModel) -> Filling
     one = all(found.extents[x] == 1 for x in reduced)
     extents = [extent for extent in load.buffer.shape[-len(window.axes) :] if isinstance(extent, int)]
     size = math.prod(extents) * bits(load.buffer.dtype) // 8 if len(extents) == len(window.axes) else 0
-    is_near = _MIN_PLANE <= size <= machine.l1_bytes
+    row, read = size // max(1, math.prod(extents[:-1])), _rows_read(found)
+    is_near = size <= machine.l1_bytes or (
+        read is not None and row * (read[1] + _MIN_STRIP * read[0]) <= machine.stack_bytes
+    )
     alone = not any(part is load.buffer for other in others for part in walk(other))
-    return Filling(stmt, nest) if one and is_near and alone else None
+    return Filling(stmt, nest) if one and size >= _MIN_PLANE and is_near and alone else None
+
+
+def _rows_read(found: Contraction) -> tuple[int, int] | None:
+    """By how many rows of the input neighbouring rows of results are apart, and how many rows each of them reads.
+
+    None where windows do not move along two axes from the start of the input on.
+    """
+    window = found.window
+    if window is None or len(window.axes) != 2:
+        return None
+    index, axis = found.vector.indices[-2], window.axes[0]
+    ends = (
+        {x: const(at(known(found.extents[x])), INDEX) for x in found.reduction} for at in (lambda _: 0, lambda n: n - 1)
+    )
+    first, last = (simplify(substitute(index, {**end, axis: const(0, INDEX)})) for end in ends)
+    step = difference_along(index, axis)
+    if not isinstance(first, IntImm) or not isinstance(last, IntImm) or first.value or not step or step < 0:
+        return None
+    return step, last.value + 1
 
 
 def planes_of(found: Contraction, capacity: Capacity) -> Planes | None:
@@ -222,4 +271,4 @@ def planes_of(found: Contraction, capacity: Capacity) -> Planes | None:
     if vectors > most:
         return None
     mr = capacity.pins.get("mr", block_size(height, max(1, most // vectors)))
-    return Planes(found, mr, vectors, lanes, capacity.lanes)
+    return Planes(found, capacity, mr, vectors, lanes)

@@ -1,0 +1,76 @@
+"""Padded rows: what pads the input of windows, computed row by row in memory that stays near.
+
+if the row is one of the input:  rows[y, :] = the first vector, under a mask; whole ones; the last one, under a mask
+else:                            rows[y, :] = what it is padded with
+
+A mask is there where a lane may lie beside the input, which follows from the range of the lanes: in the middle of a row
+there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
+
+from weft.ir import replace, substitute
+from weft.ir.kernel.prim import binary, const
+from weft.ir.kernel.simplify import simplify
+from weft.ir.tensor import BufferStore, For, IfThenElse, PrimCall, PrimExpr, PrimVar, Stmt
+from weft.transform.analysis.loops.points import conjuncts
+from weft.transform.autoschedule.gemm.tiles import plus, times
+from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
+from weft.transform.autoschedule.rules.loops import sequence
+from weft.transform.autoschedule.rules.strides import uses
+
+__all__ = ["padded_row"]
+
+Store = Callable[[int, PrimExpr, PrimExpr], BufferStore]
+"""The part of a row, the place in it, a value -> what puts it there."""
+
+
+def padded_row(value: PrimExpr, x: PrimVar, length: int, stride: int, lanes: int, store: Store) -> Stmt:
+    """All `length` values along x, parted by the remainder of the stride, in vectors of so many lanes."""
+    inside, value, outside = _cases(value, x)
+    row = sequence(_vectors(value, x, length, stride, lanes, store))
+    if inside is None or outside is None:
+        return row
+    return IfThenElse(inside, row, sequence(_vectors(outside, x, length, stride, lanes, store)))
+
+
+def _cases(value: PrimExpr, x: PrimVar) -> tuple[PrimExpr | None, PrimExpr, PrimExpr | None]:
+    """The condition under which a row is one of the input, and the values there and elsewhere."""
+    if not isinstance(value, PrimCall) or value.op != "if_then_else":
+        return None, value, None
+    condition, chosen, other = value.args
+    assert isinstance(condition, PrimExpr)
+    assert isinstance(chosen, PrimExpr)
+    assert isinstance(other, PrimExpr)
+    parts = conjuncts(condition)
+    of_rows, of_lanes = ([part for part in parts if uses(part, x) is along] for along in (False, True))
+    if not of_rows:
+        return None, value, None
+    both = partial(binary, "and")
+    within = replace(value, args=(reduce(both, of_lanes), chosen, other)) if of_lanes else chosen
+    return reduce(both, of_rows), within, other
+
+
+def _vectors(value: PrimExpr, x: PrimVar, length: int, stride: int, lanes: int, store: Store) -> Iterator[Stmt]:
+    """The parts of a row: of each the first vector, those in the middle, and what is left."""
+
+    def vector(part: int, at: PrimExpr, used: int) -> Stmt:
+        lane = PrimVar("lane", INDEX)
+        place = plus(times(plus(at, lane), stride), const(part, INDEX))
+        stmt: Stmt = store(part, plus(at, lane), substitute(value, {x: place}))
+        if used < lanes:
+            stmt = IfThenElse(binary("lt", lane, const(used, INDEX)), stmt, None)
+        return For(lane, 0, lanes, stmt, "vectorized")
+
+    for part in range(stride):
+        whole, left = divmod(ceil_div(length - part, stride), lanes)
+        if whole:
+            yield simplify(vector(part, const(0, INDEX), lanes))
+        if whole > 1:
+            j = PrimVar("j", INDEX)
+            yield simplify(For(j, 1, whole - 1, vector(part, times(j, lanes), lanes)))
+        if left:
+            yield simplify(vector(part, const(whole * lanes, INDEX), left))
