@@ -38,6 +38,7 @@ from weft.errors import DTypeError, Span
 __all__ = [
     "INTRINSICS",
     "RULES",
+    "WITHIN_MEMORY",
     "InOwnType",
     "Intrinsic",
     "next_after",
@@ -369,6 +370,8 @@ _names(
     doc="as sort_keys, of keys with positions beside them: (keys, positions, memory to spare for both, how many)",
 )
 _names("select_pair", 6, pure=False, operands="ppppii", doc="as select_key, of keys with positions beside them")
+WITHIN_MEMORY = frozenset(("sort_keys", "select_key", "sort_pairs", "select_pair"))
+"""Intrinsics that touch no memory but what their pointers lead to: a thread may do them on memory of its own."""
 _names("isnullptr", 1, doc="whether a pointer points to nothing", operands="p")
 _names("call_cpacked_lowered call_packed_lowered call_kernel", -1, pure=False)
 _names("TVMBackendAllocWorkspace TVMBackendFreeWorkspace", -1, pure=False)

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from weft.dtypes import Scalable, bits, is_integer, lanes
 from weft.ir import structural_equal, substitute, walk
 from weft.ir.dim import Dim, free_symbols, product, value_at
+from weft.ir.kernel.intrinsics import WITHIN_MEMORY
 from weft.ir.kernel.prim import binary
+from weft.ir.kernel.views import place_of
+from weft.ir.node import Node
 from weft.ir.structure.fingerprint import fingerprint
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import (
@@ -24,10 +27,13 @@ from weft.ir.tensor import (
     AttrStmt,
     Binary,
     Bind,
+    Break,
     Buffer,
     BufferLoad,
     BufferStore,
+    Continue,
     DeclBuffer,
+    Evaluate,
     Extent,
     For,
     IfThenElse,
@@ -39,6 +45,7 @@ from weft.ir.tensor import (
     Ramp,
     SeqStmt,
     Stmt,
+    While,
 )
 from weft.transform.analysis.loops.iteration_space import IterationSpace, Loop
 from weft.transform.kernel.lower_blocks import lower_blocks
@@ -74,12 +81,14 @@ class _Unknown(Exception):
     """A construct whose accesses are not understood."""
 
 
-def accesses_of(stmt: Stmt, *, views: bool = False) -> list[Access] | None:
+def accesses_of(stmt: Stmt, *, views: bool = False, repeats: bool = False) -> list[Access] | None:
     """The accesses of a statement without blocks; None when something in it is not understood.
 
     With `views` it may declare views of buffers, whose accesses count as those of buffers of their own (`memory_of`).
+    With `repeats` stores may be done many times by one iteration of the loops around them, and memory that the
+    statement allocates may be handed to intrinsics that stay within it.
     """
-    walker = _Walker(views)
+    walker = _Walker(views, repeats)
     try:
         for number, part in enumerate(stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,)):
             walker.top = number
@@ -90,8 +99,10 @@ def accesses_of(stmt: Stmt, *, views: bool = False) -> list[Access] | None:
 
 
 class _Walker:
-    def __init__(self, views: bool) -> None:
-        self.views = views
+    def __init__(self, views: bool, repeats: bool) -> None:
+        self.views, self.repeats = views, repeats
+        self.own: set[Buffer] = set()
+        self.depth = 0
         self.found: list[Access] = []
         self.values: dict[PrimVar, PrimExpr] = {}
         self.top = 0
@@ -107,7 +118,7 @@ class _Walker:
             for extent in (stmt.start, stmt.extent):
                 self.loads(extent, loops, path)
             loop = Loop(stmt.loop_var, self.closed(stmt.start), self.closed(stmt.extent))
-            self.statement(stmt.body, (*loops, loop), path)
+            self.repeated(stmt.body, (*loops, loop), path)
         elif isinstance(stmt, IfThenElse):
             self.loads(stmt.condition, loops, path)
             self.choices += 1
@@ -130,8 +141,32 @@ class _Walker:
         elif isinstance(stmt, DeclBuffer):
             if not self.views or not isinstance(memory_of(stmt.buffer), Buffer):
                 raise _Unknown
-        elif not isinstance(stmt, AllocBuffer):
+        elif isinstance(stmt, AllocBuffer):
+            self.own.add(stmt.buffer)
+        elif isinstance(stmt, While) and self.repeats:
+            self.loads(stmt.condition, loops, path)
+            self.repeated(stmt.body, loops, path)
+        elif not (self.repeats and self.is_harmless(stmt)):
             raise _Unknown
+
+    def repeated(self, body: Stmt, loops: tuple[Loop, ...], path: tuple[tuple[int, bool], ...]) -> None:
+        self.depth += 1
+        self.statement(body, loops, path)
+        self.depth -= 1
+
+    def is_harmless(self, stmt: Stmt) -> bool:
+        """Whether a statement only leaves a loop inside of the whole, or works on memory of its own."""
+        if isinstance(stmt, (Break, Continue)):
+            return self.depth > 0
+        return isinstance(stmt, Evaluate) and self.is_within(stmt.value)
+
+    def is_within(self, call: Node) -> bool:
+        """Whether a call touches no memory but what the statement allocated before."""
+        if not isinstance(call, PrimCall) or call.op not in WITHIN_MEMORY:
+            return False
+        pointers = [arg for arg in call.args if isinstance(arg, PrimExpr) and arg.dtype == "handle"]
+        places = [place_of(pointer) for pointer in pointers]
+        return all(place is not None and place[0] in self.own for place in places)
 
     def closed(self, value: Extent) -> Extent:
         return value if isinstance(value, int) or not self.values else substitute(value, self.values)
@@ -213,7 +248,7 @@ _ANSWERS: dict[str, bool] = {}
 
 
 def _prove_apart(loop: For, written: Sequence[Buffer]) -> bool:
-    found = accesses_of(loop.body, views=True)
+    found = accesses_of(loop.body, views=True, repeats=True)
     if found is None:
         return False
     outer = Loop(loop.loop_var, loop.start, loop.extent)

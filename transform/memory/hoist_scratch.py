@@ -4,7 +4,8 @@
 
 This holds for private kernels that only graph functions call, and for buffers whose size follows from the sizes of the
 arguments. Small buffers of known size stay on the stack. Inside of a parallel loop with a known number of iterations
-each iteration gets a copy of its own, allocated once before the loop; in one with more, buffers stay where they are.
+each iteration gets a copy of its own, allocated once before the loop; in one with more, and where copies take more than
+`MOST_COPIED` bytes or pointers lead to a buffer, buffers stay where they are.
 
     for i in T.parallel(8): t = T.alloc_buffer((n, 64)); t[j, k]      t = T.alloc_buffer((8, n, 64)); ... t[i, j, k]
 """
@@ -35,6 +36,7 @@ from weft.ir import (
 from weft.ir.dim import Dim, free_symbols, match_dims, product, substitute
 from weft.ir.kernel.prim import cast
 from weft.ir.kernel.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
+from weft.ir.kernel.views import ADDRESSES
 from weft.ir.op import get_op
 from weft.ir.structure.visit import children, rewrite, rewrite_statements, statements
 from weft.ir.tensor import (
@@ -155,6 +157,10 @@ MOST_COPIES = 64
 """How many iterations a parallel loop may have for each to get its own copy of a buffer."""
 
 
+MOST_COPIED = 64 << 20
+"""The bytes of known size that the copies of a buffer may take."""
+
+
 def _with_copies(function: PrimFunc, least: int) -> PrimFunc:
     """The function with a copy for each iteration in place of large buffers that parallel loops allocate inside."""
     symbols = _symbols(function)
@@ -169,7 +175,9 @@ def _with_copies(function: PrimFunc, least: int) -> PrimFunc:
         mapping: dict[Buffer, Buffer] = {}
         for node in statements(loop.body):
             if isinstance(node, AllocBuffer) and id(node) not in inner and _is_large(node.buffer, symbols, least):
-                if not node.buffer.strides and _is_only_accessed(node.buffer, loop.body):
+                size = _size(node.buffer, symbols)
+                is_huge = isinstance(size, int) and size * loop.extent > MOST_COPIED
+                if not is_huge and not node.buffer.strides and _is_only_accessed(node.buffer, loop.body):
                     mapping[node.buffer] = replace(node.buffer, shape=(loop.extent, *node.buffer.shape))
         if not mapping:
             return None
@@ -182,9 +190,13 @@ def _with_copies(function: PrimFunc, least: int) -> PrimFunc:
 
 
 def _is_only_accessed(buffer: Buffer, stmt: Stmt) -> bool:
-    """Whether nothing but loads and stores uses a compact buffer."""
-    users = (node for node in walk(stmt) if any(part is buffer for part in children(node)))
-    return buffer.strides is None and all(isinstance(x, (AllocBuffer, BufferLoad, BufferStore)) for x in users)
+    """Whether nothing but loads and stores uses a compact buffer, and no pointer leads to it."""
+    users = [node for node in walk(stmt) if any(part is buffer for part in children(node))]
+    led_to = {
+        id(arg) for node in walk(stmt) if isinstance(node, PrimCall) and node.op in ADDRESSES for arg in node.args
+    }
+    plain = all(isinstance(x, (AllocBuffer, BufferLoad, BufferStore)) and id(x) not in led_to for x in users)
+    return buffer.strides is None and plain
 
 
 def _in_copy(node: Node, mapping: Mapping[Buffer, Buffer], index: PrimVar) -> Node | None:

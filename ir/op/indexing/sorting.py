@@ -91,10 +91,11 @@ class _RowKernel:
         if order is None:
             return None
         self.order = order
-        body: Stmt = SeqStmt((*order.statements(), self._write(results)))
+        memory = [AllocBuffer(buffer) for buffer in order.buffers]  # of each row, so that threads share rows out
+        body: Stmt = SeqStmt((*memory, *order.statements(), self._write(results)))
         for d, variable in reversed(self.row.items()):
             body = For(variable, 0, self.sizes[d], body)
-        return SeqStmt((*(AllocBuffer(buffer) for buffer in order.buffers), body))
+        return body
 
     def _sort(self, count: Extent) -> Order:
         """What puts the positions of a row in order."""

@@ -134,6 +134,29 @@ def test_rows_in_order_already_keep_ties_in_theirs(turn: int) -> None:
     assert_same_bits(ordered, np.take_along_axis(x, wanted, -1))
 
 
+@pytest.mark.parametrize("shape", ["40, 700", "40, 3, 700", "'m', 'n'", "4, 20000"])
+def test_threads_share_rows_out(shape: str) -> None:
+    extents = tuple({"'m'": 40, "'n'": 700}.get(part) or int(part) for part in shape.split(", "))
+    x = values("float32", extents, 5)
+    body = "R.sort(x), R.argsort(x), R.topk(x, k=7)"
+    module = weft.parse(f'@R.function\ndef main(x: R.Tensor(({shape}), "float32")):\n    return ({body})')
+    made = weft.compile(module)
+    assert made.explain().count("(iterations are proved independent)") >= 2
+    before = weft.get_num_threads()
+    try:
+        for threads in (1, 3):
+            weft.set_num_threads(threads)
+            ordered, positions, (first, places) = made["main"](x)
+            wanted = order(x, -1, False)
+            np.testing.assert_array_equal(positions, wanted)
+            assert_same_bits(ordered, np.take_along_axis(x, wanted, -1))
+            best = order(x, -1, True)[..., :7]
+            np.testing.assert_array_equal(places, best)
+            assert_same_bits(first, np.take_along_axis(x, best, -1))
+    finally:
+        weft.set_num_threads(before)
+
+
 def test_what_was_chosen_is_explained() -> None:
     made = weft.compile(program("float32", "1000", False), NARROW)
     assert made.explain().count("intrinsic: sort_keys=no (the machine lacks it for uint") == 2

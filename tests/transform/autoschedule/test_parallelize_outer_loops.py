@@ -112,6 +112,35 @@ def test_iterations_that_may_meet_are_not_marked(store: str) -> None:
     assert "i" not in marked(body, X)
 
 
+SORTED = """
+            for i in range(n):
+                t = T.alloc_buffer((2048,), "uint32")
+                spare = T.alloc_buffer((2048,), "uint32")
+                {before}
+                for j in range(2048):
+                    t[j] = T.cast(x[i, j // 32, j % 32], "uint32")
+                T.evaluate(T.sort_keys(T.address_of({keys}[0]), T.address_of(spare[0]), 2048))
+                for j2 in range(64):
+                    for k in range(32):
+                        y[i, j2, k] = T.cast(t[j2 * 32 + k], "float32")
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "keys", "loops"),
+    [
+        ("t[0] = 1", "t", ["i"]),
+        ("while t[0] > 0:\n                    break", "t", ["i"]),
+        ("t[0] = 1", "z", []),
+        ("if x[i, 0, 0] > 0:\n                    break", "t", []),
+    ],
+    ids=["memory of each iteration", "a loop inside ends early", "memory that all share", "the loop itself ends early"],
+)
+def test_sorts_of_memory_of_their_own_are_shared(before: str, keys: str, loops: list[str]) -> None:
+    found = marked(SORTED.format(before=before, keys=keys), X + ', z: T.Buffer((2048,), "uint32")')
+    assert [name for name in found if name == "i"] == loops
+
+
 def test_little_work_and_loops_that_the_user_marked_stay() -> None:
     left_alone(
         ParallelizeOuterLoops(),

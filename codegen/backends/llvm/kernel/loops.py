@@ -8,11 +8,12 @@ from weft.codegen.backends.llvm.asm.function import Size
 from weft.codegen.backends.llvm.asm.instructions import binary, icmp, phi
 from weft.codegen.backends.llvm.kernel.emitter import COLD, KernelEmitter, OpenLoop, StatementForm
 from weft.codegen.backends.llvm.kernel.nontemporal import Streams
-from weft.codegen.backends.llvm.kernel.parallel import emit_parallel
+from weft.codegen.backends.llvm.kernel.parallel import emit_parallel, memory_before
 from weft.codegen.backends.llvm.kernel.polls import ask, part_of, poll_of
 from weft.errors import TargetError
+from weft.ir.node import replace
 from weft.ir.structure.visit import walk
-from weft.ir.tensor import Break, BufferStore, Continue, For, Stmt, While
+from weft.ir.tensor import Break, BufferStore, Continue, For, SeqStmt, Stmt, While
 from weft.transform.autoschedule.rules.nontemporal import STREAMS
 
 __all__ = ["LOOPS"]
@@ -25,6 +26,10 @@ def _for(emitter: KernelEmitter, stmt: For) -> None:
     if stmt.kind == "vectorized":
         raise TargetError("llvm: vectorized loops must be lowered before code generation", code="W740", span=stmt.span)
     if stmt.kind == "parallel" and not emitter.program.serial and emit_parallel(emitter, stmt):
+        return
+    memory, loop = memory_before(stmt) if stmt.kind == "parallel" else ([], stmt)
+    if memory:
+        emitter.scoped(SeqStmt((*memory, replace(loop, kind="serial"))))
         return
     start, extent = emitter.size(stmt.start), emitter.size(stmt.extent)
     step = 1 if stmt.step is None else emitter.size(stmt.step)

@@ -15,6 +15,8 @@ A failure is reported as if iterations ran in order: of those that fail, the ear
 
 from __future__ import annotations
 
+import itertools
+
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
 from weft.codegen.backends.llvm.asm.instructions import (
@@ -35,7 +37,7 @@ from weft.codegen.backends.llvm.kernel.emitter import KernelEmitter
 from weft.codegen.backends.llvm.kernel.polls import may_be_long
 from weft.codegen.backends.llvm.kernel.work import variables_in, work_of
 from weft.ir.kernel import prim
-from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.intrinsics import INTRINSICS, WITHIN_MEMORY
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.node import Node, replace
 from weft.ir.structure.visit import rewrite_statements, statements, substitute, walk
@@ -46,6 +48,7 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
+    Continue,
     DeclBuffer,
     Evaluate,
     For,
@@ -54,6 +57,7 @@ from weft.ir.tensor import (
     PrimFunc,
     PrimVar,
     Return,
+    SeqStmt,
     Stmt,
     While,
 )
@@ -69,7 +73,7 @@ from weft.runtime.abi.frame import (
 )
 from weft.transform.analysis.accesses import iterations_are_apart, memory_of
 
-__all__ = ["ENOUGH", "PAYS", "emit_chunk_runtime", "emit_parallel"]
+__all__ = ["ENOUGH", "PAYS", "emit_chunk_runtime", "emit_parallel", "memory_before"]
 
 PAYS = 90_000
 """The least work, in scalar operations, that is worth waking threads for: about 20 microseconds."""
@@ -94,12 +98,15 @@ def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:
     own: set[Node] = {stmt.loop_var}
     variables: dict[PrimVar, None] = {}
     buffers: dict[Buffer, None] = {}
+    inner = {node for part in statements(stmt.body) if isinstance(part, (For, While)) for node in statements(part.body)}
     for node in walk(stmt.body):
-        if isinstance(node, (Return, While, Evaluate, Break)):
+        if isinstance(node, Return) or (isinstance(node, (Break, Continue)) and node not in inner):
+            return None
+        if isinstance(node, Evaluate) and not (isinstance(node.value, PrimCall) and _may_share(node.value)):
             return None
         if isinstance(node, DeclBuffer) and not isinstance(memory_of(node.buffer), Buffer):
             return None
-        if isinstance(node, PrimCall) and not _is_pure(node):
+        if isinstance(node, PrimCall) and not _may_share(node):
             return None
         if isinstance(node, For):
             own.add(node.loop_var)
@@ -121,9 +128,10 @@ def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:
     return None if any(dtypes.lanes(variable.dtype) > 1 for variable in found) else (found, outside)
 
 
-def _is_pure(call: PrimCall) -> bool:
+def _may_share(call: PrimCall) -> bool:
+    """Whether several threads may do a call at once: where its memory is each one's own, which is proved apart."""
     entry = INTRINSICS.get(call.op) if isinstance(call.op, str) else None
-    return entry is not None and entry.pure
+    return entry is not None and (entry.pure or entry.name in WITHIN_MEMORY)
 
 
 def _serial(stmt: Stmt) -> For | None:
@@ -135,6 +143,29 @@ def _enough(stmt: For) -> int:
     """The iterations from which on a loop of a symbolic extent goes before the parallel loops inside of it."""
     inner = [part.extent for part in statements(stmt.body) if isinstance(part, For) and part.kind == "parallel"]
     return min(ENOUGH, max((extent for extent in inner if isinstance(extent, int)), default=0))
+
+
+def memory_before(loop: For) -> tuple[list[AllocBuffer], For]:
+    """What iterations of loops directly inside one another allocate first, to be allocated once, and the loop without.
+
+    Buffers whose size follows from a variable of the loops stay.
+    """
+    body = loop.body
+    found: list[AllocBuffer] = []
+    if isinstance(body, For) and body.kind != "parallel":
+        inner, body = memory_before(body)
+        found = [part for part in inner if loop.loop_var not in _sizes_of(part)]
+        if len(found) != len(inner):
+            return [], loop
+    elif isinstance(body, SeqStmt):
+        leading = itertools.takewhile(lambda part: isinstance(part, AllocBuffer), body.stmts)
+        found = [p for p in leading if isinstance(p, AllocBuffer) and loop.loop_var not in _sizes_of(p)]
+        body = SeqStmt(tuple(part for part in body.stmts if part not in found), span=body.span)
+    return (found, replace(loop, body=body)) if found else ([], loop)
+
+
+def _sizes_of(part: AllocBuffer) -> set[PrimVar]:
+    return {v for extent in (*part.buffer.shape, *(part.buffer.strides or ())) for v in variables_in(extent)}
 
 
 class _Outlined:
@@ -150,11 +181,13 @@ class _Outlined:
         body = stmt.body if self.enough else rewrite_statements(stmt.body, _serial)
         count = prim.binary("sub", self.last, self.first)
         loop = replace(stmt, start=self.first, extent=count, body=body, kind="serial")
+        memory, loop = memory_before(loop)  # of a part, whose iterations use it in turn
         # A view comes as its address: what it is a view of need not be there.
         views = [x for x in buffers if x.data is not None or x.elem_offset is not None]
         bare = {x: replace(x, data=None, elem_offset=None) for x in views}
         params = (*(bare.get(buffer, buffer) for buffer in buffers), *variables, self.first, self.last)
-        self.function = PrimFunc(params, substitute(loop, bare), name=self.name, private=True)
+        inner = substitute(SeqStmt((*memory, loop)) if memory else loop, bare)
+        self.function = PrimFunc(params, inner, name=self.name, private=True)
         self.variables = variables
 
     def emit(self) -> bool:

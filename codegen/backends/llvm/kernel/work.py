@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import Size
 from weft.codegen.backends.llvm.kernel.emitter import KernelEmitter
+from weft.ir.kernel.intrinsics import WITHIN_MEMORY
+from weft.ir.node import Node
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     AssertStmt,
     Bind,
     BufferStore,
+    Evaluate,
     Extent,
     For,
     IfThenElse,
@@ -26,6 +29,7 @@ __all__ = ["variables_in", "work_of"]
 
 _UNKNOWN_EXTENT = 8
 _LANES_AT_ONCE = 8
+_FOR_EACH_KEY = 8
 
 
 def work_of(emitter: KernelEmitter, stmt: Stmt) -> Size:
@@ -42,12 +46,23 @@ def work_of(emitter: KernelEmitter, stmt: Stmt) -> Size:
     if isinstance(stmt, IfThenElse):
         other = 0 if stmt.else_body is None else work_of(emitter, stmt.else_body)
         return w.add(work_of(emitter, stmt.then_body), other)
+    if isinstance(stmt, Evaluate):
+        return _work_of_call(emitter, stmt.value)
     value = stmt.value if isinstance(stmt, (BufferStore, Bind)) else None
     value = stmt.condition if isinstance(stmt, AssertStmt) else value
     if value is None:
         return 0
     lanes = max(1, dtypes.lanes(value.dtype) // _LANES_AT_ONCE)
     return lanes * sum(16 if isinstance(node, PrimCall) else 1 for node in walk(value))
+
+
+def _work_of_call(emitter: KernelEmitter, call: Node) -> Size:
+    """Operations of a call for what it does: of a sort, by how many keys it has."""
+    if not isinstance(call, PrimCall) or call.op not in WITHIN_MEMORY:
+        return 0
+    size = next(arg for arg in call.args if isinstance(arg, PrimExpr) and arg.dtype != "handle")
+    known = all(v in emitter.variables for v in variables_in(size))
+    return emitter.w.mul(emitter.size(size) if known else _UNKNOWN_EXTENT, _FOR_EACH_KEY)
 
 
 def variables_in(extent: Extent) -> Iterator[PrimVar]:
