@@ -21,36 +21,81 @@ static uint64_t windows(const uint32_t *f, void *const *regions) {
   return up((uint64_t)(channels * height * width + channels * kh * kw * oh * ow), 16);
 }
 
-static int64_t multiply(const uint32_t *f, void *const *regions, uint64_t size, uint64_t memory) {
-  const int8_t *a = (const int8_t *)regions[f[0]] + f[1], *b = (const int8_t *)regions[f[2]] + f[3];
-  int32_t *c = (int32_t *)(void *)((uint8_t *)regions[f[4]] + f[5]);
-  const uint64_t rows = f[6], inner = f[7], columns = f[8];
-  const uint64_t operands = rows * inner + inner * columns, sums = 4 * rows * columns;
-  if (operands + sums > memory) return -1;
+enum { MOST = 1 << 20 };
+static union { int8_t bytes[MOST]; int32_t sums[MOST / 4]; } memory;
+static uint64_t written[MOST], used[MOST], copied, multiplied, room;
+
+static uint64_t latest(const uint64_t *times, uint64_t from, uint64_t count, uint64_t least) {
+  for (uint64_t i = from; i < from + count; ++i) least = times[i] > least ? times[i] : least;
+  return least;
+}
+
+static void note(uint64_t *times, uint64_t from, uint64_t count, uint64_t time) {
+  for (uint64_t i = from; i < from + count; ++i) times[i] = time;
+}
+
+static int load(const uint32_t *f, void *const *regions) {
+  const int8_t *source = (const int8_t *)regions[f[0]] + f[1];
+  const uint64_t to = f[2], rows = f[3], columns = f[4], count = rows * columns;
+  if (to + count > room) return 0;
+  for (uint64_t i = 0; i < rows; ++i) memcpy(memory.bytes + to + i * columns, source + i * f[5], columns);
+  copied = latest(used, to, count, latest(written, to, count, copied)) + up(count, 16);
+  note(written, to, count, copied);
+  return 1;
+}
+
+static int store(const uint32_t *f, void *const *regions) {
+  int32_t *target = (int32_t *)(void *)((uint8_t *)regions[f[1]] + f[2]);
+  const uint64_t at = f[0], rows = f[3], columns = f[4], count = 4 * rows * columns;
+  if (at + count > room) return 0;
+  for (uint64_t i = 0; i < rows; ++i) memcpy(target + i * f[5], memory.bytes + at + 4 * i * columns, 4 * columns);
+  copied = latest(written, at, count, copied) + up(count, 16);
+  note(used, at, count, copied);
+  return 1;
+}
+
+static int multiply(const uint32_t *f, uint64_t size) {
+  const uint64_t a = f[0], b = f[1], c = f[2], rows = f[3], inner = f[4], columns = f[5], sums = 4 * rows * columns;
+  uint64_t start = multiplied;
+  if (a + rows * inner > room || b + inner * columns > room || c + sums > room) return 0;
   for (uint64_t i = 0; i < rows; ++i)
     for (uint64_t j = 0; j < columns; ++j) {
-      uint32_t sum = f[12] ? (uint32_t)c[i * f[11] + j] : 0;
-      for (uint64_t k = 0; k < inner; ++k) sum += (uint32_t)((int32_t)a[i * f[9] + k] * (int32_t)b[k * f[10] + j]);
-      c[i * f[11] + j] = (int32_t)sum;
+      uint32_t sum = f[6] ? (uint32_t)memory.sums[c / 4 + i * columns + j] : 0;
+      for (uint64_t k = 0; k < inner; ++k)
+        sum += (uint32_t)((int32_t)memory.bytes[a + i * inner + k] * (int32_t)memory.bytes[b + k * columns + j]);
+      memory.sums[c / 4 + i * columns + j] = (int32_t)sum;
     }
-  return (int64_t)(up(rows, size) * up(columns, size) * (inner + 2 * size - 2)
-                   + up(operands + sums * (f[12] ? 2 : 1), 16));
+  start = latest(written, a, rows * inner, latest(written, b, inner * columns, start));
+  start = latest(written, c, sums, latest(used, c, sums, start));
+  multiplied = start + up(rows, size) * up(columns, size) * (inner + 2 * size - 2);
+  note(used, a, rows * inner, multiplied);
+  note(used, b, inner * columns, multiplied);
+  note(written, c, sums, multiplied);
+  return 1;
 }
 
 int32_t npu_execute(const uint8_t *stream, uint64_t bytes, void *const *regions, uint64_t *cycles) {
-  uint32_t words[8192];
+  static const uint32_t lengths[] = {0, 15, 7, 6, 6};
+  static uint32_t words[1 << 16];
   const uint64_t count = bytes / 4;
-  if (bytes % 4 || count < 3 || count > 8192 || memcmp(stream, "NPU1", 4)) return -1;
+  int fine = 1;
+  if (bytes % 4 || count < 3 || count > sizeof words / 4 || memcmp(stream, "NPU1", 4)) return -1;
   memcpy(words, stream, bytes);
-  for (uint64_t at = 3; at < count;) {
+  if (words[2] > MOST) return -2;
+  room = words[2];
+  copied = multiplied = 0;
+  note(written, 0, room, 0);
+  note(used, 0, room, 0);
+  for (uint64_t at = 3; at < count && fine;) {
     const uint32_t operation = words[at++];
-    const uint64_t fields = operation == 1 ? 15 : operation == 2 ? 13 : 0;
-    int64_t spent;
+    const uint64_t fields = operation < 5 ? lengths[operation] : 0;
     if (!fields || at + fields > count) return -1;
-    spent = operation == 1 ? (int64_t)windows(words + at, regions) : multiply(words + at, regions, words[1], words[2]);
-    if (spent < 0) return -2;
-    if (cycles) *cycles += (uint64_t)spent;
+    if (operation == 1) copied += windows(words + at, regions);
+    if (operation == 2) fine = multiply(words + at, words[1]);
+    if (operation == 3) fine = load(words + at, regions);
+    if (operation == 4) fine = store(words + at, regions);
     at += fields;
   }
-  return 0;
+  if (cycles) *cycles += copied > multiplied ? copied : multiplied;
+  return fine ? 0 : -2;
 }

@@ -200,8 +200,35 @@ def test_the_size_of_the_machine_changes_cycles_and_no_bit(plugins, network, opt
     assert (spent < sum(cycles.values())) == (options.startswith("-array=16"))
 
 
+def test_the_next_tiles_are_copied_while_these_are_multiplied(plugins) -> None:
+    """B20: software pipelining gives operands a second place, and then both units of the machine work at once."""
+    text = MAIN.format((32, 256), "int8", (256, 32), "int8", "R.matmul(x, w, out_dtype='int32')")
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-128, 128, shape).astype("int8") for shape in ((32, 256), (256, 32)))
+    npu, spent = plugins["weft_npu"], []
+    for buffers in (1, 2):
+        npu.cycles.clear()
+        got, want = both_ways(text, x, w, f"host: llvm; npu: npu -sram=65536 -buffers={buffers}")
+        np.testing.assert_array_equal(got, want)
+        spent.append(sum(npu.cycles.values()))
+    tiles, load, store, multiply = 16, 2 * 8 * 256 // 16, 4 * 8 * 8 // 16, 256 + 2 * 8 - 2
+    assert spent[0] == tiles * (load + multiply + store)
+    assert max(tiles * multiply, tiles * (load + store)) <= spent[1] <= load + tiles * (multiply + store)
+
+
+def test_a_machine_without_room_for_two_tiles_has_one(plugins) -> None:
+    """B20: nothing is copied ahead, and the product is the same."""
+    text = MAIN.format((4, 5), "int8", (5, 4), "int8", "R.matmul(x, w, out_dtype='int32')")
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-128, 128, shape).astype("int8") for shape in ((4, 5), (5, 4)))
+    got, want = both_ways(text, x, w, "host: llvm; npu: npu -array=3 -sram=42")
+    np.testing.assert_array_equal(got, want)
+
+
 def test_a_machine_without_room_for_one_tile_is_refused(plugins) -> None:
     """B20: when the target is built."""
+    with pytest.raises(TargetError, match="one or two tiles"):
+        Target("host: llvm; npu: npu -buffers=3")
     with pytest.raises(TargetError, match="8 x 8 cells has no use for 100 bytes of memory"):
         Target("host: llvm; npu: npu -sram=100")
 
@@ -220,9 +247,10 @@ def both_ways(text: str, x: np.ndarray, w: np.ndarray, target: str) -> tuple[Any
     st.tuples(st.integers(1, 9), st.integers(1, 4), st.integers(1, 4)),
     st.tuples(st.integers(1, 2), st.integers(1, 3)),
     st.lists(st.integers(0, 2), min_size=4, max_size=4),
+    st.sampled_from([1, 2]),
     st.integers(0, 2**32 - 1),
 )
-def test_convolutions_of_any_form_are_exact(plugins, image, kernel, strides, padding, seed: int) -> None:
+def test_convolutions_of_any_form_are_exact(plugins, image, kernel, strides, padding, buffers, seed: int) -> None:
     """B20: against the interpreter, on random shapes, strides and paddings."""
     height, width = image[2] + padding[0] + padding[2], image[3] + padding[1] + padding[3]
     weight = (kernel[0], image[1], min(kernel[1], height), min(kernel[2], width))
@@ -231,7 +259,7 @@ def test_convolutions_of_any_form_are_exact(plugins, image, kernel, strides, pad
     x, w = (rng.integers(-128, 128, shape).astype("int8") for shape in (image, weight))
     plugins["weft_npu"].cycles.clear()
     text = MAIN.format(image, "int8", weight, "int8", call)
-    got, want = both_ways(text, x, w, "host: llvm; npu: npu -array=3 -sram=64")
+    got, want = both_ways(text, x, w, f"host: llvm; npu: npu -array=3 -sram=64 -buffers={buffers}")
     np.testing.assert_array_equal(got, want)
     assert plugins["weft_npu"].cycles
 

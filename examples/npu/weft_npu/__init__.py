@@ -10,7 +10,7 @@ load        a stream runs on `weft_npu.hardware`, which stands for the chip (see
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,9 @@ from weft.ir.tensor import Evaluate, PrimCall
 from weft.runtime.artifact import Symbol
 from weft.target import Int
 from weft.transform import PartitionCalls
-from weft_npu import assembler
+from weft_npu import assembler, tiles
 from weft_npu.loader import cycles as cycles
+from weft_npu.tiles import Product
 
 
 def checked(options: dict[str, Any]) -> dict[str, Any]:
@@ -33,10 +34,16 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
     array, sram = options.get("array", 8), options.get("sram", 4096)
     if not 1 <= array <= 256 or sram < array * (4 * array + 2):
         raise weft.TargetError(f"an NPU of {array} x {array} cells has no use for {sram} bytes of memory", code="NPU1")
+    if options.get("buffers", 2) not in (1, 2):
+        raise weft.TargetError("an NPU holds one or two tiles of an operand", code="NPU1")
     return options
 
 
-FIELDS = {"array": Int(8, "rows and columns of cells"), "sram": Int(4096, "bytes of its own memory")}
+FIELDS = {
+    "array": Int(8, "rows and columns of cells"),
+    "sram": Int(4096, "bytes of its own memory"),
+    "buffers": Int(2, "tiles of an operand there: with two, one is copied while the other is multiplied"),
+}
 NPU = weft.target_kind("npu", FIELDS, device="npu", doc="a systolic array for 8-bit integers", canonicalise=checked)
 PATTERNS = {"npu.conv2d": ("nn.conv2d",), "npu.matmul": ("matmul",)}
 
@@ -68,41 +75,26 @@ def partition(target: weft.Target, label: str) -> PartitionForNpu:
     return PartitionForNpu(label, PATTERNS)
 
 
-def _at(name: str, shape: Sequence[int], offset: int) -> str:
-    """The address of an element, counted in the order of memory."""
-    return f"T.address_of({name}[{', '.join(str(i) for i in np.unravel_index(offset, shape))}])"
-
-
-def _multiply(shapes: dict[str, tuple[int, ...]], at: int, rows: int, inner: int, columns: int) -> Iterator[str]:
-    """The commands of a whole product of the first two tensors into the third, which starts at an element."""
-    (a, left), (b, right), (c, out) = shapes.items()
-    part: Any = weft.Target.current()
-    for i, k, j, m, depth, n in assembler.tiles(rows, inner, columns, part.get("array"), part.get("sram")):
-        places = _at(a, left, i * inner + k), _at(b, right, k * columns + j), _at(c, out, at + i * columns + j)
-        yield f"npu_multiply, {', '.join(places)}, {m}, {depth}, {n}, {inner}, {columns}, {columns}, {int(k > 0)}"
+def _product(call: ir.Call, result: Any) -> tuple[Product, list[Any]]:
+    """A call as products of matrices, and the types of what they write."""
+    (x, w), out = map(_sizes, call.args), result.dims
+    if len(x) == 2:
+        return Product({"x": x, "w": w, "y": out}, ("x", "w", "y"), *x, w[1]), [result]
+    args = get_op("nn.conv2d").arguments(call)
+    (images, channels, height, width), (count, _, *kernel), pixels = x, w, out[2] * out[3]
+    windows = (channels * kernel[0] * kernel[1], pixels)
+    shapes = {"x": x, "w": w, "y": out, "windows": windows}
+    rest = [channels, height, width, *kernel, *(args.strides * 2)[:2], *(args.padding * 4)[:2], *out[2:]]
+    make = f'"npu_windows", {{}}, T.address_of(windows[0, 0]), {", ".join(map(str, rest))}'
+    types = [result, ir.TensorType(windows, "int8")]
+    return Product(shapes, ("w", "windows", "y"), count, *windows, images, make), types
 
 
 def _kernel(call: ir.Call, result: Any) -> tuple[Any, list[Any]]:
     """The commands of a call as a kernel, and the types of what it writes."""
-    (x, w), out, writes = map(_sizes, call.args), result.dims, [result]
-    if len(x) == 2:
-        shapes = {"x": x, "w": w, "y": out}
-        lines = list(_multiply(shapes, 0, *x, w[1]))
-    else:
-        args = get_op("nn.conv2d").arguments(call)
-        (_, channels, height, width), (count, _, *kernel), pixels = x, w, out[2] * out[3]
-        windows = (channels * kernel[0] * kernel[1], pixels)
-        shapes, writes = {"x": x, "w": w, "y": out, "windows": windows}, [result, ir.TensorType(windows, "int8")]
-        rest = [channels, height, width, *kernel, *(args.strides * 2)[:2], *(args.padding * 4)[:2], *out[2:]]
-        lines = []
-        for image in range(x[0]):
-            places = _at("x", x, image * channels * height * width), _at("windows", windows, 0)
-            lines.append(f"npu_windows, {', '.join(map(str, [*places, *rest]))}")
-            lines += _multiply({"w": w, "windows": windows, "y": out}, image * count * pixels, count, *windows)
-    params = (f'{name}: T.Buffer({size}, "{"int32" if name == "y" else "int8"}")' for name, size in shapes.items())
-    body = (f'    T.evaluate(T.call_extern("int32", "{line.replace(",", chr(34) + ",", 1)}))' for line in lines)
-    head = f"@T.prim_func(private=True)\ndef npu_kernel({', '.join(params)}):"
-    return weft.parse("\n".join([head, *body])), writes
+    product, types = _product(call, result)
+    part: Any = weft.Target.current()
+    return tiles.commands(product, part.get("array"), part.get("sram"), part.get("buffers")), types
 
 
 @NPU.lowering

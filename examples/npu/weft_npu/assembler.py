@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from weft_npu import hardware
 
-__all__ = ["assemble", "driver", "prototype", "tiles"]
+__all__ = ["assemble", "driver", "prototype"]
 
-_OPERATIONS = {"npu_windows": hardware.WINDOWS, "npu_multiply": hardware.MULTIPLY}
+_OPERATIONS = {
+    "npu_windows": hardware.WINDOWS,
+    "npu_multiply": hardware.MULTIPLY,
+    "npu_load": hardware.LOAD,
+    "npu_store": hardware.STORE,
+}
 _DRIVER = """\
 #include <stdint.h>
 
@@ -50,12 +55,3 @@ def driver(name: str, stream: bytes, count: int) -> str:
         count=count,
         regions=" ".join(f"regions[{i}] = region{i};" for i in range(count)),
     )
-
-
-def tiles(rows: int, inner: int, columns: int, array: int, sram: int) -> Iterator[tuple[int, ...]]:
-    """(row, k, column, rows, inner, columns) of tiles that fit the machine; k varies first, so that sums stay."""
-    step = max(1, min(inner, (sram - 4 * array * array) // (2 * array)))
-    for i in range(0, rows, array):
-        for j in range(0, columns, array):
-            for k in range(0, inner, step):
-                yield i, k, j, min(array, rows - i), min(step, inner - k), min(array, columns - j)

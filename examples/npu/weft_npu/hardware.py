@@ -5,14 +5,19 @@
 is the interface, in C, of whatever executes a command stream: this model (`c_abi()` gives its address), a simulation of
 the hardware's description, or the driver of a chip. `NPU_LIBRARY` names a shared object to use in place of the model.
 
-The machine: 8-bit integers in, 32-bit sums out. An output-stationary systolic array of N x N cells multiplies tiles
-that stand in `sram` bytes of its own; a direct memory access unit moves `BUS` bytes each cycle. A stream is
+The machine: 8-bit integers in, 32-bit sums out. Two units run a stream at once, each of them its own commands in order:
+a direct memory access unit that moves `BUS` bytes each cycle between the host and `sram` bytes of the machine's own,
+and an output-stationary systolic array of N x N cells that multiplies tiles which stand there. A command waits until
+the bytes that it needs are there, and until nobody needs those that it overwrites. A stream is
 
     stream  ::= "NPU1" array:u32 sram:u32 command*             little-endian, every field 32 bits
     command ::= WINDOWS  source destination  channels height width  kernel_h kernel_w  stride_h stride_w
                          top left  out_h out_w                            the windows of an image as a matrix
-              | MULTIPLY a b c  rows inner columns  lda ldb ldc  add       c (+)= a @ b
-    place   ::= region:u32 offset:u32                            bytes from the start of an argument
+              | MULTIPLY a b c  rows inner columns  add                   c (+)= a @ b
+              | LOAD     source a  rows columns stride                    a tile of 8-bit integers, rows side by side
+              | STORE    c destination  rows columns stride               a tile of 32-bit sums
+    place   ::= region:u32 offset:u32                            source, destination: bytes from an argument's start
+    tile    ::= offset:u32                                       a, b, c: bytes from the start of the machine's memory
 """
 
 from __future__ import annotations
@@ -24,11 +29,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-__all__ = ["BUS", "MAGIC", "MULTIPLY", "WINDOWS", "c_abi", "execute"]
+__all__ = ["BUS", "LOAD", "MAGIC", "MULTIPLY", "STORE", "WINDOWS", "c_abi", "execute"]
 
 MAGIC, BUS = b"NPU1", 16
-WINDOWS, MULTIPLY = 1, 2
-_LENGTHS = {WINDOWS: 15, MULTIPLY: 13}  # fields after the operation
+WINDOWS, MULTIPLY, LOAD, STORE = 1, 2, 3, 4
+_LENGTHS = {WINDOWS: 15, MULTIPLY: 7, LOAD: 6, STORE: 6}  # fields after the operation
 OK, BAD_STREAM, NO_ROOM = 0, -1, -2
 
 
@@ -70,23 +75,62 @@ def _windows(place: Callable[[int, int], int], fields: Sequence[int]) -> int:
     return -(-(image.size + result.size) // BUS)
 
 
-def _multiply(place: Callable[[int, int], int], fields: Sequence[int], size: int, sram: int) -> int | None:
-    """The cycles of one product of tiles, or None when they do not fit the memory of the machine."""
-    a, a_at, b, b_at, c, c_at, rows, inner, columns, lda, ldb, ldc, add = fields
-    if rows * inner + inner * columns + 4 * rows * columns > sram:
-        return None
+class _NoRoom(Exception):
+    """A tile beyond the memory of the machine."""
 
-    def matrix(region: int, offset: int, dtype: str, height: int, width: int, stride: int) -> np.ndarray:
-        flat = _array(place(region, offset), dtype, (height - 1) * stride + width)
-        return np.lib.stride_tricks.as_strided(flat, (height, width), (stride * flat.itemsize, flat.itemsize))
 
-    left = matrix(a, a_at, "int8", rows, inner, lda).astype(np.int32)
-    right = matrix(b, b_at, "int8", inner, columns, ldb).astype(np.int32)
-    result = matrix(c, c_at, "int32", rows, columns, ldc)
-    result[...] = (result if add else 0) + left @ right
-    moved = rows * inner + inner * columns + 4 * rows * columns * (2 if add else 1)
-    steps = -(-rows // size) * -(-columns // size) * (inner + 2 * size - 2)  # fill, stream, drain
-    return steps + -(-moved // BUS)
+class _Machine:
+    """The memory of the machine, and when its units and each of its bytes are free."""
+
+    def __init__(self, place: Callable[[int, int], int], size: int, sram: int) -> None:
+        self.place, self.size = place, size
+        self.memory = np.zeros(sram, "uint8")
+        self.written, self.read = np.zeros(sram, "int64"), np.zeros(sram, "int64")
+        self.copied = self.multiplied = 0
+
+    @property
+    def cycles(self) -> int:
+        """When both units have done what they were told."""
+        return max(self.copied, self.multiplied)
+
+    def tile(self, offset: int, dtype: str, rows: int, columns: int) -> tuple[slice, np.ndarray]:
+        """The bytes of a tile, and the tile."""
+        where = slice(offset, offset + rows * columns * np.dtype(dtype).itemsize)
+        if where.stop > self.memory.size:
+            raise _NoRoom
+        return where, self.memory[where].view(dtype).reshape(rows, columns)
+
+    def host(self, region: int, offset: int, dtype: str, rows: int, columns: int, stride: int) -> np.ndarray:
+        """A matrix in the memory of the host."""
+        flat = _array(self.place(region, offset), dtype, (rows - 1) * stride + columns)
+        return np.lib.stride_tricks.as_strided(flat, (rows, columns), (stride * flat.itemsize, flat.itemsize))
+
+    def windows(self, *fields: int) -> None:
+        """The windows of an image, from the host to the host."""
+        self.copied += _windows(self.place, fields)
+
+    def load(self, region: int, offset: int, to: int, rows: int, columns: int, stride: int) -> None:
+        """A tile from the host, when nobody needs what is overwritten."""
+        where, tile = self.tile(to, "int8", rows, columns)
+        tile[...] = self.host(region, offset, "int8", rows, columns, stride)
+        free = max(self.copied, self.read[where].max(), self.written[where].max())
+        self.copied = self.written[where] = int(free) + -(-tile.nbytes // BUS)
+
+    def store(self, at: int, region: int, offset: int, rows: int, columns: int, stride: int) -> None:
+        """A tile of sums to the host, when it is there."""
+        where, tile = self.tile(at, "int32", rows, columns)
+        self.host(region, offset, "int32", rows, columns, stride)[...] = tile
+        self.copied = self.read[where] = int(max(self.copied, self.written[where].max())) + -(-tile.nbytes // BUS)
+
+    def multiply(self, a: int, b: int, c: int, rows: int, inner: int, columns: int, add: int) -> None:
+        """A product of tiles, when they are there and the sums before them are stored."""
+        (left, x), (right, y) = self.tile(a, "int8", rows, inner), self.tile(b, "int8", inner, columns)
+        sums, result = self.tile(c, "int32", rows, columns)
+        result[...] = (result if add else 0) + x.astype(np.int32) @ y.astype(np.int32)
+        needed = (self.written[left], self.written[right], self.written[sums], self.read[sums])
+        steps = -(-rows // self.size) * -(-columns // self.size) * (inner + 2 * self.size - 2)  # fill, stream, drain
+        done = int(max(self.multiplied, *(item.max() for item in needed))) + steps
+        self.multiplied = self.written[sums] = self.read[left] = self.read[right] = done
 
 
 def _run(stream: bytes, regions: ctypes.Array[ctypes.c_void_p] | Sequence[int]) -> tuple[int, int]:
@@ -94,22 +138,20 @@ def _run(stream: bytes, regions: ctypes.Array[ctypes.c_void_p] | Sequence[int]) 
     if len(stream) % 4 or stream[:4] != MAGIC or len(stream) < 12:
         return BAD_STREAM, 0
     words = struct.unpack(f"<{len(stream) // 4 - 1}I", stream[4:])
-    size, sram, position, cycles = words[0], words[1], 2, 0
+    machine = _Machine(lambda region, offset: int(regions[region] or 0) + offset, words[0], words[1])
+    commands = {WINDOWS: machine.windows, MULTIPLY: machine.multiply, LOAD: machine.load, STORE: machine.store}
+    position = 2
     while position < len(words):
         operation = words[position]
         fields = words[position + 1 : position + 1 + _LENGTHS.get(operation, len(words))]
         if len(fields) != _LENGTHS.get(operation):
-            return BAD_STREAM, cycles
+            return BAD_STREAM, machine.cycles
         position += 1 + len(fields)
-
-        def place(region: int, offset: int) -> int:
-            return int(regions[region] or 0) + offset
-
-        spent = _windows(place, fields) if operation == WINDOWS else _multiply(place, fields, size, sram)
-        if spent is None:
-            return NO_ROOM, cycles
-        cycles += spent
-    return OK, cycles
+        try:
+            commands[operation](*fields)
+        except _NoRoom:
+            return NO_ROOM, machine.cycles
+    return OK, machine.cycles
 
 
 _Execute = ctypes.CFUNCTYPE(
