@@ -157,6 +157,23 @@ def test_threads_share_rows_out(shape: str) -> None:
         weft.set_num_threads(before)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_threads_share_one_long_row(dtype: str) -> None:
+    run = compiled(dtype, "'n'", False)
+    before = weft.get_num_threads()
+    try:
+        for threads, size in ((1, 80_000), (3, 80_000), (3, 65_536), (3, 65_535)):
+            weft.set_num_threads(threads)
+            x = values(dtype, (size,), size)
+            x[::3] = np.random.default_rng(1).integers(0, 1 << 20, len(x[::3]))
+            wanted = np.argsort(x, kind="stable")
+            ordered, positions = run(x)
+            np.testing.assert_array_equal(positions, wanted)
+            assert_same_bits(ordered, x[wanted])
+    finally:
+        weft.set_num_threads(before)
+
+
 def test_what_was_chosen_is_explained() -> None:
     made = weft.compile(program("float32", "1000", False), NARROW)
     assert made.explain().count("intrinsic: sort_keys=no (the machine lacks it for uint") == 2

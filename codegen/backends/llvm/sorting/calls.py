@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from weft import dtypes
-from weft.codegen.backends.llvm.asm.instructions import Operand, call
+from weft.codegen.backends.llvm.asm.function import Size
+from weft.codegen.backends.llvm.asm.instructions import Operand, binary, call, icmp, load, store
 from weft.codegen.backends.llvm.asm.key_vector import KeyVector
+from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.kernel.emitter import KernelEmitter
 from weft.codegen.backends.llvm.values.expressions import CallForm
 from weft.errors import TargetError
 from weft.ir.kernel.views import place_of
 from weft.ir.tensor import PrimCall, PrimExpr
+from weft.runtime.abi.frame import PARALLEL
 
 __all__ = ["SORT_CALLS"]
 
 _KEYS = ("uint32", "uint64")
+_SORT = "weft.sort"
+_SHARED = 1 << 16
+"""The fewest keys that are worth sharing."""
 
 
 def _called(function: str, *, has_positions: bool = False) -> CallForm:
@@ -41,11 +47,49 @@ def _emitted(emitter: KernelEmitter, expr: PrimCall, function: str, has_position
     bits = dtypes.bits(kinds[0])
     keys = KeyVector(bits, width // bits, has_positions)
     emitter.program.sorted_keys.add(keys)
+    counts = [emitter.size(size) for size in sizes]
     operands: list[tuple[str, Operand]] = [("ptr", emitter.value(pointer)) for pointer in pointers]
-    operands += [("i64", str(emitter.size(size))) for size in sizes]
-    spelled = emitter.module.declare(f"{function}.{keys.name}", "void", tuple(ty for ty, _ in operands))
-    emitter.w.do(call("void", spelled, operands))
+    operands += [("i64", str(count)) for count in counts]
+    if function == _SORT and _may_share(emitter, counts[0]):
+        _emit_shared(emitter, keys, operands, counts[0])
+    else:
+        _emit(emitter, f"{function}.{keys.name}", operands)
     return "0"
+
+
+def _emit(emitter: KernelEmitter, name: str, operands: list[tuple[str, Operand]]) -> None:
+    spelled = emitter.module.declare(name, "void", tuple(ty for ty, _ in operands))
+    emitter.w.do(call("void", spelled, operands))
+
+
+def _may_share(emitter: KernelEmitter, count: Size) -> bool:
+    """Whether several threads may sort so many keys."""
+    program = emitter.program
+    return not program.serial and program.threads != 1 and not (isinstance(count, int) and count < _SHARED)
+
+
+def _emit_shared(emitter: KernelEmitter, keys: KeyVector, operands: list[tuple[str, Operand]], count: Size) -> None:
+    """Sort by several threads where there are some, and keys enough."""
+    w, program = emitter.w, emitter.program
+    program.parallel = True
+    runner = w.emit(load("ptr", frame_word(w, PARALLEL)))
+    there = w.emit(icmp("ne", "ptr", runner, "null"))
+    pays = w.emit(binary("and", "i1", there, w.emit(icmp("sge", "i64", str(count), _SHARED))))
+    several, alone, done = w.label("several"), w.label("alone"), w.label("sorted")
+    status = w.alloca("i32", align=4)
+    w.do(store("i32", 0, status))
+    w.branch(pays, several, alone)
+    w.open(several)
+    operands_of_threads = [*operands, ("ptr", runner), ("ptr", "%frame"), ("i64", program.threads)]
+    types = tuple(ty for ty, _ in operands_of_threads)
+    spelled = emitter.module.declare(f"{_SORT}.shared.{keys.name}", "i32", types)
+    w.do(store("i32", w.emit(call("i32", spelled, operands_of_threads)), status))
+    w.jump(done)
+    w.open(alone)
+    _emit(emitter, f"{_SORT}.{keys.name}", operands)
+    w.jump(done)
+    w.open(done)
+    emitter.leave_if(w.emit(load("i32", status)))
 
 
 def _has(_emitter: KernelEmitter, _expr: PrimCall) -> str:
@@ -57,7 +101,7 @@ SORT_CALLS: Mapping[str, CallForm] = {
     "has_intrinsic": _has,
     "select_key": _called("weft.select"),
     "select_pair": _called("weft.select", has_positions=True),
-    "sort_keys": _called("weft.sort"),
-    "sort_pairs": _called("weft.sort", has_positions=True),
+    "sort_keys": _called(_SORT),
+    "sort_pairs": _called(_SORT, has_positions=True),
 }
 """By name of the intrinsic."""

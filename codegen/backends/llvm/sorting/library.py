@@ -3,6 +3,8 @@
     weft.sort.<keys>(keys, spare, count)             the keys in ascending order
     weft.select.<keys>(keys, spare, count, rank)     the key of that rank in its place, lesser ones before, others after
 
+    weft.sort.shared.<keys>(keys, spare, count, runner, frame, limit)     sort, by several threads
+
 Keys with positions take two pointers where others take one: to keys and to their positions, to memory to spare for
 both. Positions move with their keys and ascend where keys are equal, as they do when the function is called.
 
@@ -11,7 +13,11 @@ vector of them, until they are that few. Parting keeps the lesser keys in front 
 memory, of as many keys; lanes that a mask picks are put together by one instruction (`vpcompressd`). Equal keys keep
 their order. Where no key is less than the pivot those that equal it are parted, and done. Pivots that are bad too often
 (2 log2 n times) lead to a heap sort, so that no order of keys takes more than n log n. Where those at even distances
-are all equal, a look tells whether all keys are. Keys that ascend or descend already are seen at once.
+are all equal, a look tells whether all keys are. For many keys the sample is as large as a network takes. Keys that
+ascend or descend already are seen at once.
+
+Threads halve the keys by the middle of a sample, then the halves, until there are `_PARTS` parts, which they sort. The
+order is the same: equal keys are the same keys, or have positions.
 
 The code follows from the width of the keys and the number of lanes alone, and is compiled once for a machine.
 
@@ -45,6 +51,10 @@ from weft.codegen.backends.llvm.values.lanes import broadcast, counted
 
 __all__ = ["emit_sorts", "registers"]
 
+_PARTS = 16
+"""How many parts threads share, a power of two."""
+_SAMPLED = 1 << 14
+"""From how many keys on the pivot is the middle of a larger sample."""
 UNROLLED = 8
 """The vectors that are parted at a time."""
 Body = Callable[[list[str]], tuple[str, str]]
@@ -60,6 +70,7 @@ def registers(keys: KeyVector) -> tuple[int, int]:
 def emit_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     """Define the functions for keys of a width in a module."""
     module.declare("llvm.ctlz.i64", "i64", ("i64", "i1"))
+    module.declare("llvm.memset.p0.i64", "void", ("ptr", "i8", "i64", "i1"))
     few, many = registers(keys)
     count = ("i64", "count")
     for size in (few, many):
@@ -74,10 +85,32 @@ def emit_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     facts |= {"keys": _spelled(keys, "keys"), "spare": _spelled(keys, "spare"), "from": _spelled(keys, "from")}
     found = "  %from_positions = getelementptr i32, ptr %keys_positions, i64 %first\n"
     facts |= {"find_positions": found if keys.has_positions else ""}
-    driver = Template((_HERE / "quicksort.ll").read_text("utf-8")).substitute(facts)
-    kind = "pairs.ll" if keys.has_positions else "keys.ll"
-    moves = Template((_HERE / kind).read_text("utf-8")).substitute(facts)
-    module.define(f"weft.sort.{keys.name}", f"{driver}\n{moves}")
+    sample = few * keys.lanes
+    facts |= {"sampled": _SAMPLED, "half_sample": sample // 2, "last_sample": sample - 1}
+    facts |= {"sample": _spelled(keys, "sample"), "sample_bytes": 4 * sample}
+    facts |= _of_threads(keys, sample)
+    files = ("quicksort.ll", "pairs.ll" if keys.has_positions else "keys.ll", "threads.ll")
+    texts = [Template((_HERE / name).read_text("utf-8")).substitute(facts) for name in files]
+    module.define(f"weft.sort.{keys.name}", "\n".join(texts))
+
+
+def _of_threads(keys: KeyVector, sample: int) -> dict[str, object]:
+    """What the functions for several threads need: a context of words, in which ends of parts stand from the 9th on."""
+    found: dict[str, object] = {"parts": _PARTS, "end_word": 9 + _PARTS, "words": 10 + _PARTS}
+    found |= {"context_bytes": 8 * (10 + _PARTS), "least": 4 * sample, "beside": _spelled(keys, "beside")}
+    stores, places = [], []
+    sources = [("keys", "from", keys.element, 4), ("spare", "beside", keys.element, 5)]
+    if keys.has_positions:
+        more = [("keys_positions", "from_positions", "i32", 6), ("spare_positions", "beside_positions", "i32", 7)]
+        for name, _, _, word in more:
+            stores.append(f"  %{name}_word = getelementptr i64, ptr %context, i64 {word}\n")
+            stores.append(f"  store ptr %{name}, ptr %{name}_word, align 8\n")
+        sources += more
+    for name, place, element, word in sources:
+        places.append(f"  %{name}_word = getelementptr i64, ptr %context, i64 {word}\n")
+        places.append(f"  %{name} = load ptr, ptr %{name}_word, align 8\n")
+        places.append(f"  %{place} = getelementptr {element}, ptr %{name}, i64 %low\n")
+    return found | {"store_positions": "".join(stores), "locate": "".join(places)}
 
 
 def _memory(keys: KeyVector, name: str, facts: str = "") -> list[tuple[str, str]]:

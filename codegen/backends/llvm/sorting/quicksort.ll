@@ -57,7 +57,7 @@ heap:
   call void @weft.sort.heap.$name($from, i64 %size)
   ret void
 part:
-  %sample = call <2 x $key> @weft.sort.pivot.$name(ptr %from, i64 %size)
+  %sample = call <2 x $key> @weft.sort.sample.$name(ptr %from, i64 %size)
   %pivot = extractelement <2 x $key> %sample, i64 0
   %spread = extractelement <2 x $key> %sample, i64 1
   %is_flat = icmp eq $key %spread, 0
@@ -110,7 +110,7 @@ heap:
   call void @weft.sort.heap.$name($from, i64 %size)
   ret void
 part:
-  %sample = call <2 x $key> @weft.sort.pivot.$name(ptr %from, i64 %size)
+  %sample = call <2 x $key> @weft.sort.sample.$name(ptr %from, i64 %size)
   %pivot = extractelement <2 x $key> %sample, i64 0
   %spread = extractelement <2 x $key> %sample, i64 1
   %is_flat = icmp eq $key %spread, 0
@@ -279,4 +279,45 @@ same:
   ret i1 true
 other:
   ret i1 false
+}
+
+define internal <2 x $key> @weft.sort.sample.$name(ptr %keys, i64 %count) nounwind {
+  %is_large = icmp uge i64 %count, $sampled
+  br i1 %is_large, label %large, label %small
+large:
+  %middle = call <2 x $key> @weft.sort.middle.$name(ptr %keys, i64 %count)
+  ret <2 x $key> %middle
+small:
+  %pivot = call <2 x $key> @weft.sort.pivot.$name(ptr %keys, i64 %count)
+  ret <2 x $key> %pivot
+}
+
+define internal <2 x $key> @weft.sort.middle.$name(ptr %keys, i64 %count) noinline nounwind {
+entry:
+  %sample = alloca [$few_keys x $key], align 64
+  %sample_positions = alloca [$few_keys x i32], align 64
+  call void @llvm.memset.p0.i64(ptr %sample_positions, i8 0, i64 $sample_bytes, i1 false)
+  %distance = udiv i64 %count, $few_keys
+  br label %head
+head:
+  %at = phi i64 [ 0, %entry ], [ %next, %head ]
+  %index = mul i64 %at, %distance
+  %place = getelementptr $key, ptr %keys, i64 %index
+  %key = load $key, ptr %place, align $bytes
+  %target = getelementptr $key, ptr %sample, i64 %at
+  store $key %key, ptr %target, align $bytes
+  %next = add i64 %at, 1
+  %more = icmp ult i64 %next, $few_keys
+  br i1 %more, label %head, label %found
+found:
+  call void @weft.sort.few.$name($sample, i64 $few_keys)
+  %half = getelementptr $key, ptr %sample, i64 $half_sample
+  %median = load $key, ptr %half, align $bytes
+  %last = getelementptr $key, ptr %sample, i64 $last_sample
+  %least = load $key, ptr %sample, align $bytes
+  %greatest = load $key, ptr %last, align $bytes
+  %spread = sub $key %greatest, %least
+  %found.0 = insertelement <2 x $key> poison, $key %median, i64 0
+  %found.1 = insertelement <2 x $key> %found.0, $key %spread, i64 1
+  ret <2 x $key> %found.1
 }

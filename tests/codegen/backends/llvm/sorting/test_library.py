@@ -149,3 +149,28 @@ def test_the_pairs_up_to_a_rank_are_those_of_a_stable_sort(keys: KeyVector) -> N
                 np.testing.assert_array_equal(found, x[positions])
                 assert positions[rank] == wanted[rank]
                 np.testing.assert_array_equal(np.sort(positions[:rank]), np.sort(wanted[:rank]))
+
+
+CHUNK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+RUNNER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+@RUNNER
+def backwards(chunk: int, context: int, first: int, last: int, limit: int) -> None:
+    """Does the last part first, so that parts that need each other are found out."""
+    for start in reversed(range(first, last, limit)):
+        CHUNK(chunk)(context, start, min(start + limit, last))
+
+
+@pytest.mark.parametrize("keys", [*LAYOUTS[:2], PAIRS[0]], ids=str)
+def test_parts_that_threads_share_make_the_same_order(keys: KeyVector) -> None:
+    more = (ctypes.cast(backwards, ctypes.c_void_p).value, 0, 3)
+    for size in (129, 1000, 3001, 70_000):
+        for x in orders(keys, size):
+            assert all(word is not None for word in more)
+            if keys.has_positions:
+                found, positions = called_on_pairs(keys, "sort.shared", x, *more)  # type: ignore[arg-type]
+                np.testing.assert_array_equal(positions, np.argsort(x, kind="stable"))
+            else:
+                found = called(keys, "sort.shared", x, *more)  # type: ignore[arg-type]
+            np.testing.assert_array_equal(found, np.sort(x))
