@@ -55,6 +55,7 @@ class Importer:
         self.declared = declared_types(self.onnx, model)
         self.names = Scopes(model.name)
         self.rows: list[ImportedNode] = []
+        self.texts: dict[str, str] = {}  # initial values that are strings, as nodes that make them
         self.bound: Mapping[str, Any] = {}  # attributes of the function call whose body is being imported
         self.lines, self.limit = 0, model.node_limit
 
@@ -73,6 +74,10 @@ class Importer:
             params.extend(self._initial(name, array))
         with builder.function("main", params):
             self.out.reserve(params)
+            for name, data in self.texts.items():
+                self.names.current[name] = run_value(
+                    self.out.emit(R.call_py(FUNCTION, (StringImm(data),), out_ty=AnyType()), name)
+                )
             for done, node in enumerate(graph.node, 1):
                 self.node(node)
                 if progress is not None:
@@ -84,13 +89,20 @@ class Importer:
     def _initial(self, name: str, array: np.ndarray) -> list[Var]:
         """An array as a constant, or as a parameter where the caller wants them so (small integers stay constants)."""
         if array.dtype == object:
-            raise ModelError(f"the initial value {name!r} holds strings, which have no form", code="W977")
+            self._initial_texts(name, array)
+            return []
         if not self.parameters or (array.size <= 64 and array.dtype.kind in "iub"):
             self.names.current[name] = Value(Constant(array), known=array, dtype=array.dtype.name)
             return []
         var = self.out.parameter(name, TensorType(array.shape, array.dtype.name))
         self.names.current[name] = Value(var)
         return [var]
+
+    def _initial_texts(self, name: str, array: np.ndarray) -> None:
+        """An array of strings: a constant of the format, which Python makes at run time."""
+        proto = self.onnx.helper.make_node("Constant", [], [name], value=self.onnx.numpy_helper.from_array(array, name))
+        data = node_data(proto, self.opsets, (), (), (None,), (-1,), (False,))
+        self.texts[name] = data
 
     def _result(self, name: str) -> Expr:
         value = self.names.value(name)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import mmap
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,13 @@ def free_names(graph: Any) -> list[str]:
         known.update(node.output)
     found.update((item.name, None) for item in graph.output if item.name not in known)
     return list(found)
+
+
+_HELD: Mapping[tuple[str, str], Callable[[Any, int], bool]] = {
+    ("Split", "num_outputs"): lambda node, value: value == len(node.output),
+    ("GatherND", "batch_dims"): lambda node, value: value >= 0,
+}
+"""Attributes whose values are held before the package deduces types: it reads outside of its memory for others."""
 
 
 class _Check:
@@ -262,6 +269,9 @@ class _Check:
                 raise self.fault(body, index, f"it has no attribute {attribute.name!r}", f"its attributes: {known}")
             if attribute.type and not attribute.ref_attr_name and int(attribute.type) != int(wanted.type.value):
                 raise self.fault(body, index, f"the attribute {attribute.name!r} is of another type than it must be")
+            check = _HELD.get((node.op_type, attribute.name))
+            if check is not None and not check(node, attribute.i):
+                raise self.fault(body, index, f"the attribute {attribute.name!r} cannot be {attribute.i} here")
 
     def texts(self, *names: Any) -> None:
         """Refuse names that are no text: what is not UTF-8 comes as bytes."""

@@ -540,3 +540,13 @@ def test_optional_values_are_what_they_hold_or_nothing() -> None:
     proto = model([helper.make_node("Optional", [], ["y"], type=there)], {}, [])
     proto.graph.output.append(helper.make_value_info("y", kept))
     assert weft.compile(weft.frontend.onnx.load(proto))["main"]() is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [node("Split", "x", "y z", num_outputs=1), node("GatherND", "x i", "y", batch_dims=-100)],
+    ids=lambda wrong: wrong.op_type,
+)
+def test_attributes_that_the_package_cannot_bear_are_refused(wrong: Any) -> None:
+    with pytest.raises(weft.ModelError, match=r"W973.*cannot be"):
+        weft.frontend.onnx.load(model([wrong], {"x": [4, 4], "i": (I64, [2, 1])}, [wrong.output[0]]))

@@ -17,6 +17,7 @@ FAMILIES = (
     "loops",
     "recurrent",
     "transforms",
+    "classical",
     "microsoft",
     "microsoft_attention",
 )
