@@ -100,6 +100,25 @@ def test_long_arithmetic_is_done_before_results_are_stored(target: str, channels
     np.testing.assert_allclose(weft.compile(module, target, params={"w": w})["main"](x), want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("batch", "strides", "copies"), [("n", 1, True), (2, 2, True), ("n", 1, False)])
+def test_images_are_padded_one_at_a_time(batch: object, strides: int, copies: bool) -> None:
+    """Where one fits the second cache, and the weights stay beside it; else a nest of its own pads them all."""
+    w = random(16, 16, 3, 3)
+    target = f"llvm -vector-bits=512 -vector-registers=32 -masks=true -l2-cache={'256K' if copies else '4K'}"
+    module = convolution((batch, 16, 5, 11), w.shape, padding=2, strides=strides)
+    executable = weft.compile(module, target, params={"w": w})
+    assert decided(executable)["form"] == "channels"
+    assert (decided(executable).get("images") == "copied") == copies
+    assert ("padded: " in executable.explain()) != copies
+    lowered = weft.lower(module, target, params={"w": w}, stop="schedule")
+    for images in (1, 0, 2) if batch == "n" else (2,):
+        x = random(images, 16, 5, 11)
+        want = expected(x, w, [strides] * 2, [2, 2], [1, 1])
+        np.testing.assert_allclose(executable["main"](x), want, rtol=1e-4, atol=1e-4)
+        if batch == images:
+            np.testing.assert_allclose(weft.interpret(lowered)["main"](x), want, rtol=1e-4, atol=1e-4)
+
+
 def test_weights_that_are_arguments_are_not_read_by_channels() -> None:
     assert decided(weft.compile(convolution((1, 16, 9, 9), (64, 16, 3, 3))))["form"] == "packed"
 
@@ -115,8 +134,8 @@ def test_weights_that_are_arguments_are_not_read_by_channels() -> None:
     ],
 )
 def test_what_is_decided_can_be_pinned(values: dict[str, object], why: str | None) -> None:
-    target, w, x = "llvm -vector-bits=512 -vector-registers=32", random(64, 16, 3, 3), random(1, 16, 9, 9)
-    fused = weft.lower(convolution(x.shape, w.shape), target, params={"w": w}, stop="fuse")
+    target, w, x = "llvm -vector-bits=512 -vector-registers=32", random(64, 16, 3, 3), random(1, 16, 7, 7)
+    fused = weft.lower(convolution(x.shape, w.shape, padding=1), target, params={"w": w}, stop="fuse")
     name, function = next((name, f) for name, f in fused.items() if isinstance(f, PrimFunc))
     record = FrozenMap({"about": "conv2d", "kind": "gemm", **values})
     marked = replace(function, attrs=function.attrs.set(DECISIONS, (record,)))
@@ -129,4 +148,4 @@ def test_what_is_decided_can_be_pinned(values: dict[str, object], why: str | Non
     found = [item for f in scheduled.functions.values() for item in decisions_of(f) if item.kind == "gemm"]
     assert {name: found[0].values[name] for name in values} == values
     got = weft.interpret(scheduled)["main"](x)
-    np.testing.assert_allclose(got, expected(x, w, (1, 1), (0, 0), (1, 1)), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(got, expected(x, w, (1, 1), (1, 1), (1, 1)), rtol=1e-4, atol=1e-4)

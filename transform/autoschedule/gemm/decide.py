@@ -7,6 +7,7 @@
     mc, nc, kc                   packed blocks: mc x kc of A, kc x nc of B (0 where nothing is packed); by channels, mc
                                  positions of windows
     chunks                       of work that threads may share
+    planes, images               copied: what pads the input is done plane by plane, image by image
     a, b                         how operands are packed: blocks or panels, constant (when compiled), in place
     shares, reuses_panels, repacks_per_block, accumulates, remainders, epilogue      what follows from the rest
 
@@ -24,7 +25,7 @@ from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
-from weft.transform.autoschedule.gemm.convolutions.channels import Channels, channels_of, channels_pay
+from weft.transform.autoschedule.gemm.convolutions.channels import Channels, channels_of, channels_pay, image_filling_of
 from weft.transform.autoschedule.gemm.convolutions.implicit_gemm import match_planes, match_windows
 from weft.transform.autoschedule.gemm.convolutions.planes import Planes, filling_of, planes_of
 from weft.transform.autoschedule.gemm.direct import direct, streams
@@ -81,6 +82,12 @@ def _windows(
     if form == _PLANES:
         return planes_of(found, capacity)
     return channels_of(found, capacity, constants) if form == _CHANNELS else None
+
+
+def _fills(found: Contraction, decision: Decision, capacity: Capacity, constants: frozenset[Buffer]) -> bool:
+    """Whether the nest computes the input of its windows itself."""
+    windows = _windows(found, str(decision.values["form"]), _pinned(decision, capacity), constants)
+    return windows is not None and windows.filling is not None
 
 
 def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer], form: str) -> dict[str, Any]:
@@ -271,7 +278,9 @@ def _recognised(site: Site, machine: MachineModel, knobs: Knobs) -> Contraction 
         return found
     channels = channels_of(windows, Capacity(machine, knobs, windows.dtype), site.constants)
     copies = found is None or not found.runs
-    return windows if channels is not None and channels_pay(channels, copies) else found
+    if channels is None or not channels_pay(channels, copies):
+        return found
+    return dataclasses.replace(windows, filling=image_filling_of(site, windows, machine))
 
 
 def _reads_well(found: Contraction, machine: MachineModel) -> bool:
@@ -316,7 +325,7 @@ class GemmRule(Rule):
             return Taken()
         contraction, gone = found.contraction, frozenset[Buffer]()
         earlier = frozenset() if contraction.accumulates else frozenset(cases_without_terms(site))
-        if contraction.filling is not None:
+        if contraction.filling is not None and _fills(contraction, decision, found.capacity, site.constants):
             earlier |= {contraction.filling.stmt}
             gone |= {contraction.vector.buffer}
         if found.takes_next and contraction.partial_sums is not None and contraction.result is not None:

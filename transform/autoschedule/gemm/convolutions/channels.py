@@ -1,6 +1,6 @@
 """Windows by channels: vectors run along the output channels, and elements are read where windows meet them.
 
-for panels of channels:  for outer variables:  for blocks of positions:
+for panels of channels:  for outer variables:  for blocks of positions:     (small weights: panels innermost)
   for blocks of k:  for tiles of positions:  sums[positions, channels] += X[element] * W's panel
   C[channels, positions] = the sums, transposed in registers
 
@@ -37,10 +37,13 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.target.machine_model import MachineModel
+from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.gemm.blocking import block_size, known
+from weft.transform.autoschedule.gemm.convolutions.padded_rows import filling_before, padded_row
 from weft.transform.autoschedule.gemm.convolutions.positions import Positions, rows_of
 from weft.transform.autoschedule.gemm.epilogue import Vectors
-from weft.transform.autoschedule.gemm.match import Contraction, Window, uses
+from weft.transform.autoschedule.gemm.match import Contraction, Filling, Window, uses
 from weft.transform.autoschedule.gemm.packing import places_of
 from weft.transform.autoschedule.gemm.tiles import (
     Panel,
@@ -53,13 +56,13 @@ from weft.transform.autoschedule.gemm.tiles import (
     vector_index,
 )
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, packs_whole
-from weft.transform.autoschedule.registry import checked
+from weft.transform.autoschedule.registry import Site, checked
 from weft.transform.autoschedule.rules.loops import nested, sequence
 from weft.transform.autoschedule.rules.strides import loads_in
 from weft.transform.autoschedule.rules.transposes import transposed
 from weft.transform.infra.decisions import Decision, refused
 
-__all__ = ["Channels", "channels_of", "channels_pay"]
+__all__ = ["Channels", "channels_of", "channels_pay", "image_filling_of"]
 
 _TRANSPOSING = 20
 """What it costs to transpose a sum, in multiplications."""
@@ -111,9 +114,22 @@ class Channels(Positions):
         size = math.prod(known(extent) for extent in self.weights.shape)
         return 2 * size * bits(self.weights.dtype) > 8 * self.capacity.machine.l2_bytes
 
+    @property
+    def filling(self) -> Filling | None:
+        """What computes the input of one image at a time: not where each panel meets all images."""
+        return None if self.has_large_weights else self.found.filling
+
+    @cached_property
+    def image(self) -> Buffer:
+        """The input of one image."""
+        buffer = self.found.vector.buffer
+        return Buffer("image", buffer.shape[1:], buffer.dtype)
+
     def values(self) -> dict[str, Any]:
         """What a record says of it."""
+        copies = {} if self.filling is None else {"images": "copied"}
         return {
+            **copies,
             "mr": self.mr,
             "nr_vectors": self.nr_vectors,
             "lanes": self.capacity.lanes,
@@ -179,7 +195,24 @@ class Channels(Positions):
         found, first = self.found, self.window.axes[0]
         body = blocks(first, self.height, self.block_rows, lambda row, count: inner(row, known(count)))
         variables = {var: fresh(var) for var in found.outer}
-        return nested([(variables[var], found.extents[var]) for var in found.outer], substitute(body, variables))
+        loops = [(variables[var], found.extents[var]) for var in found.outer]
+        if self.filling is not None:  # by the first of the outer variables, which are the images
+            body = SeqStmt((AllocBuffer(self.image), self._filled(self.filling.nest), nested(loops[1:], body)))
+            loops = loops[:1]
+        return nested(loops, substitute(body, variables))
+
+    def _filled(self, nest: Nest) -> Stmt:
+        """The input of an image, row by row."""
+        image, x = self.image, PrimVar("x", INDEX)
+        rows = [PrimVar("y", INDEX) for _ in image.shape[:-1]]
+        axes = [index for index in nest.store.indices if isinstance(index, PrimVar)]
+        value = substitute(nest.store.value, dict(zip(axes, (self.found.outer[0], *rows, x), strict=True)))
+
+        def store(_: int, at: PrimExpr, value: PrimExpr) -> BufferStore:
+            return BufferStore(image, value, (*rows, at))
+
+        row = padded_row(value, x, known(image.shape[-1]), 1, self.capacity.lanes, store)
+        return nested(list(zip(rows, image.shape[:-1], strict=True)), row)
 
     def number(self, places: Mapping[PrimVar, PrimExpr]) -> PrimExpr:
         """Which step along k one is."""
@@ -254,7 +287,8 @@ class _Block:
                 size = const(width, INDEX)
                 this, column = plus(this, binary("floordiv", i, size)), binary("floormod", i, size)
             places = {**places_of(sizes.window, this), sizes.window.axes[-1]: column}
-            return found.of_b(substitute(found.vector, {**reduction, **places}))
+            element = substitute(found.vector, {**reduction, **places})
+            return found.of_b(element if sizes.filling is None else BufferLoad(sizes.image, element.indices[1:]))
 
         def weights(j: PrimExpr) -> PrimExpr:
             place = plus(times(sizes.number(reduction), sizes.nr), times(j, lanes))
@@ -348,6 +382,22 @@ def channels_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     if lanes == 1 or known(channels) < lanes or positions < lanes // 2:
         return None
     return _sized(found, capacity, known(channels), window)
+
+
+def image_filling_of(site: Site, found: Contraction, machine: MachineModel) -> Filling | None:
+    """What computes the input of windows right before them, where one image of it stays near."""
+    filling, indices = filling_before(site, found), found.vector.indices
+    shape = found.vector.buffer.shape[1:]
+    if (
+        filling is None
+        or not found.outer
+        or not machine.has_masks
+        or any(not isinstance(extent, int) for extent in shape)
+    ):
+        return None
+    size = math.prod(known(extent) for extent in shape) * bits(found.vector.dtype) // 8
+    own = indices[0] is found.outer[0] and not uses(indices[1:], found.outer[0])
+    return filling if own and size <= machine.l2_bytes else None
 
 
 def channels_pay(channels: Channels, copies: bool) -> bool:

@@ -12,17 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
 
-from weft.ir import replace, substitute
+from weft.ir import replace, substitute, walk
 from weft.ir.kernel.prim import binary, const
 from weft.ir.kernel.simplify import simplify
-from weft.ir.tensor import BufferStore, For, IfThenElse, PrimCall, PrimExpr, PrimVar, Stmt
+from weft.ir.tensor import AllocBuffer, BufferStore, For, IfThenElse, PrimCall, PrimExpr, PrimVar, Stmt
+from weft.transform.analysis.access_pattern import Cost, cost, nest_of, writes_whole
 from weft.transform.analysis.loops.points import conjuncts
+from weft.transform.autoschedule.gemm.match import Contraction, Filling
 from weft.transform.autoschedule.gemm.tiles import plus, times
 from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
+from weft.transform.autoschedule.registry import Site
 from weft.transform.autoschedule.rules.loops import sequence
 from weft.transform.autoschedule.rules.strides import uses
 
-__all__ = ["padded_row"]
+__all__ = ["filling_before", "padded_row"]
 
 Store = Callable[[int, PrimExpr, PrimExpr], BufferStore]
 """The part of a row, the place in it, a value -> what puts it there."""
@@ -74,3 +77,22 @@ def _vectors(value: PrimExpr, x: PrimVar, length: int, stride: int, lanes: int, 
             yield simplify(For(j, 1, whole - 1, vector(part, times(j, lanes), lanes)))
         if left:
             yield simplify(vector(part, const(whole * lanes, INDEX), left))
+
+
+def filling_before(site: Site, found: Contraction) -> Filling | None:
+    """The nest right before windows that computes all of their input, which nothing else reads."""
+    window, load = found.window, found.vector
+    if window is None or any(uses(index, axis) for index in load.indices[: -len(window.axes)] for axis in window.axes):
+        return None
+    earlier = site.stmts[: site.position]
+    before = [stmt for stmt in earlier if not isinstance(stmt, AllocBuffer)]
+    is_local = any(isinstance(stmt, AllocBuffer) and stmt.buffer is load.buffer for stmt in earlier)
+    stmt = before[-1] if before and isinstance(before[-1], For) else None
+    nest = None if stmt is None else nest_of(stmt)
+    if stmt is None or nest is None or nest.store.buffer is not load.buffer or not is_local:
+        return None
+    if nest.reduction or nest.init is not None or not writes_whole(nest) or cost(nest.store.value) is Cost.EXPENSIVE:
+        return None
+    others = [x for x in site.stmts if x is not stmt and x is not site.stmt and not isinstance(x, AllocBuffer)]
+    alone = not any(part is load.buffer for other in others for part in walk(other))
+    return Filling(stmt, nest) if alone else None

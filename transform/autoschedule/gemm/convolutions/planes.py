@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from weft.dtypes import bits, is_float, with_lanes
-from weft.ir import replace, substitute, walk
+from weft.ir import replace, substitute
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.kernel.simplify import simplify
 from weft.ir.tensor import (
@@ -26,7 +26,6 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
-    For,
     IntImm,
     PrimExpr,
     PrimVar,
@@ -35,9 +34,9 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.target.machine_model import MachineModel
-from weft.transform.analysis.access_pattern import Cost, Nest, cost, nest_of, writes_whole
+from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.gemm.blocking import block_size, known
-from weft.transform.autoschedule.gemm.convolutions.padded_rows import padded_row
+from weft.transform.autoschedule.gemm.convolutions.padded_rows import filling_before, padded_row
 from weft.transform.autoschedule.gemm.convolutions.positions import Positions, rows_of
 from weft.transform.autoschedule.gemm.epilogue import Vectors
 from weft.transform.autoschedule.gemm.match import Contraction, Filling, uses
@@ -210,30 +209,18 @@ class Planes(Positions):
 
 
 def filling_of(site: Site, found: Contraction, machine: MachineModel) -> Filling | None:
-    """What computes the input of windows right before them, where nothing else reads it and a plane stays near."""
-    window, load = found.window, found.vector
-    if window is None or any(uses(load.indices[: -len(window.axes)], axis) for axis in window.axes):
-        return None
-    earlier = site.stmts[: site.position]
-    before = [stmt for stmt in earlier if not isinstance(stmt, AllocBuffer)]
-    is_local = any(isinstance(stmt, AllocBuffer) and stmt.buffer is load.buffer for stmt in earlier)
-    stmt = before[-1] if before and isinstance(before[-1], For) else None
-    nest = None if stmt is None else nest_of(stmt)
-    if stmt is None or nest is None or nest.store.buffer is not load.buffer or not is_local:
-        return None
-    others = [x for x in site.stmts if x is not stmt and x is not site.stmt and not isinstance(x, AllocBuffer)]
-    if nest.reduction or nest.init is not None or not writes_whole(nest) or cost(nest.store.value) is Cost.EXPENSIVE:
+    """What computes the input of windows right before them, where a plane of it stays near."""
+    filling, window, load = filling_before(site, found), found.window, found.vector
+    if filling is None or window is None:
         return None
     reduced = [x for x in found.reduction if uses(load.indices[: -len(window.axes)], x)]
-    one = all(found.extents[x] == 1 for x in reduced)
     extents = [extent for extent in load.buffer.shape[-len(window.axes) :] if isinstance(extent, int)]
-    size = math.prod(extents) * bits(load.buffer.dtype) // 8 if len(extents) == len(window.axes) else 0
+    if len(extents) < len(window.axes) or any(found.extents[x] != 1 for x in reduced):
+        return None
+    size = math.prod(extents) * bits(load.buffer.dtype) // 8
     row, read = size // max(1, math.prod(extents[:-1])), _rows_read(found)
-    is_near = size <= machine.l1_bytes or (
-        read is not None and row * (read[1] + _MIN_STRIP * read[0]) <= machine.stack_bytes
-    )
-    alone = not any(part is load.buffer for other in others for part in walk(other))
-    return Filling(stmt, nest) if one and size >= _MIN_PLANE and is_near and alone else None
+    by_strips = read is not None and row * (read[1] + _MIN_STRIP * read[0]) <= machine.stack_bytes
+    return filling if size >= _MIN_PLANE and (by_strips or size <= machine.l1_bytes) else None
 
 
 def _rows_read(found: Contraction) -> tuple[int, int] | None:
