@@ -20,6 +20,7 @@ from weft.script import tir as T
 from weft.target.machine_model import MachineModel
 from weft.transform import (
     AnnotateTIROpPattern,
+    BindParams,
     CheckBounds,
     ConvertToDataflow,
     FuseOps,
@@ -192,6 +193,86 @@ def test_few_rows_read_weights_where_they_lie(rows: Dim, dtype: str, form: str |
 
 
 @pytest.mark.parametrize(
+    ("rows", "k", "columns", "dtype", "form"),
+    [
+        (1024, 1024, 3, "float32", "inner"),
+        (1024, 1024, 12, "float32", "inner"),
+        (1024, 64, 12, "float32", "direct"),  # bringing sums together would cost more than it saves
+        (4, 1024, 12, "float32", "direct"),  # as would the copy of the columns
+        (1024, 1024, 4, "float64", "inner"),
+        (1024, 1024, 8, "float64", "direct"),
+        (1024, 1024, 4, "int8", "inner"),
+        (1024, 1024, 8, "int8", "packed"),
+        (N, 1024, 3, "float32", "inner"),
+        (N, N, 3, "float32", "inner"),
+        (8, 1024, N, "float32", "direct or inner"),
+        (N, 1024, symbol("m"), "float32", "packed or direct or inner"),
+        (N, symbol("k"), symbol("m"), "float32", "packed or direct"),
+    ],
+)
+def test_few_columns_are_inner_products_where_these_cost_less(
+    rows: Dim, k: Dim, columns: Dim, dtype: str, form: str
+) -> None:
+    wide = "int32" if dtype == "int8" else dtype
+    module = legalized("matmul", (rows, k), (k, columns), dtype=dtype, out_dtype=wide)
+    machine = MachineModel(512, 32, dot_features=("avx512bf16", "avx512vnni"))
+    tiled = TileContractions(machine=machine)(module)
+    (decided,) = (item for item in decisions_of(tiled.functions["matmul"]) if item.kind == "gemm")
+    assert decided.values["form"] == form
+    assert ("b_columns" in tiled.script()) == ("inner" in form)
+
+
+@settings(max_examples=5, deadline=None)
+@given(
+    st.integers(0, 30),
+    st.sampled_from([0, 1, 96, 257, 300]),
+    st.integers(0, 17),
+    st.sampled_from([(), (3,), ("b",)]),
+    st.booleans(),
+    st.sampled_from([("float32", None), ("float64", None), ("float16", "float32"), ("int8", "int32")]),
+    st.sets(st.sampled_from(["rows", "k", "columns"])),
+    st.sampled_from(["llvm", "llvm -mcpu=x86-64-v2", "llvm -mcpu=x86-64-v3"]),
+)
+def test_products_with_few_columns_agree_with_numpy(
+    rows: int,
+    k: int,
+    columns: int,
+    batch: tuple[int | str, ...],
+    shared: bool,
+    types: tuple[str, str | None],
+    symbolic: set[str],
+    target: str,
+) -> None:
+    dtype, wide = types
+    m, p, n = (
+        symbol(name) if name in symbolic else size for name, size in (("rows", rows), ("k", k), ("columns", columns))
+    )
+    outer: tuple[Dim, ...] = tuple(symbol(x) if isinstance(x, str) else x for x in batch)
+    module = legalized("matmul", (*outer, m, p), (*(() if shared else outer), p, n), dtype=dtype, out_dtype=wide)
+    function = weft.compile(module, target)["main"]
+    generator = np.random.default_rng(rows + k)
+    sizes = [2 if isinstance(x, str) else x for x in batch]
+    shapes = ((*sizes, rows, k), (*([] if shared else sizes), k, columns))
+    a, b = (generator.integers(-99, 99, shape).astype(dtype) for shape in shapes)
+    np.testing.assert_array_equal(function(a, b), a.astype("float64") @ b.astype("float64"))
+
+
+def test_few_columns_of_a_constant_are_copied_when_the_module_is_compiled() -> None:
+    text = """from weft.script import ir as I, relax as R
+
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor(("n", 300), "float32"), w: R.Tensor((300, 3), "float32"), c: R.Tensor((3,), "float32")):
+        return R.nn.relu(R.add(R.matmul(x, w), c))
+"""
+    x, w, c = random(9, 300), random(300, 3), random(3)
+    bound = BindParams("main", {"w": w})(weft.parse(text))
+    assert "b_columns = T.alloc" not in weft.lower(bound, stop="schedule").script()
+    np.testing.assert_allclose(weft.compile(bound)["main"](x, c), np.maximum(x @ w + c, 0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
     ("a", "left", "b", "right", "inner"),
     [
         ((8, 512), "vi, vk", (40, 512), "vj, vk", True),
@@ -261,10 +342,11 @@ class M:
 @pytest.mark.parametrize(
     ("shapes", "form", "why"),
     [
-        (((4, 64), (8, 64)), "inner", "inner products need both operands along k"),
+        (((4, 64), (40, 64)), "inner", "inner products need both operands along k"),
         (((4, 512), (8, 512)), "packed or inner", "all sizes are known"),
         (((4, 512), (8, 512)), "direct", "not read along its last axis"),
         (((4, 512), (8, 512)), "outer", "packed, direct, inner, channels, planes, packed or direct, packed or inner"),
+        (((4, 512), (8, 512)), "packed or direct or inner", "not read along its last axis"),
     ],
 )
 def test_forms_that_cannot_be_had_are_refused(shapes: tuple[tuple[int, int], ...], form: str, why: str) -> None:

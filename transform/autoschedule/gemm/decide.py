@@ -1,7 +1,7 @@
 """What is decided about a contraction, and whether it can be obeyed.
 
-    form        packed, direct, inner, or packed or one of these (as symbolic sizes say when the kernel runs); channels
-                where windows meet constant weights, planes where each result has a plane to itself
+    form        packed, direct, inner, or several of these (as symbolic sizes say when the kernel runs); channels where
+                windows meet constant weights, planes where each result has a plane to itself
     mr, nr_vectors, lanes        the register tile: mr rows of nr_vectors vectors of lanes; of inner products, mr rows
                                  of nr_vectors results, each a vector of sums along k
     mc, nc, kc                   packed blocks: mc x kc of A, kc x nc of B (0 where nothing is packed); by channels, mc
@@ -17,6 +17,7 @@ The first seven may be pinned, but for lanes.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,7 @@ from weft.transform.autoschedule.gemm.convolutions.planes import Planes, filling
 from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.dot import dot_of
 from weft.transform.autoschedule.gemm.epilogue import cases_without_terms, with_epilogue
+from weft.transform.autoschedule.gemm.few_columns import few_columns
 from weft.transform.autoschedule.gemm.inner_products import block_of_results, inner_products, is_inner, rows_that_pack
 from weft.transform.autoschedule.gemm.match import Contraction, match, products_of, views_of
 from weft.transform.autoschedule.gemm.packed import packed
@@ -45,6 +47,7 @@ __all__ = ["GemmRule", "apply_gemm", "complete_gemm", "decide_gemm"]
 
 _PACKED, _DIRECT, _INNER, _CHANNELS, _PLANES = "packed", "direct", "inner", "channels", "planes"
 _OR = f"{_PACKED} or "
+_OR_INNER = f" or {_INNER}"
 
 
 def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> Decision | None:
@@ -58,8 +61,23 @@ def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: f
     elif channels is not None and channels_pay(channels, copies=True):
         form = _CHANNELS
     else:
-        form = _PACKED if packs is True else str(in_place) if packs is False else f"{_OR}{in_place}"
+        form = _by_matrices(found, capacity, constants, packs, in_place)
     return Decision(about, GemmRule.name, _values(found, capacity, constants, form), _reason(found, form))
+
+
+def _by_matrices(
+    found: Contraction,
+    capacity: Capacity,
+    constants: frozenset[Buffer],
+    packs: bool | PrimExpr,
+    in_place: str | None,
+) -> str:
+    """The form that reads B as a matrix, or several, among which sizes decide when the kernel runs."""
+    few = few_columns(found, capacity, constants)
+    if few is True:
+        return _INNER
+    form = _PACKED if packs is True else str(in_place) if packs is False else f"{_OR}{in_place}"
+    return form if few is False else f"{form}{_OR_INNER}"
 
 
 def _in_place(found: Contraction, knobs: Knobs, constants: frozenset[Buffer]) -> str | None:
@@ -98,7 +116,7 @@ def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]
     windows = _windows(found, form, capacity, constants)
     if windows is not None:
         return {"form": form, **windows.values(), "epilogue": found.epilogue is not None}
-    if form != _DIRECT:
+    if _base(found, form) != _DIRECT:
         values = blocking_of(found, capacity, constants).values()
         return {"form": form, **values, "epilogue": found.epilogue is not None}
     rows = 1 if found.r is None else tile_rows(found.extents[found.r], capacity)
@@ -121,9 +139,11 @@ def _reason(found: Contraction, form: str) -> str:
     if found.window is not None:
         return "windows become columns as they are packed"
     if form == _INNER:
-        return "few rows read B, which lies along k"
+        return "few columns, or few rows read B, which lies along k"
     if form == _PACKED:
         return "B is read by several tiles and too large for a near cache" if found.runs else "B is read across"
+    if form == f"{_DIRECT}{_OR_INNER}":
+        return "a symbolic size says when columns are few"
     return "symbolic sizes say when packing pays" if form != _DIRECT else "a near cache has B, or few rows read it"
 
 
@@ -165,23 +185,35 @@ def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, const
     pinned = _pinned(decision, capacity)
     form = decision.values["form"]
     views = views_of(found)
-    if form == _DIRECT:
-        return sequence([*views, direct(found, pinned)])
     if form == _INNER:
-        return sequence([*views, inner_products(found, pinned)])
+        return sequence([*views, inner_products(found, pinned, constants)])
     windows = _windows(found, str(form), pinned, constants)
     if isinstance(windows, Channels):
         return sequence([*views, *windows.packed_weights(), windows.build()])
     if windows is not None:
         return sequence([*views, windows.build()])
-    blocking = blocking_of(found, pinned, constants)
-    tiles = packed(blocking)
-    if form != _PACKED:
-        packs = _packs(found, capacity, constants)
-        assert not isinstance(packs, bool)
-        others = direct(found, pinned) if found.runs else inner_products(found, capacity)
-        tiles = IfThenElse(packs, tiles, others)
-    return sequence([*views, *packed_constants(blocking), tiles])
+    base = _base(found, str(form))
+    copies: Iterator[Stmt] = iter(())
+    if base == _DIRECT:
+        tiles = direct(found, pinned)
+    else:
+        blocking = blocking_of(found, pinned, constants)
+        copies, tiles = packed_constants(blocking), packed(blocking)
+        if base != _PACKED:
+            packs = _packs(found, capacity, constants)
+            assert not isinstance(packs, bool)
+            others = direct(found, pinned) if found.runs else inner_products(found, capacity, constants)
+            tiles = IfThenElse(packs, tiles, others)
+    if base != form:
+        few = few_columns(found, capacity, constants)
+        assert not isinstance(few, bool)
+        tiles = IfThenElse(few, inner_products(found, capacity, constants), tiles)
+    return sequence([*views, *copies, tiles])
+
+
+def _base(found: Contraction, form: str) -> str:
+    """The form without inner products over few columns, where the kernel tells whether they are few."""
+    return form.removesuffix(_OR_INNER) if found.runs else form
 
 
 def _pinned(decision: Decision, capacity: Capacity) -> Capacity:
@@ -196,21 +228,31 @@ def _condition(
     """Whether to pack, under a condition where the form says so; W528 where the form cannot be had."""
     can_pack = found.r is not None and (found.window is not None or len(found.reduction) == 1)
     packs, in_place = _packs(found, capacity, constants), _in_place(found, capacity.knobs, constants)
-    if form not in (_PACKED, *_IN_PLACE, *(f"{_OR}{other}" for other in _IN_PLACE)):
-        hint = f"{_PACKED}, {_DIRECT}, {_INNER}, {_CHANNELS}, {_PLANES}, {_OR}{_DIRECT}, {_OR}{_INNER}"
+    few = few_columns(found, capacity, constants)
+    if form not in _MATRIX_FORMS:
+        hint = ", ".join((*_MATRIX_FORMS[:3], _CHANNELS, _PLANES, *_MATRIX_FORMS[3:]))
         raise refused(f"gemm of {decision.about!r} has no form {form!r}", hint=hint)
     if form.startswith(_PACKED) and not can_pack:
         raise refused(f"gemm of {decision.about!r}: there are no rows, or several reductions, to pack operands for")
-    if form.endswith(_DIRECT) and not found.runs:
+    if _DIRECT in form and not found.runs:
         raise refused(f"gemm of {decision.about!r}: B is not read along its last axis, so that it has to be packed")
-    if form.endswith(_INNER) and in_place != _INNER:
+    base = _base(found, form)
+    if base.endswith(_INNER) and in_place != _INNER and few is not True:
         raise refused(f"gemm of {decision.about!r}: inner products need both operands along k, and no constant B")
-    if form.startswith(_OR) and isinstance(packs, bool):
+    if (base.startswith(_OR) and isinstance(packs, bool)) or (base != form and isinstance(few, bool)):
         raise refused(f"gemm of {decision.about!r}: all sizes are known, nothing is left to decide at run time")
-    return packs if form.startswith(_OR) else form == _PACKED
+    return packs if base.startswith(_OR) else base == _PACKED
 
 
-_IN_PLACE = (_DIRECT, _INNER)
+_MATRIX_FORMS = (
+    _PACKED,
+    _DIRECT,
+    _INNER,
+    f"{_OR}{_DIRECT}",
+    f"{_OR}{_INNER}",
+    f"{_DIRECT}{_OR_INNER}",
+    f"{_OR}{_DIRECT}{_OR_INNER}",
+)
 
 
 def _check_tile(decision: Decision, capacity: Capacity) -> None:

@@ -1,4 +1,4 @@
-"""Inner products: few rows of A meet rows of B that lie along k, which are read once, where they lie.
+"""Inner products: rows of A and of B that lie along k are read once, where they lie.
 
     c[i, j] = c[i, j] + a[i, k] * b[j, k]
 
@@ -6,27 +6,31 @@
         each result of the block in a vector of sums along k;  a vector of A or of B serves all results that use it
         the vectors are added up, and the results stored, with what is done to them next
 
-Packing would bring B into an order that can be read across, which many rows pay for and few do not.
+Packing would bring B into an order that can be read across, which many rows pay for and few do not. Where columns are
+few, the loop over blocks of rows is the outer one, and columns of B that do not lie along k are copied first.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import prod
 
 from weft.ir import substitute
-from weft.ir.kernel.prim import as_expr, binary
+from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import AllocBuffer, Buffer, BufferLoad, BufferStore, Extent, For, PrimExpr, PrimVar, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.dot import dot_of
+from weft.transform.autoschedule.gemm.few_columns import columns_along_k, few_columns
 from weft.transform.autoschedule.gemm.match import Contraction
+from weft.transform.autoschedule.gemm.tiles import ceil_of
 from weft.transform.autoschedule.gemm.tiling import Capacity, packs_whole
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.rules.accumulators import Accumulators, Term, is_zero
-from weft.transform.autoschedule.rules.loops import INDEX, nested, plus, sequence, split, times
-from weft.transform.autoschedule.rules.strides import kinds_in, step_along
+from weft.transform.autoschedule.rules.loops import INDEX, nested, over_vectors, plus, sequence, split, times
+from weft.transform.autoschedule.rules.strides import kinds_in, step_along, uses
 
 __all__ = ["block_of_results", "inner_products", "is_inner", "rows_that_pack"]
 
@@ -66,13 +70,64 @@ def block_of_results(found: Contraction, capacity: Capacity) -> tuple[int, int]:
     return capacity.pins.get("mr", min(most, rows) if isinstance(rows, int) else most), across
 
 
-def inner_products(found: Contraction, capacity: Capacity) -> Stmt:
-    """The nest."""
-    rows, columns = block_of_results(found, capacity)
-    assert found.r is not None
+def inner_products(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> Stmt:
+    """The nest: few rows for each block of columns, or few columns for each block of rows."""
+    few = few_columns(found, capacity, constants)
     outer = {var: PrimVar(var.name.removeprefix("v"), INDEX) for var in found.outer}
-    blocks = _Blocks(found, capacity).of(_Block(dict(outer), {}), [(found.v, columns), (found.r, rows)])
-    return nested([(new, found.extents[var]) for var, new in outer.items()], sequence(blocks))
+    loops = [(new, found.extents[var]) for var, new in outer.items()]
+    copied, copy = (found, []) if few is False or not found.runs else _with_columns(found, capacity, constants)
+    axes = _axes(found, capacity, few)
+    blocks = _Blocks(copied, capacity).of(_Block(dict(outer), {}), axes)
+    if any(uses(found.vector, var) for var in found.outer):
+        return nested(loops, sequence([*(substitute(stmt, outer) for stmt in copy), *blocks]))
+    return sequence([*copy, nested(loops, sequence(blocks))])
+
+
+def _axes(found: Contraction, capacity: Capacity, few: bool | PrimExpr) -> list[_Axis]:
+    """The loops over blocks of rows and columns, the outer one first."""
+    assert found.r is not None
+    rows, columns = block_of_results(found, capacity)
+    if few is False:
+        return [_Axis(found.v, columns), _Axis(found.r, rows)]
+    if few is True:
+        return [_Axis(found.r, rows), _Axis(found.v, columns)]
+    return [_Axis(found.r, min(rows, _ROWS)), _Axis(found.v, _COLUMNS, clamps=True)]
+
+
+_ROWS, _COLUMNS = 4, 2
+"""The results of a block where a symbol says how many columns there are: one text, which is short, for all of them."""
+
+
+def _with_columns(
+    found: Contraction, capacity: Capacity, constants: frozenset[Buffer]
+) -> tuple[Contraction, list[Stmt]]:
+    """The contraction over columns of B that lie along k, and what copies them there."""
+    (k,) = found.reduction
+    buffer, there = columns_along_k(found, capacity, constants)
+    converts = buffer.dtype == found.dtype
+    j, columns = PrimVar("j", INDEX), found.extents[found.v]
+
+    def element(p: PrimExpr) -> Stmt:
+        value = substitute(found.of_b(found.vector) if converts else found.vector, {found.v: j, k: p})
+        return BufferStore(buffer, value, (j, p))
+
+    if packs_whole(found, found.vector, found.v, constants):  # as `PackConstants` knows copies
+        p = PrimVar("p", INDEX)
+        copy = nested([(j, columns), (p, found.extents[k])], element(p))
+    else:
+        row = over_vectors("p", found.extents[k], capacity.lanes, 1, element, capacity.masks)
+        copy = For(j, 0, columns, sequence(row))
+    casts = (found.casts[0], () if converts else found.casts[1])
+    return dataclasses.replace(found, vector=there, casts=casts), [AllocBuffer(buffer), copy]
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """An axis of results that is cut into blocks: what fills none goes in smaller ones, or `clamps` to the last."""
+
+    var: PrimVar
+    width: int
+    clamps: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,10 +136,12 @@ class _Block:
 
     starts: Mapping[PrimVar, PrimExpr]
     sizes: Mapping[PrimVar, int]
+    last: Mapping[PrimVar, PrimExpr] = field(default_factory=dict[PrimVar, PrimExpr])
 
-    def with_axis(self, var: PrimVar, start: PrimExpr, size: int) -> _Block:
-        """The block along one more axis."""
-        return _Block({**self.starts, var: start}, {**self.sizes, var: size})
+    def with_axis(self, var: PrimVar, start: PrimExpr, size: int, last: PrimExpr | None = None) -> _Block:
+        """The block along one more axis; results beyond the `last` one are that once more."""
+        ends = self.last if last is None else {**self.last, var: last}
+        return _Block({**self.starts, var: start}, {**self.sizes, var: size}, ends)
 
     @property
     def count(self) -> int:
@@ -101,6 +158,8 @@ class _Block:
             if size > 1:
                 loops.append((PrimVar(f"{var.name.removeprefix('v')}_at", INDEX), size))
                 number, place[var] = plus(number, loops[-1][0]), plus(self.starts[var], loops[-1][0])
+            if var in self.last:
+                place[var] = binary("min", place[var], self.last[var])
         stmt = make(number, place)
         for at, size in reversed(loops):
             stmt = For(at, 0, size, stmt, "unrolled")
@@ -112,12 +171,17 @@ class _Blocks:
     found: Contraction
     capacity: Capacity
 
-    def of(self, block: _Block, left: list[tuple[PrimVar, int]]) -> list[Stmt]:
+    def of(self, block: _Block, left: list[_Axis]) -> list[Stmt]:
         """Blocks along the axes that are left, and then what does not fill a block."""
         if not left:
             return self.results(block)
-        (var, width), *more = left
-        extent = self.found.extents[var]
+        axis, *more = left
+        var, width, extent = axis.var, axis.width, self.found.extents[axis.var]
+        if axis.clamps:
+            i = PrimVar(f"{var.name.removeprefix('v')}_{width}", INDEX)
+            last = binary("sub", as_expr(extent, INDEX), const(1, INDEX))
+            clamped = block.with_axis(var, as_expr(times(i, width), INDEX), width, last)
+            return [For(i, 0, ceil_of(as_expr(extent, INDEX), width), sequence(self.of(clamped, more)))]
         last = max(1, extent % width) if isinstance(extent, int) else 1
         parts: list[Stmt] = []
         done: int | PrimExpr = 0
@@ -134,7 +198,7 @@ class _Blocks:
         """The results of a block."""
         found = self.found
         (k,) = found.reduction
-        vectors = max(1, min(4, self.capacity.machine.vector_registers // (2 * block.count)))
+        vectors = 1 if block.last else max(1, min(4, self.capacity.machine.vector_registers // (2 * block.count)))
         running = Accumulators.of(
             "add", found.dtype, self.capacity.lanes, vectors, self.capacity.masks, results=block.count
         )

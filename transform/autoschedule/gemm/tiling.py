@@ -113,7 +113,8 @@ def tile_vectors(rows: int, columns: Extent, capacity: Capacity) -> int:
     while vectors < capacity.knobs.nr_max_vectors and 2 * vectors * rows + 2 <= capacity.machine.vector_registers:
         vectors *= 2
     if isinstance(columns, int):
-        vectors = max(1, min(vectors, columns // capacity.lanes))
+        whole = ceil_div(columns, capacity.lanes) if capacity.masks else columns // capacity.lanes
+        vectors = max(1, min(vectors, whole))
     return vectors
 
 
