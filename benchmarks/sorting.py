@@ -1,14 +1,15 @@
 """Sorting, selecting, searching and scattering beside other libraries: least times, at 100, 10,000 and 1,000,000
 elements and as rows.
 
-    python benchmarks/sorting.py [--seconds 0.5] [--only TEXT]
+    python benchmarks/sorting.py [--seconds 0.5] [--only TEXT] [--dtype float32]
 
 `sort` is shown beside both of NumPy's: the default, which may exchange equal elements, and the stable one, which
-weft's is. torch joins where it is installed. Calls alternate, on one thread; x is the quickest of the others over weft.
+weft's is. torch and onnxruntime join where they are installed and have the operator for the dtype. Calls alternate, on
+one thread; x is the quickest of the others over weft.
 """
 
 # pyright: reportMissingImports=false
-# torch is no dependency.
+# torch, onnx and onnxruntime are no dependencies.
 
 from __future__ import annotations
 
@@ -68,6 +69,15 @@ CALLS: dict[str, Callable[[Any], Callable[..., Any]]] = {
 }
 """How a program is called, by the names that it takes: as directly as NumPy is."""
 SORTED = np.sort(np.random.default_rng(1).standard_normal(1000, "float32"))
+"""The boundaries of a search, in the dtype of the benchmark."""
+
+
+def drawn(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Random elements: normal floats, integers of the whole range."""
+    if dtype.kind == "f":
+        return random.standard_normal(shape).astype(dtype)
+    info = np.iinfo(dtype)
+    return random.integers(info.min, info.max, shape, dtype, endpoint=True)
 
 
 def with_torch(text: str, rivals: Rivals, arrays: tuple[Any, ...]) -> Rivals:
@@ -79,6 +89,49 @@ def with_torch(text: str, rivals: Rivals, arrays: tuple[Any, ...]) -> Rivals:
     torch.set_num_threads(1)
     tensors = [torch.from_numpy(array) for array in arrays]
     return {**rivals, "torch": lambda x, i, y: TORCH[text](torch, *tensors)}
+
+
+ONNX: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "sort(x)": ("TopK", "xk", {"largest": 0}),
+    "argsort(x)": ("TopK", "xk", {"largest": 0}),
+    "topk(x, k=10)": ("TopK", "xk", {}),
+    "unique(x)": ("Unique", "x", {}),
+    "cumsum(x, axis=-1)": ("CumSum", "xk", {}),
+    "gather_elements(x, i, -1)": ("GatherElements", "xi", {"axis": -1}),
+    "scatter_elements(x, i, y, -1)": ("ScatterElements", "xiy", {"axis": -1}),
+    "nonzero(x)": ("NonZero", "x", {}),
+}
+"""The operator of ONNX, what it takes (k: a constant) and its attributes; a sort is a choice of all elements."""
+
+
+def with_onnxruntime(text: str, rivals: Rivals, arrays: tuple[Any, ...]) -> Rivals:
+    """The rivals, and onnxruntime where it is installed and has the operator."""
+    if find_spec("onnxruntime") is None or find_spec("onnx") is None or text not in ONNX:
+        return rivals
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+
+    operator, takes, attributes = ONNX[text]
+    given = {name: array for name, array in zip("xiy", arrays, strict=True) if name in takes}
+    kinds = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in given.items()}
+    inputs = [helper.make_tensor_value_info(name, kinds[name], array.shape) for name, array in given.items()]
+    constant = np.array(-1 if operator == "CumSum" else [10 if "k=10" in text else arrays[0].shape[-1]], "int64")
+    constants = [numpy_helper.from_array(constant, "k")] if "k" in takes else []
+    names = ["values", "indices"] if operator == "TopK" else ["values"]
+    kinds |= {"values": TensorProto.INT64 if operator == "NonZero" else kinds["x"], "indices": TensorProto.INT64}
+    outputs = [helper.make_tensor_value_info(name, kinds[name], None) for name in names]
+    node = helper.make_node(operator, list(takes), names, **attributes)
+    graph = helper.make_graph([node], "g", inputs, outputs, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session.run(None, given)
+    except Exception as error:  # whatever it raises where it lacks the operator for a dtype
+        print(f"onnxruntime: {str(error).splitlines()[0][:100]}")
+        return rivals
+    return {**rivals, "onnxruntime": lambda x, i, y: session.run(None, given)}
 
 
 def leasts(calls: Rivals, arrays: tuple[Any, ...], seconds: float) -> dict[str, float]:
@@ -93,11 +146,11 @@ def leasts(calls: Rivals, arrays: tuple[Any, ...], seconds: float) -> dict[str, 
     return found
 
 
-def compiled(text: str, shape: tuple[int, ...]) -> Callable[..., Any]:
+def compiled(text: str, shape: tuple[int, ...], dtype: str) -> Callable[..., Any]:
     """The operator on arrays x and y of a shape, places i, and the sorted s where it is there."""
     dims = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
-    types = {"x": f'R.Tensor(({dims}), "float32")', "i": f'R.Tensor(({dims}), "int64")'}
-    types |= {"y": types["x"], "s": 'R.Tensor((1000,), "float32")'}
+    types = {"x": f'R.Tensor(({dims}), "{dtype}")', "i": f'R.Tensor(({dims}), "int64")'}
+    types |= {"y": types["x"], "s": f'R.Tensor((1000,), "{dtype}")'}
     used = "".join(name for name in types if any(f"{start}{name}{end}" in text for start in "( " for end in ",)"))
     head = ", ".join(f"{name}: {types[name]}" for name in used)
     run = weft.compile(weft.parse(f"@R.function\ndef main({head}):\n    y1 = R.{text}\n    return y1"))["main"]
@@ -109,14 +162,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Sorting beside other libraries.")
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--only", default="")
+    parser.add_argument("--dtype", default="float32")
     options = parser.parse_args()
+    dtype = np.dtype(options.dtype)
+    globals()["SORTED"] = np.sort(drawn(np.random.default_rng(1), (1000,), dtype))
     random = np.random.default_rng(0)
     for shape in SHAPES:
-        x, y = (random.standard_normal(shape, "float32") for _ in range(2))
+        x, y = (drawn(random, shape, dtype) for _ in range(2))
         i = np.argsort(random.standard_normal(shape), -1)
         for text, rivals in NUMPY.items():
-            if options.only in text:
-                calls = {"weft": compiled(text, shape), **with_torch(text, rivals, (x, i, y))}
+            if options.only in text and ("median" not in text or dtype.kind == "f"):
+                others = with_onnxruntime(text, with_torch(text, rivals, (x, i, y)), (x, i, y))
+                calls = {"weft": compiled(text, shape, options.dtype), **others}
                 times = leasts(calls, (x, i, y), options.seconds)
                 own = times.pop("weft")
                 rest = "  ".join(f"{name} {value:9.1f}" for name, value in times.items())
