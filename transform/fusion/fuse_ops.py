@@ -17,6 +17,7 @@ Source: Chen et al., TVM, 2018 (operators by the kind of their loops, and which 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,7 +60,7 @@ from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.dim import symbol
 from weft.ir.module import fresh_name
 from weft.ir.tensor import AssertStmt, Buffer, BufferLoad
-from weft.transform.analysis.access_pattern import Cost, Reading, cost, nests_of, reading, size_of
+from weft.transform.analysis.access_pattern import Cost, Nest, Reading, cost, nests_of, reading, size_of
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.analysis.purity import is_pure
 from weft.transform.analysis.value_numbering import expr_key, same_type, type_key
@@ -73,6 +74,8 @@ __all__ = ["Decide", "FuseOps", "KernelCall", "Use", "group_by_consumers"]
 
 LIGHT = ("elementwise", "broadcast", "injective")
 HEAVY = ("reduction", "contraction")
+_NEAR, _MORE_TERMS = 16, 4
+"""How far before a contraction another one is looked for that takes its place in a group, and what it has to have."""
 
 
 # What a decision sees ------------------------------------------------------------------------------------------------
@@ -92,7 +95,8 @@ class KernelCall:
     """One kernel call that may be fused.
 
     `uses` are those by other calls of the list; `escapes` says that the result is needed beyond them. `segment` numbers
-    the parts of the block between calls that nothing may be moved across.
+    the parts of the block between calls that nothing may be moved across. `terms` are those of a sum, 0 where that
+    follows from symbols.
     """
 
     index: int
@@ -108,6 +112,7 @@ class KernelCall:
     nests: int = 1
     uses: tuple[Use, ...] = ()
     escapes: bool = False
+    terms: int = 1
 
 
 Decide = Callable[[Sequence[KernelCall], int], Sequence[Sequence[int]]]
@@ -120,7 +125,8 @@ def group_by_consumers(calls: Sequence[KernelCall], max_ops: int) -> list[list[i
     Calls are looked at from the last to the first, so a group has one result, and a diamond ends up in one group.
     Kernels with one value for each element are computed inside their consumers: when all loads are in the same place,
     or the value costs little. A reduction or contraction takes the elementwise kernels after it, which then work in
-    its place in memory; those that round its sums stay with it where their consumers cannot take it in.
+    its place in memory; those that round its sums stay with it where their consumers cannot take it in. Of two
+    contractions that are added, the one with more terms has them: what it reads of the other waits for memory least.
     """
     groups: list[_Group] = []
     of: dict[int, _Group] = {}
@@ -175,7 +181,10 @@ class _Group:
         into = [calls[use.consumer] for use in call.uses]
         reduces = any(consumer.pattern in HEAVY for consumer in into)
         how, count = self._reading(call, into)
-        fits = self._fits_before(call, how) if call.pattern in HEAVY else self._fits_in(call, into, how, count, reduces)
+        if call.pattern in HEAVY:
+            fits = self._fits_before(call, how) and not self._has_longer(call, max_ops, calls)
+        else:
+            fits = self._fits_in(call, into, how, count, reduces)
         if not fits:
             return False
         self.heavy = self.heavy or call.pattern in HEAVY
@@ -204,6 +213,29 @@ class _Group:
         """Whether a reduction or contraction can be followed by the group: in its place, or as its tiles are stored."""
         in_tiles = call.pattern == "contraction"  # the sums of a tile need no memory of their own
         return not self.heavy and how is Reading.SAME and (in_tiles or call.result.dtype == self.sink.result.dtype)
+
+    def _has_longer(self, call: KernelCall, max_ops: int, calls: Sequence[KernelCall]) -> bool:
+        """Whether a contraction of many more terms that comes before, and rounds as this one does, can join as well."""
+        if call.pattern != "contraction" or call.result.dtype != self.sink.result.dtype:
+            return False
+        before = calls[max(0, call.index - _NEAR) : call.index]
+        longer = [x for x in before if x.pattern == "contraction" and x.terms >= _MORE_TERMS * call.terms > 0]
+        room = max_ops - len(self.members)
+        return any(x.result.dtype == call.result.dtype and self._is_reached(x, room, calls) for x in longer)
+
+    def _is_reached(self, call: KernelCall, room: int, calls: Sequence[KernelCall]) -> bool:
+        """Whether light calls, one after another at the same elements, lead from a call to a member."""
+        sink = self.sink
+        while room > 0 and len(call.uses) == 1 and not call.escapes:
+            (use,), room = call.uses, room - 1
+            if use.reading is not Reading.SAME or (call.target, call.segment) != (sink.target, sink.segment):
+                return False
+            call = calls[use.consumer]
+            if call.index in self.members:
+                return self.members[call.index][0] is Reading.SAME
+            if call.pattern not in LIGHT or call.nests > 1 or call.result.dtype != sink.result.dtype:
+                return False
+        return False
 
     def _fits_in(self, call: KernelCall, into: Sequence[KernelCall], how: Reading, count: int, reduces: bool) -> bool:
         """Whether a value for each element can be computed inside its consumers."""
@@ -320,6 +352,7 @@ class _KernelFacts:
         values = [nest.store.value for nest in self.nests]
         self.cost = max(map(cost, values), default=Cost.EXPENSIVE)
         self.size = sum(map(size_of, values))
+        self.terms = max((_terms(nest) for nest in self.nests), default=1)
         self.gathers = any(map(divides_indices, values))
         self.checked = {
             part.buffer
@@ -347,6 +380,11 @@ class _KernelFacts:
         if len(self.nests) > 1 and self.pattern in LIGHT:
             how = max(how, Reading.REPEATED)  # the readings between the nests are not followed
         return how, loads
+
+
+def _terms(nest: Nest) -> int:
+    """How many terms a sum of a nest has; 0 where symbols say it."""
+    return math.prod(extent if isinstance(extent := nest.extents[var], int) else 0 for var in nest.reduction)
 
 
 def _is_candidate(binding: Binding, outlined: _Outlined) -> bool:
@@ -474,6 +512,7 @@ def _calls_of(bindings: Sequence[Binding], positions: Sequence[int], outlined: _
                 len(facts.nests),
                 tuple(uses[index]),
                 escapes[index],
+                facts.terms,
             )
         )
     return found

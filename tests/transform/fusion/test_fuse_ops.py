@@ -273,6 +273,42 @@ def test_a_relu_written_by_hand_is_fused_after_a_product() -> None:
     assert new["fused_matmul_my_relu"].attrs["kernels"] == ("matmul", "my_relu")  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "escapes", "group"),
+    [
+        (12, 3, False, ("matmul", "add", "add1", "relu")),  # and the short product stays alone
+        (6, 3, False, ("add", "matmul1", "add1", "relu")),
+        (3, 12, False, ("add", "matmul1", "add1", "relu")),
+        (12, 3, True, ("matmul1", "add1", "relu")),
+    ],
+)
+def test_of_two_products_that_are_added_the_long_one_has_the_sum(
+    first: int, second: int, escapes: bool, group: tuple[str, ...]
+) -> None:
+    results = "z, a" if escapes else "z"
+    old = module(
+        f"""
+        @R.function
+        def main(
+            x: R.Tensor(("n", {first}), "float32"), v: R.Tensor(({first}, 4), "float32"), b: R.Tensor((4,), "float32"),
+            y: R.Tensor(("n", {second}), "float32"), w: R.Tensor(({second}, 4), "float32")
+        ):
+            with R.dataflow():
+                a = R.add(R.matmul(x, v), b)
+                z = R.nn.relu(R.add(a, R.matmul(y, w)))
+                R.output({results})
+            return {f"({results})" if escapes else results}
+        """
+    )
+    before = Pipeline([weft.transform.CanonicalizeBindings(), weft.transform.LegalizeOps(), AnnotateTIROpPattern()])(
+        old
+    )
+    new = FuseOps()(before)
+    kernels = [f.attrs["kernels"] for f in new.functions.values() if isinstance(f, Function) and "kernels" in f.attrs]
+    assert group in kernels
+    assert_same_meaning(before, new)
+
+
 @pytest.mark.parametrize("last", ["R.multiply(R.nn.silu(s[0]), s[1])", "R.nn.softmax(y, axis=-1)"])
 def test_what_rounds_sums_stays_with_the_product(last: str) -> None:
     """What reads them elsewhere, or sums them, gets the short type: no float32 sums are stored between kernels."""
