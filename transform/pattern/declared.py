@@ -38,7 +38,7 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 
 from weft.errors import PassError, described
-from weft.ir import Call, Expr, Function, IRModule, Op, ShapeExpr, Tuple, TupleGetItem, Var, VarBinding
+from weft.ir import Call, Expr, Function, IRModule, Op, PrimValue, ShapeExpr, Tuple, TupleGetItem, Var, VarBinding
 from weft.ir.attrs import ATTRIBUTES, CHEAPER, CONSTANT, DOC, EXACTNESS, NAME, TOLERANCE, WHERE
 from weft.ir.deduction.infer import type_text
 from weft.ir.deduction.subtyping import match_types
@@ -269,11 +269,21 @@ def _has_its_constants(site: Site, sides: Sides, args: Sequence[Expr]) -> bool:
 
 
 def _same_shape(given: Expr, dims: Sequence[Dim], symbols: Mapping[str, Dim]) -> bool:
-    """Whether a shape as a value is proved to be one that is written with symbols."""
-    if not isinstance(given, ShapeExpr) or len(given.dims) != len(dims):
+    """Whether a shape, or a size, as a value is proved to be one that is written with symbols."""
+    sizes = _sizes_of(given)
+    if sizes is None or len(sizes) != len(dims):
         return False
-    pairs = zip(given.dims, dims, strict=True)
+    pairs = zip(sizes, dims, strict=True)
     return all(prove_equal(one, substitute(other, symbols)) is True for one, other in pairs)
+
+
+def _sizes_of(expr: Expr) -> tuple[Dim, ...] | None:
+    """The sizes of a shape, or the one that a number is; None for other values."""
+    if isinstance(expr, ShapeExpr):
+        return expr.dims
+    if isinstance(expr, PrimValue) and not isinstance(expr.value, (bool, float)):
+        return (expr.value,)
+    return None
 
 
 def _function(module: IRModule, name: str) -> Function:
@@ -345,9 +355,10 @@ class _Reader:
             return is_tuple([self.value(field) for field in expr.fields])
         if isinstance(expr, TupleGetItem):
             return is_tuple_get_item(self.value(expr.value), expr.index)
-        if isinstance(expr, ShapeExpr) and any(free_symbols(dim) for dim in expr.dims):
+        sizes = _sizes_of(expr)
+        if sizes is not None and any(map(free_symbols, sizes)):
             made = wildcard()  # compared once the symbols are known
-            self.shapes.append((made, expr.dims))
+            self.shapes.append((made, sizes))
             return made
         try:
             return is_expr(expr)

@@ -21,7 +21,7 @@ import numpy as np
 
 import weft
 from weft import ir
-from weft.ir.tensor import Binary, Block, Evaluate, For, IfThenElse, IntImm, PrimCall, PrimVar, SeqStmt
+from weft.ir.tensor import AllocBuffer, Binary, Block, Evaluate, For, IfThenElse, IntImm, PrimCall, PrimVar, SeqStmt
 from weft.transform import InjectDoubleBuffer
 
 __all__ = ["Product", "commands"]
@@ -169,7 +169,7 @@ def _offsets(kernel: ir.PrimFunc) -> dict[Any, int]:
     """Where each buffer of the machine's memory starts: one after the other, sums first."""
     offsets, end = dict[Any, int](), 0
     for node in ir.walk(kernel.body):
-        if isinstance(node, ir.tensor.AllocBuffer):
+        if isinstance(node, AllocBuffer):
             offsets[node.buffer] = end
             end += _bytes(node.buffer, prod(node.buffer.shape))
     return offsets

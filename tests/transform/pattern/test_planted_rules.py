@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.transform.pattern import planted_rules
+from tests.transform.pattern.planted_rules import Row
 
 import weft
 from weft.transform.pattern import PatternMatchingRewriter
 
-Row = tuple[dict[str, str], str, str, dict[str, Any]]
 RIGHT: dict[str, Row] = {
     "DoubleNegation": ({"x": 'R.Tensor(dtype="float32")'}, "R.negative(R.negative(x))", "x", {"exactness": "bit"}),
     "ExpOfSum": (
@@ -367,6 +368,9 @@ class {name}:
     def replacement({params}):
         return {replacement}
 """
+
+RIGHT |= planted_rules.RIGHT
+WRONG |= planted_rules.WRONG
 
 
 def rule(name: str, row: Row) -> PatternMatchingRewriter:

@@ -7,8 +7,9 @@ it is applied to instances of its form, of generated sizes (0 and 1 among them),
 programs are interpreted; where one fails (an index out of range), the other has to fail as well. Rules that keep bits
 are given nan, infinities and zeros of both signs, too; for rules of real arithmetic, floats are small dyadic numbers,
 with which sums and products have no rounding. What a rule names is where it may turn wrong: further sets have values at
-and around the numbers of both sides, larger ones, and few different ones (ties); instances have sizes around its whole
-numbers. In those, what overflows on either side says nothing of real arithmetic.
+and around the numbers of both sides, larger ones, and few different ones (ties); rules that keep bits have one of
+integers over all of their range, and of floats that lie where narrower types round. Instances have sizes around the
+whole numbers of a rule. In those, what overflows on either side says nothing of real arithmetic.
 
 Errors: PassError W555 a wrong rule, with the smallest instance that shows it; W556 a rule of which no instance was
 found.
@@ -38,6 +39,9 @@ __all__ = ["Evidence", "evidence"]
 
 _ATTEMPTS, _WANTED = 400, 24
 _KINDS = ("plain", "plain", "named", "wide", "few")
+_OF_BITS = (*_KINDS, "bits")
+_ROUNDED_BEHIND = (3, 4, 8, 9, 11, 12, 16, 24, 25, 29, 40, 52)
+"""Places of bits behind the first one: those at which types end, and some between and beyond."""
 _ODD = (np.nan, np.inf, -np.inf, -0.0, 0.0)
 _TOLERANCE = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 1e-4, "float64": 1e-9}
 
@@ -111,7 +115,12 @@ def _tested(rule: Rule) -> Evidence:
             code="W556",
             hint="state ranks and dtypes of the parameters",
         )
-    return Evidence(rule.name, "tested", f"{instances} instances, {len(_KINDS)} sets of values each", instances)
+    return Evidence(rule.name, "tested", f"{instances} instances, {len(_kinds(rule))} sets of values each", instances)
+
+
+def _kinds(rule: Rule) -> Sequence[str]:
+    """The sets of values on which each instance is tried."""
+    return _OF_BITS if rule.exactness == "bit" else _KINDS
 
 
 def _trial(rule: Rule, before: Function, choices: SeededChoices) -> _Trial:
@@ -123,7 +132,7 @@ def _trial(rule: Rule, before: Function, choices: SeededChoices) -> _Trial:
     if after is before:
         return _Trial(False)
     numbers = sorted(numbers_of(before) | numbers_of(after))
-    for kind in _KINDS:
+    for kind in _kinds(rule):
         drawn = random_arguments(before, choices)
         if kind == "plain":
             arguments = [_odd(rule, value, choices) for value in drawn]
@@ -185,6 +194,8 @@ def _telling(kind: str, value: Any, numbers: Sequence[float], choices: SeededCho
     """The value with elements that tell rules apart: around the numbers that a rule names, larger ones, or few."""
     if not isinstance(value, np.ndarray) or value.size == 0 or value.dtype.kind not in "fiu":
         return value
+    if kind == "bits":
+        return _bits(value, choices)
     flat = value.reshape(-1).astype("float64")
     if kind == "few":
         flat = np.sign(flat)
@@ -200,6 +211,23 @@ def _telling(kind: str, value: Any, numbers: Sequence[float], choices: SeededCho
         flat = np.clip(np.trunc(flat), max(info.min, -(2**40)), min(info.max, 2**40))
     with np.errstate(over="ignore"):
         return flat.astype(value.dtype).reshape(value.shape)
+
+
+def _bits(value: np.ndarray, choices: SeededChoices) -> np.ndarray:
+    """Integers of any number of bits, floats of a few bits at places where narrower types round."""
+    if value.dtype.kind == "f":
+        drawn = [_of_few_bits(choices) for _ in range(value.size)]
+    else:
+        info = np.iinfo(value.dtype)
+        widths = [choices.integer(0, info.bits - 1) for _ in range(value.size)]
+        drawn = [max(info.min, choices.integer(-(1 << width), (1 << width) - 1)) for width in widths]
+    with np.errstate(over="ignore"):
+        return np.array(drawn, value.dtype).reshape(value.shape)
+
+
+def _of_few_bits(choices: SeededChoices) -> float:
+    first, second = (2.0 ** -choices.pick(_ROUNDED_BEHIND) for _ in range(2))
+    return choices.pick((1, -1)) * 2.0 ** choices.integer(-3, 9) * (1 + first + choices.pick((0, 1, -1)) * second)
 
 
 def _difference(rule: Rule, expected: Any, got: Any, finite: bool = False) -> str | None:
