@@ -50,6 +50,28 @@ kernels = '''
                 x[k] = x[k] * T.int64(3) + i
 
     @T.prim_func
+    def reduced(x: T.Buffer((4,), "float32")):
+        for i in range(1 << 61):
+            with T.block("sum"):
+                v = T.axis.reduce(1 << 61, i)
+                with T.init():
+                    x[0] = T.float32(0)
+                x[0] = x[0] + T.Cast("float32", v)
+
+    @T.prim_func
+    def triangle(n: T.int64, x: T.Buffer((4,), "int64")):
+        for i in range(n):
+            for j in range(i):
+                for k in range(j):
+                    x[1] = x[1] * x[2] + k * x[3]
+
+    @T.prim_func
+    def within(n: T.int64, x: T.Buffer((4,), "int64")):
+        while x[0] > 0:
+            for i in range(n):
+                x[1] = x[1] * x[2] + i * x[3]
+
+    @T.prim_func
     def several(x: T.Buffer((4,), "int64")):
         for k in T.parallel(4):
             for i in T.serial(T.int64(1125899906842624)):
@@ -83,13 +105,13 @@ def stop(number, frame):
 if handler == "own":
     signal.signal(signal.SIGINT, stop)
 exe = weft.compile(module, executor=executor)
-given = ("counted", "table", "waited")
-every = ("main", "endless", "long", "nested", *given, "several")
+given = {"counted": 2**50, "table": 2**50, "waited": 2**50, "triangle": 2**20, "within": 2**22}
+every = ("main", "endless", "long", "nested", "reduced", *given, "several")
 for name in ("main",) if executor in ("graph", "aot") else every:
-    x = np.ones(4, "int64")
+    x = np.ones(4, "float32" if name == "reduced" else "int64")
     try:
         print(name, flush=True)
-        exe[name](*([2**50] if name in given else []), x)
+        exe[name](*([given[name]] if name in given else []), x)
     except (KeyboardInterrupt, Stop) as error:
         print(type(error).__name__, flush=True)
 print(exe["main"](np.array([0, 5, 6, 7])).tolist(), flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
 from weft.codegen.backends.llvm.asm.instructions import (
@@ -35,6 +35,9 @@ from weft.ir.tensor import (
 from weft.runtime.abi.frame import CALLBACK
 from weft.transform.analysis.accesses import memory_of
 from weft.transform.memory.share_memory import SHARES_MEMORY
+
+if TYPE_CHECKING:
+    from weft.codegen.backends.llvm.kernel.polls import Poll
 
 __all__ = ["COLD", "WARM", "Forms", "KernelEmitter", "OpenLoop", "StatementForm", "call_back", "kernel_params"]
 
@@ -112,8 +115,8 @@ class KernelEmitter(ExpressionEmitter):
         self.work: dict[Stmt, int] = {}
         self.loops: list[OpenLoop] = []
         self.loop_variables: set[PrimVar] = set()
-        self.open_polls = 0
-        """Loops of unknown size that are open and ask whether the caller was interrupted."""
+        self.open_polls: list[Poll] = []
+        """What open loops ask whether the caller was interrupted with, outermost first."""
         self.asks = True
         self.copies = 1
         self.stores = False

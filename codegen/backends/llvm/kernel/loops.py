@@ -9,7 +9,7 @@ from weft.codegen.backends.llvm.asm.instructions import binary, icmp, phi
 from weft.codegen.backends.llvm.kernel.emitter import COLD, KernelEmitter, OpenLoop, StatementForm
 from weft.codegen.backends.llvm.kernel.nontemporal import Streams
 from weft.codegen.backends.llvm.kernel.parallel import emit_parallel, memory_before
-from weft.codegen.backends.llvm.kernel.polls import ask, part_of, poll_of
+from weft.codegen.backends.llvm.kernel.polls import ask, charge, is_bounded, part_of, poll_of
 from weft.errors import TargetError
 from weft.ir.node import replace
 from weft.ir.structure.visit import walk
@@ -73,6 +73,7 @@ def _loop(emitter: KernelEmitter, stmt: For, start: Size, end: Size, step: Size)
     if some is False:
         return
     part = part_of(emitter, stmt)
+    charge(emitter, stmt)
     if part:
         _loop_in_parts(emitter, stmt, start, end, part)
     else:
@@ -92,9 +93,7 @@ def _loop_in_parts(emitter: KernelEmitter, stmt: For, start: Size, end: Size, si
     w.define(at, phi("i64", (start, before), (stop, following)))
     left = w.sub(end, at)
     w.define(stop, binary("add", "i64", at, emitter.arith.binary("min", "uint64", str(left), str(size))))
-    emitter.open_polls += 1
     _whole_loop(emitter, stmt, (at, stop, 1), is_entered=True, after=done)
-    emitter.open_polls -= 1
     w.branch(w.emit(icmp("ne", "i64", stop, end)), between, done, COLD)
     w.open(between)
     ask(emitter)
@@ -114,8 +113,10 @@ def _whole_loop(
     body, following, done = (w.label(name) for name in ("for", "for.next", "for.done"))
     before = w.block_label
     enters = "" if is_entered else w.emit(icmp("slt", "i64", start, end))
-    emitter.loop_variables.add(stmt.loop_var)
-    emitter.open_polls += poll is not None and not isinstance(stmt.extent, int)
+    if is_bounded(emitter, stmt.extent):
+        emitter.loop_variables.add(stmt.loop_var)
+    if poll is not None:
+        emitter.open_polls.append(poll)
     w.begin_loop()
     if enters:
         w.branch(enters, body, done)
@@ -130,7 +131,8 @@ def _whole_loop(
         poll.ask()
     _step(emitter, stmt.body, streams)
     emitter.loops.pop()
-    emitter.open_polls -= poll is not None and not isinstance(stmt.extent, int)
+    if poll is not None:
+        emitter.open_polls.pop()
     w.open(following)
     # The index stays below `end`, so adding the step once cannot overflow for any size that fits in memory.
     w.define(following_index, binary("add", "i64", index, step, "nsw"))
@@ -177,9 +179,12 @@ def _while(emitter: KernelEmitter, stmt: While) -> None:
     w.open(body)
     if poll is not None:
         poll.ask()
+        emitter.open_polls.append(poll)
     emitter.loops.append(OpenLoop(done, head, len(emitter.scopes)))
     emitter.scoped(stmt.body)
     emitter.loops.pop()
+    if poll is not None:
+        emitter.open_polls.pop()
     if not w.terminated:
         w.jump(head)
     w.open(done)

@@ -2,9 +2,11 @@
 
     while                       every iteration, or every so many that they have EVERY operations
     for, of known size          the innermost loop of LONG operations and more
-    for, of other sizes         the outermost one, and inside of it those whose ends memory does not bound
+    for, of other sizes         the outermost one, and inside of it those whose ends memory does not bound; so does
+                                one of known size with such a loop inside
         short iterations        the loop goes in parts of QUANTUM operations, and asks between them
         others                  after so many iterations that they have EVERY or QUANTUM operations, as the sizes say
+        sizes that change       inside of a loop that asks: counted as such a loop begins (`charge`)
 
 A question costs a counter in a register most times, and a look at the clock after EVERY or QUANTUM operations: no loop
 of a usual kernel of known size has one. Code without a runtime asks nothing.
@@ -18,12 +20,12 @@ from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
 from weft.codegen.backends.llvm.asm.instructions import Instruction, binary, call, icmp, load, store
 from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.kernel.emitter import COLD, KernelEmitter
-from weft.codegen.backends.llvm.kernel.work import work_of
+from weft.codegen.backends.llvm.kernel.work import most_of, variables_in, work_of
 from weft.ir.structure.visit import children, statements, walk
-from weft.ir.tensor import BufferLoad, For, IfThenElse, PrimExpr, PrimVar, Stmt, While
+from weft.ir.tensor import BufferLoad, Extent, For, IfThenElse, PrimExpr, PrimVar, Stmt, While
 from weft.runtime.abi.frame import POLL
 
-__all__ = ["Poll", "ask", "may_be_long", "part_of", "poll_of"]
+__all__ = ["Poll", "ask", "charge", "is_bounded", "may_be_long", "part_of", "poll_of"]
 
 EVERY = 1 << 14
 QUANTUM = 1 << 24
@@ -46,18 +48,21 @@ class Leaves(Protocol):
 class Poll:
     """The question of one loop: made before it, `ask` in each iteration, which counts for so much of `every`."""
 
-    def __init__(self, emitter: Leaves, every: int, amount: Size = 1) -> None:
+    def __init__(self, emitter: Leaves, every: int, amount: Size = 1, known: frozenset[PrimVar] | None = None) -> None:
         self.emitter = emitter
         self.every = every
         self.amount = amount
+        self.known = known
+        """The variables that sizes may follow from for the amount to count them; None where it counts none."""
         self.left = emitter.w.alloca("i64")
         emitter.w.do(store("i64", every, self.left))
 
-    def ask(self) -> None:
-        """Leave the kernel when the caller was interrupted."""
+    def ask(self, amount: Size | None = None) -> None:
+        """Leave the kernel when the caller was interrupted; `amount` counts in place of that of an iteration."""
         w = self.emitter.w  # the counter stays in memory: the registers are for what the loop computes
         due, on = w.label("poll.due"), w.label("poll.on")
-        left = w.emit(binary("sub", "i64", w.emit(Instruction("load volatile", "i64", (self.left,))), self.amount))
+        before = w.emit(Instruction("load volatile", "i64", (self.left,)))
+        left = w.emit(binary("sub", "i64", before, self.amount if amount is None else amount))
         w.do(Instruction("store volatile", "i64", (left, self.left)))
         w.branch(w.emit(icmp("sle", "i64", left, 0)), due, on, COLD)
         w.open(due)
@@ -84,17 +89,39 @@ def poll_of(emitter: KernelEmitter, stmt: For | While) -> Poll | None:
         return None
     body = _work(stmt.body, emitter.work)
     if isinstance(stmt, While):
-        return Poll(emitter, max(1, EVERY // max(1, body)))
+        return Poll(emitter, EVERY, max(1, min(body, EVERY)))
     if part_of(emitter, stmt):
         return None
-    if not isinstance(stmt.extent, int):
+    if not isinstance(stmt.extent, int) or _has_unknown_loops(stmt.body):
         if not _may_be_long(emitter, stmt):
             return None
-        amount = emitter.arith.binary("max", "int64", str(work_of(emitter, stmt.body)), "1")
-        return Poll(emitter, QUANTUM, emitter.arith.binary("min", "int64", amount, str(QUANTUM)))
+        return Poll(emitter, QUANTUM, _amount(emitter, stmt.body), frozenset(emitter.variables))
     count = stmt.extent
     long = count * body >= LONG and (body >= EVERY // 16 or count >= ALONE)
     return Poll(emitter, max(1, EVERY // max(1, body))) if long and not _asks(stmt.body, emitter.work) else None
+
+
+def charge(emitter: KernelEmitter, stmt: For) -> None:
+    """Count the work of a loop that is about to start, where the loop outside that asks does not know its size."""
+    if not emitter.open_polls or most_of(stmt.extent) is not None:
+        return
+    poll = emitter.open_polls[-1]
+    known = poll.known or frozenset[PrimVar]()
+    if all(v in known for v in variables_in(stmt.extent)) and not _reads(stmt.extent):
+        return
+    count = emitter.arith.binary("min", "int64", str(emitter.size(stmt.extent)), str(QUANTUM))
+    work = emitter.w.mul(count, _amount(emitter, stmt.body))
+    poll.ask(emitter.arith.binary("min", "int64", str(work), str(QUANTUM)))
+
+
+def _reads(extent: Extent) -> bool:
+    return isinstance(extent, PrimExpr) and any(isinstance(part, BufferLoad) for part in walk(extent))
+
+
+def _amount(emitter: KernelEmitter, body: Stmt) -> str:
+    """The operations of an iteration, as far as the sizes say before the loop."""
+    amount = emitter.arith.binary("max", "int64", str(work_of(emitter, body)), "1")
+    return emitter.arith.binary("min", "int64", amount, str(QUANTUM))
 
 
 def part_of(emitter: KernelEmitter, stmt: For) -> int:
@@ -103,7 +130,7 @@ def part_of(emitter: KernelEmitter, stmt: For) -> int:
         return 0
     body = _work(stmt.body, emitter.work)
     if isinstance(stmt.extent, int):
-        long = stmt.extent * body >= LONG and body < EVERY // 16
+        long = stmt.extent * body >= LONG and body < EVERY // 16 and not _has_unknown_loops(stmt.body)
         return QUANTUM // max(1, body) if long and not _asks(stmt.body, emitter.work) else 0
     if body >= SHORT or not _may_be_long(emitter, stmt) or _has_unknown_loops(stmt.body):
         return 0
@@ -112,11 +139,15 @@ def part_of(emitter: KernelEmitter, stmt: For) -> int:
 
 def _may_be_long(emitter: KernelEmitter, stmt: For) -> bool:
     """Whether a loop of unknown size has to ask: nothing outside of it does, or no memory bounds it."""
-    return emitter.asks and (not emitter.open_polls or not _is_bounded(emitter, stmt.extent))
+    counted = any(poll.known is not None for poll in emitter.open_polls)
+    return emitter.asks and (not counted or not is_bounded(emitter, stmt.extent))
 
 
-def _is_bounded(emitter: KernelEmitter, extent: object) -> bool:
-    """Whether an extent follows from sizes of buffers and from other loops alone."""
+def is_bounded(emitter: KernelEmitter, extent: Extent) -> bool:
+    """Whether an extent follows from sizes of buffers and from other such loops alone, and is none of LONG loops."""
+    most = most_of(extent)
+    if most is not None and most >= LONG:
+        return False
     if not isinstance(extent, PrimExpr):
         return True
     parts = list(walk(extent))

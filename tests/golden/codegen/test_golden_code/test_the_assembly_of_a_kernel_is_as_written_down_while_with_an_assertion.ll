@@ -4,7 +4,7 @@ entry:
   br label %body
 body:
   store i32 0, ptr %p1, align 4
-  store i64 5461, ptr %.1
+  store i64 16384, ptr %.1
   br label %while.1
 while.1:
   %.2 = load i32, ptr %p1, align 4
@@ -12,12 +12,12 @@ while.1:
   br i1 %.3, label %while.body.2, label %while.done.3
 while.body.2:
   %.4 = load volatile i64, ptr %.1
-  %.5 = sub i64 %.4, 1
+  %.5 = sub i64 %.4, 3
   store volatile i64 %.5, ptr %.1
   %.6 = icmp sle i64 %.5, 0
   br i1 %.6, label %poll.due.4, label %poll.on.5, !prof !{!"branch_weights", i32 1, i32 2000}
 poll.due.4:
-  store i64 5461, ptr %.1
+  store i64 16384, ptr %.1
   %.7 = getelementptr i64, ptr %frame, i64 8
   %.8 = load ptr, ptr %.7
   %.9 = icmp ne ptr %.8, null
