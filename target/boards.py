@@ -41,8 +41,14 @@ BOARDS: dict[str, Board] = {
 }
 """By name."""
 
+
+def _target(board: Board) -> Target:
+    """The target of a board, from plain data: text would load its parser, and every process comes by here."""
+    return Target({"kind": "c", "mcpu": board.cpu})
+
+
 for _board in BOARDS.values():
-    tag.register(_board.tag, Target(f"c -mcpu={_board.cpu}"))
+    tag.register(_board.tag, _target(_board))
 
 
 def board_of(part: Target) -> Board | None:
@@ -51,4 +57,4 @@ def board_of(part: Target) -> Board | None:
     >>> board_of(Target("c -mcpu=cortex-m7")).name
     'mps2-an500'
     """
-    return next((board for board in BOARDS.values() if Target(f"c -mcpu={board.cpu}").cpu == part.cpu), None)
+    return next((board for board in BOARDS.values() if _target(board).cpu == part.cpu), None)
