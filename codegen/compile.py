@@ -11,52 +11,30 @@ machine code of this machine gives an `Executable`; code for another machine, or
 from __future__ import annotations
 
 import logging
-import tempfile
-import time
 import weakref
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import replace as with_fields
-from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
-import weft.transform as transform
-from weft import dtypes
-from weft.codegen.backends.base import Job
-from weft.codegen.backends.generators import ARTIFACTS
-from weft.codegen.build import build, job_of, library
-from weft.codegen.cache.programs import find, keep, key_of
-from weft.codegen.compiled import holds_program, is_compiled, linked, load_module
-from weft.codegen.foreign import (
-    check_externs,
-    member_functions,
-    refuse_absent_members,
-    refuse_undeclared,
-    refuse_untrusted,
-)
-from weft.codegen.generate import CODE, GenerateCode, code_passes
-from weft.codegen.host.entry import only_entry
-from weft.codegen.host.single_kernel import with_entry
-from weft.codegen.plan import Plan, make_plan
-from weft.errors import PassError, RecursionDepthError, TargetError, described
-from weft.ir.deduction.one_device import on_one_device
+from weft.codegen.cache.programs import find, key_of
+from weft.codegen.foreign import check_externs, refuse_untrusted
+from weft.codegen.plan import make_plan
+from weft.errors import PassError, described
+from weft.ir.attrs import ARTIFACTS
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structure.array_digests import digests_kept
 from weft.ir.structure.malformed import explained_by
-from weft.ir.structure.recursion import is_deep
-from weft.ir.structure.visit import walk
-from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
-from weft.ir.verify import fault_of, refuse_ill_formed_kernels
-from weft.ir.verify.spread import refuse_spread
-from weft.runtime.artifact import Artifact, ArtifactSet
+from weft.ir.tensor import PrimFunc
+from weft.ir.verify import fault_of
+from weft.runtime.artifact import ArtifactSet
 from weft.runtime.executable import CompiledFunction, Executable
 from weft.support.collection import rare_collections
 from weft.transform.autoschedule.knobs import Knobs
-from weft.transform.infra.base import nested_too_deeply
-from weft.transform.infra.phases import Step, phases, phases_of, run_phases
+
+if TYPE_CHECKING:
+    from weft.codegen.plan import Plan
+    from weft.transform.infra.phases import Step
 
 __all__ = ["as_module", "call", "compile", "lower"]
 
@@ -159,38 +137,50 @@ def compile(
         refused = [name for name, value in given.items() if value is not None]
         if refused:
             raise PassError(f"several models at once take no `{refused[0]}`", code="W543", hint="lower each by itself")
-        return _library(module_or_function, target, opt, externs, executor, _checked_workers(workers))
+        from weft.codegen.lowering import compiled_library  # heavy: see `_compiled`
+
+        models = {name: as_module(value) for name, value in module_or_function.items()}
+        return compiled_library(models, target, opt, externs, executor, _checked_workers(workers))
     module = as_module(module_or_function)
-    if is_compiled(module) and (start in CODE or (start is None and holds_program(module))):
-        return _as_compiled(module, target, executor, trust)
+    if ARTIFACTS in module.attrs:
+        from weft.codegen.lowering import as_compiled
+
+        if (made := as_compiled(module, target, executor, start, trust)) is not None:
+            return made
     plan = with_fields(
         make_plan(module, target, executor, opt), externs=check_externs(externs), workers=_checked_workers(workers)
     )
     if not trust:
         refuse_untrusted(module)
-    module = _bound(module, params)
+    if params is not None:
+        from weft.codegen.binding import bound  # a pass
+
+        module = bound(module, params)
     key = key_of(module, plan) if pipeline is None and start is None and trace is None else None
-    if plan.package == "archive":
-        kept = None if key is None else find(key)
-    else:
-        kept = key = None
-    if kept is not None:
-        _log.info("%s for %s: from the disk", ", ".join(module), plan.target)
-        return _exporting(Executable(kept), module, plan, pipeline, start)
-    _refuse_vectors(module)
-    module = on_one_device(module)
-    refuse_spread(module.functions.values())
-    refuse_absent_members(module)
-    began = time.perf_counter()
-    generate = GenerateCode.of(plan, member_functions(module))
-    with _room(module):
-        made = generate.loaded(_through(module, plan, generate, pipeline=pipeline, start=start, trace=trace))
-    if key is not None and isinstance(made, Executable):
-        keep(key, made._program)
-    _log.info("%s for %s: %.2f s", ", ".join(module), plan.target, time.perf_counter() - began)
-    if isinstance(made, Executable):
-        made = _exporting(made, module, plan, pipeline, start)
-    return _packaged(made, plan)
+    if plan.package != "archive":
+        key = None
+    kept = None if key is None else find(key)
+    if kept is None:
+        return _compiled(module, plan, key, pipeline, start, trace)
+    _log.info("%s for %s: from the disk", ", ".join(module), plan.target)
+    made = Executable(kept)
+    made._linkable = lambda: _linkable(module, plan)
+    return made
+
+
+def _compiled(
+    module: IRModule, plan: Plan, key: str | None, pipeline: Any, start: str | None, trace: list[Step] | None
+) -> Executable | ArtifactSet:
+    # The passes and the back ends, which nothing else needs and which take longer to load than most programs.
+    from weft.codegen.lowering import compiled_program
+
+    return compiled_program(module, plan, key, pipeline=pipeline, start=start, trace=trace)
+
+
+def _linkable(module: IRModule, plan: Plan) -> ArtifactSet:
+    from weft.codegen.lowering import linkable
+
+    return linkable(module, plan)
 
 
 def _checked_workers(workers: int | None) -> int | None:
@@ -205,106 +195,6 @@ def _checked_workers(workers: int | None) -> int | None:
     return workers
 
 
-def _as_compiled(module: IRModule, target: object, executor: str | None, trust: bool) -> Executable | ArtifactSet:
-    """What a compiled module is; TargetError W736 and W739 for another machine or executor than it was compiled for."""
-    if not holds_program(module):
-        return module.attrs[ARTIFACTS]
-    if target is not None and not make_plan(module, target, None, 0).runs_here:
-        raise TargetError(
-            f"the module is compiled for this machine, and {target} is another one",
-            code="W736",
-            hint="compile what it was made of for that target",
-        )
-    made = load_module(module, trust=trust)
-    if executor not in (None, made.executor):
-        raise TargetError(
-            f"the module is compiled for the executor {made.executor}, not for {executor}",
-            code="W739",
-            hint="leave the executor out, or compile what it was made of",
-        )
-    return made
-
-
-def _packaged(made: Executable | ArtifactSet, plan: Plan) -> Executable | ArtifactSet:
-    """What the package of a configuration asks for: files for C to link, or the shared object of them."""
-    if plan.package == "archive":
-        return made
-    files = made.linkable() if isinstance(made, Executable) else made
-    if plan.package == "tree":
-        return files
-    name = f"lib{plan.model}.so"
-    with tempfile.TemporaryDirectory(prefix="weft-") as folder:
-        content = files.export(Path(folder, name)).read_bytes()
-    provides = tuple(symbol for item in files.values() for symbol in item.provides)
-    shared = Artifact("sharedlib", name, content, plan.target.to_json(), provides, codegen="weft", loader="cc")
-    return ArtifactSet([shared, *(item for item in files.values() if item.kind == "header")])
-
-
-def _library(
-    models: Mapping[str, Any],
-    target: object,
-    opt: int | Knobs,
-    externs: Collection[str],
-    executor: str | None,
-    workers: int | None,
-) -> ArtifactSet:
-    """Several models in one library for C programs to link, each behind an entry of its name."""
-    jobs: list[Job] = []
-    for name, value in models.items():
-        module = as_module(value)
-        plan = make_plan(module, target, executor, opt)
-        if plan.runs_here:
-            plan = with_fields(plan, executor="aot")
-        plan = with_fields(plan, externs=check_externs(externs), name=name, workers=workers)
-        refuse_untrusted(module)
-        _refuse_vectors(module)
-        module = on_one_device(module)
-        refuse_spread(module.functions.values())
-        with _room(module):
-            lowered = _through(module, plan, stop=PLANNED)
-            refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=True)
-            if not any(isinstance(function, Function) for function in lowered.functions.values()):
-                lowered, _ = with_entry(lowered)
-            jobs.append(job_of(lowered, plan, member_functions(module)))
-    if not jobs:
-        raise PassError("a library of no models", code="W511", hint='{"name": module, ...}')
-    with _room(*map(as_module, models.values())):
-        found = _packaged(library(jobs), with_fields(jobs[0].plan, name=""))
-    assert isinstance(found, ArtifactSet)
-    return found
-
-
-def _exporting(made: Executable, module: IRModule, plan: Plan, pipeline: Any, start: str | None) -> Executable:
-    """The executable, which can make the program for C to link of its module when that is asked for."""
-
-    def linkable() -> ArtifactSet:
-        straight = with_fields(plan, executor="aot")
-        with _room(module):
-            lowered = _through(module, straight, pipeline=pipeline, start=start, stop=PLANNED)
-            refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=True)
-            if only_entry(lowered) is None:
-                lowered, _ = with_entry(lowered)
-            made = build(lowered, straight, member_functions(module))
-        assert isinstance(made, Executable)
-        return ArtifactSet(item for item in made._program.artifacts.values() if item.loader == "cc")
-
-    made._linkable = linkable
-    return made
-
-
-@contextmanager
-def _room(*modules: IRModule) -> Iterator[None]:
-    """PassError W524 for programs that nest deeper than there is room for."""
-    try:
-        yield
-    except RecursionDepthError:
-        raise
-    except RecursionError:
-        if not any(map(is_deep, modules)):
-            raise
-        raise nested_too_deeply("to be compiled") from None
-
-
 def as_module(value: object) -> IRModule:
     """A module as it is, a function as the only one of a module."""
     if isinstance(value, IRModule):
@@ -315,26 +205,6 @@ def as_module(value: object) -> IRModule:
     if isinstance(value, str):
         hint = "weft.parse(text) reads a module from its text, weft.load(path) a saved executable"
     raise PassError(f"cannot compile {described(value)}", code="W511", hint=hint)
-
-
-def _refuse_vectors(module: IRModule) -> None:
-    """W740 at a vector whose length only the machine knows, and at a buffer of vectors, which has no layout."""
-    for function in module.functions.values():
-        for part in walk(function) if isinstance(function, PrimFunc) else ():
-            if isinstance(part, (PrimExpr, Buffer)) and dtypes.is_scalable(part.dtype):
-                raise TargetError(
-                    f"scalable vectors (T.vscale) cannot be compiled: this is a {part.dtype}",
-                    code="W740",
-                    span=part.span,
-                    hint="write a constant length",
-                )
-            if isinstance(part, Buffer) and dtypes.lanes(part.dtype) != 1:
-                raise TargetError(
-                    f"the buffer {part.name!r} is one of vectors, which cannot be compiled: {part.dtype}",
-                    code="W740",
-                    span=part.span,
-                    hint="give a buffer of scalars one more dimension",
-                )
 
 
 @digests_kept()
@@ -362,99 +232,10 @@ def lower(
     >>> lower(IRModule({}), stop="legalize").functions
     FrozenMap({})
     """
+    from weft.codegen.lowering import lowered  # heavy: see `_compiled`
+
     module = as_module(module_or_function)
-    if stop in CODE and start in CODE and is_compiled(module):
-        return linked(module) if stop == "link" else module
-    plan = with_fields(make_plan(module, target, executor, opt), externs=check_externs(externs))
-    generate = GenerateCode.of(plan, member_functions(module))
-    with _room(module):
-        return _through(_bound(module, params), plan, generate, start=start, stop=stop or PLANNED, trace=trace)
-
-
-PLANNED = "plan"
-"""The last phase that is passes on functions; `lower` goes on to make code when that is asked for."""
-
-
-def _bound(module: IRModule, params: Mapping[str, Any] | None) -> IRModule:
-    if params is not None and not isinstance(params, Mapping):
-        hint = 'params={"w": array} gives the parameter `w` of the function its value'
-        raise PassError(f"params maps names to arrays, got {described(params)}", code="W543", hint=hint)
-    if not params:
-        return module
-    name = "main" if "main" in module else next(iter(module.functions))
-    return transform.BindParams(name, {key: np.asarray(value) for key, value in params.items()})(module)
-
-
-def _through(
-    module: IRModule,
-    plan: Plan,
-    generate: GenerateCode | None = None,
-    *,
-    pipeline: Any = None,
-    start: str | None = None,
-    stop: str = CODE[-1],
-    trace: list[Step] | None = None,
-) -> IRModule:
-    """The module after the phases of a plan from `start` to `stop`; a user's pipeline replaces the optional passes."""
-    refuse_ill_formed_kernels(module)
-    level, before = plan.opt, _STRAIGHTENED if plan.straight_line else {}
-    if pipeline is not None:
-        for item in before.get("import", ()) if start is None else ():
-            module = item(module)
-        module, start, level = *_piped(module, plan, pipeline, start, trace), 0
-    more = {phase: code_passes(phase, generate) for phase in CODE}
-    with transform.PassContext(opt=level):
-        return run_phases(
-            module, plan.passes, start=start, stop=stop, trace=trace, knobs=plan.knobs, before=before, more=more
-        )
-
-
-_STRAIGHTENED: Mapping[str, tuple[transform.Pass, ...]] = {
-    "import": (
-        transform.UnrollLoops(),
-        transform.DeadCodeElimination(),  # loops too, while their bodies are seen beside them
-        transform.LambdaLift(),
-        transform.InlinePrivateFunctions(),
-    ),
-    "lower": (transform.LambdaLift(), transform.ControlFlowToKernels()),
-}
-"""What comes before phases for programs without control flow: short loops are written out, others become kernels."""
-
-
-def _piped(
-    module: IRModule, plan: Plan, pipeline: Any, start: str | None, trace: list[Step] | None
-) -> tuple[IRModule, str | None]:
-    """The module after a user's pipeline, and the phase to go on with.
-
-    A phase that the pipeline names is not run again: what is mandatory before its first one runs before it.
-    """
-    pipeline = _checked_pipeline(pipeline, plan)
-    names, named = phases(), phases_of(pipeline)
-    first = 0 if start is None else names.index(start)
-    if named and (before := names.index(named[0])) > first:
-        with transform.PassContext(opt=0):
-            module = run_phases(module, plan.passes, start=start, stop=names[before - 1], trace=trace, knobs=plan.knobs)
-    with plan.passes, transform.PassContext(config={"knobs": plan.knobs}):
-        module = pipeline(module)
-    return module, names[max(first, names.index(named[-1]) + 1) if named else first]
-
-
-def _checked_pipeline(pipeline: Any, plan: Plan) -> transform.Pass:
-    """The pipeline of a user, or of its text; PassError W511 for what is none, W543 for phases that come after it."""
-    if isinstance(pipeline, str):
-        with plan.passes:
-            pipeline = transform.parse_pipeline(pipeline)
-    if not isinstance(pipeline, transform.Pass):
-        raise PassError(
-            f"pipeline= takes a pass, a pipeline or the text of one, got {described(pipeline)}",
-            code="W511",
-            hint="declare a function of modules as a pass: @weft.transform.module_pass" if callable(pipeline) else None,
-        )
-    late = [name for name in phases_of(pipeline) if name in CODE]
-    if late:
-        hint = f'leave {" and ".join(late)} out; weft.lower(module, stop="{late[-1]}") gives the module after it'
-        raise PassError(f"pipeline= names {late[0]}, which weft.compile runs itself", code="W543", hint=hint)
-    return pipeline
+    return lowered(module, target, opt, params, start, stop, trace, executor, externs)
 
 
 _cache: weakref.WeakKeyDictionary[Any, CompiledFunction] = weakref.WeakKeyDictionary()

@@ -19,11 +19,11 @@ from typing import Any
 from weft.codegen.backends.base import Plan, back_end_of
 from weft.codegen.backends.llvm.machine.host_target import HostTarget, host_target
 from weft.errors import TargetError
+from weft.ir.attrs import CARRIED
 from weft.ir.module import IRModule
 from weft.target import Config, Target
 from weft.target.builtin import EXECUTORS
 from weft.transform.autoschedule.knobs import Knobs
-from weft.transform.infra.phase import CARRIED
 from weft.transform.memory.planners import find_planner
 from weft.transform.target.assign import refuse_labels
 from weft.transform.target.parts import driving_label, leaf_parts

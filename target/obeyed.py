@@ -49,7 +49,7 @@ OBEYED: Mapping[tuple[str, str], str] = {
     ("config", "executor.entry"): "weft.target.schema:typed",
     ("config", "runtime.kind"): "weft.codegen.plan:_check_fields",
     ("config", "runtime.alloc"): "weft.target.schema:typed",
-    ("config", "package.format"): "weft.codegen.compile:_packaged",
+    ("config", "package.format"): "weft.codegen.lowering:_packaged",
     ("config", "package.name"): "weft.codegen.backends.base:Plan.model",
     ("config", "memory.bytes"): "weft.codegen.backends.c.memory:place",
     ("config", "memory.rw"): "weft.codegen.backends.c.memory:Pool.serves",

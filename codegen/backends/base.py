@@ -23,12 +23,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.codegen.backends.generators import ARTIFACTS, Generator, generate_artifacts
 from weft.codegen.backends.llvm.machine.host_target import HostTarget
 from weft.codegen.executors import EXECUTORS
-from weft.codegen.host.entry import Entry
 from weft.errors import ArtifactError, TargetError
 from weft.ir.kernel.externs import Extern
 from weft.ir.module import IRModule
@@ -41,6 +40,9 @@ from weft.support.providers import load
 from weft.target import Target
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.target.parts import owners
+
+if TYPE_CHECKING:
+    from weft.codegen.host.entry import Entry
 
 __all__ = [
     "BackEnd",

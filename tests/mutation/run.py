@@ -22,7 +22,7 @@ from tests.mutation.catalogue import CATALOGUE
 from tests.mutation.faults import Fault
 
 import weft
-import weft.codegen.compile  # noqa: F401
+import weft.codegen.lowering  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTCOMES = ROOT / "tests" / "mutation" / "outcomes.tsv"

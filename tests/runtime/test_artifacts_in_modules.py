@@ -28,7 +28,7 @@ from weft.runtime.artifact import NotSerializable, Symbol
 from weft.runtime.loading import LoadedModule
 from weft.runtime.registry import register_func, unregister_func
 from weft.target import Target
-from weft.transform.infra.registry import PASSES, is_built_in, pass_names
+from weft.transform.infra.registry import is_built_in, named_passes, pass_names
 
 C = Artifact(
     "c",
@@ -309,10 +309,10 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in pass_names() if is_built_in(PASSES[name])])
+@pytest.mark.parametrize("name", [name for name in pass_names() if is_built_in(named_passes()[name])])
 def test_every_pass_keeps_artifacts(name: str) -> None:
     """C6: a pass that knows nothing of artifacts keeps them, by their hash."""
-    cls = PASSES[name]
+    cls = named_passes()[name]
     try:
         item = cls(**ARGUMENTS.get(name, {}))
     except TypeError:

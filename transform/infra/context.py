@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from weft.errors import PassError
-from weft.transform.infra.registry import PASSES, PassType, find_pass, nearest
+from weft.transform.infra.registry import PassType, find_pass, named_passes, nearest
 
 __all__ = [
     "PassContext",
@@ -186,16 +186,17 @@ def _disabled_name(name: str) -> str:
 
 def _checked_key(key: str, value: Any) -> str:
     """The key with the pass's own name for its alias, when pass, option and value are known and fit."""
-    if key in _DECLARED:
-        _DECLARED[key](value)
-        return key
     kind = _SETTINGS.get(key)
     if kind is not None:
         if not isinstance(value, kind) or (key == "check.level" and value not in (0, 1, 2, 3)):
             raise PassError(f"the setting {key!r} cannot be {value!r}", code="W505")
         return key
+    passes = named_passes()  # which are loaded by that, and with them what declares settings
+    if key in _DECLARED:
+        _DECLARED[key](value)
+        return key
     pass_name, _, option = key.rpartition(".")
-    cls = PASSES.get(pass_name)
+    cls = passes.get(pass_name)
     if cls is None or option not in cls.option_types():
         raise PassError(f"there is no setting {key!r}", code="W505", hint=nearest(key, _known_settings()))
     cls.check_option(option, value)
@@ -203,5 +204,5 @@ def _checked_key(key: str, value: Any) -> str:
 
 
 def _known_settings() -> list[str]:
-    options = (f"{cls.text_name}.{option}" for cls in set(PASSES.values()) for option in cls.option_types())
+    options = (f"{cls.text_name}.{option}" for cls in set(named_passes().values()) for option in cls.option_types())
     return [*_SETTINGS, *_DECLARED, *options]

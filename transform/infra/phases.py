@@ -51,7 +51,7 @@ from weft.transform.graph.normalize import Normalize
 from weft.transform.infra.base import Pass
 from weft.transform.infra.phase import Phase, RunPhase
 from weft.transform.infra.pipeline import Pipeline
-from weft.transform.infra.registry import NAMED_PHASES, nearest
+from weft.transform.infra.registry import name_phases, nearest
 from weft.transform.kernel.check_bounds import CheckBounds
 from weft.transform.kernel.check_handles import CheckHandles
 from weft.transform.kernel.check_writes import CheckWrites
@@ -182,7 +182,7 @@ PHASES: tuple[Phase, ...] = (
     Phase("link", whole=True),
 )
 know_phases(item.name for item in PHASES)
-NAMED_PHASES.update((item.name, item) for item in PHASES)
+name_phases({item.name: item for item in PHASES})
 
 
 def phases() -> list[str]:

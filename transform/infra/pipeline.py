@@ -25,7 +25,7 @@ from weft.errors import PassError, Source, Span, described
 from weft.ir import IRModule
 from weft.transform.infra.base import Pass
 from weft.transform.infra.context import PassContext
-from weft.transform.infra.registry import NAMED_PHASES, find_item
+from weft.transform.infra.registry import find_item, named_phases
 
 __all__ = ["Pipeline", "parse_pipeline"]
 
@@ -111,7 +111,7 @@ def parse_pipeline(text: str) -> Pipeline:
         if tree is None:
             continue
         name, item = str(tree.children[0]), _read_item(tree, source)
-        if name in NAMED_PHASES:
+        if name in named_phases():
             made += _between(last, name)
             last = name
         made.append(item)
@@ -120,9 +120,10 @@ def parse_pipeline(text: str) -> Pipeline:
 
 def _between(last: str | None, name: str) -> list[Pass]:
     """The mandatory phases after one and before another."""
-    names = list(NAMED_PHASES)
+    phases = named_phases()
+    names = list(phases)
     skipped = names[names.index(last) + 1 : names.index(name)] if last is not None else []
-    return [NAMED_PHASES[item].with_options({}) for item in skipped if NAMED_PHASES[item].mandatory]
+    return [phases[item].with_options({}) for item in skipped if phases[item].mandatory]
 
 
 def _parse(source: Source) -> Any:

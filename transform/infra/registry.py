@@ -8,6 +8,7 @@ their names too in the text of a pipeline (`weft.transform.infra.phases` registe
 from __future__ import annotations
 
 import difflib
+import importlib
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -16,14 +17,15 @@ from typing import Any, ClassVar, Protocol
 from weft.errors import PassError, Span
 
 __all__ = [
-    "NAMED_PHASES",
-    "PASSES",
     "PassType",
     "PhaseType",
     "find_item",
     "find_pass",
     "is_built_in",
     "kebab_case",
+    "name_phases",
+    "named_passes",
+    "named_phases",
     "nearest",
     "pass_names",
     "register",
@@ -65,11 +67,25 @@ class PhaseType(Protocol):
         ...
 
 
-PASSES: dict[str, type[Any]] = {}
-"""Name or alias -> pass class."""
+_passes: dict[str, type[Any]] = {}
+_phases: dict[str, PhaseType] = {}
 
-NAMED_PHASES: dict[str, PhaseType] = {}
-"""Name -> phase, in the order of the phases."""
+
+def named_passes() -> dict[str, type[Any]]:
+    """Name or alias -> pass class; weft's own are loaded with the first question."""
+    importlib.import_module("weft.transform.public")
+    return _passes
+
+
+def named_phases() -> dict[str, PhaseType]:
+    """Name -> phase, in the order of the phases."""
+    importlib.import_module("weft.transform.public")
+    return _phases
+
+
+def name_phases(phases: Mapping[str, PhaseType]) -> None:
+    """Make phases known by their names."""
+    _phases.update(phases)
 
 
 def kebab_case(name: str) -> str:
@@ -84,11 +100,12 @@ def kebab_case(name: str) -> str:
 
 def register(cls: type[Any], names: Iterable[str]) -> None:
     """Make a pass class known by its name and aliases; PassError W503 when a built-in pass has one of them."""
+    known = _passes if cls.__module__.startswith("weft.") else named_passes()
     for name in names:
-        old = PASSES.get(name)
+        old = known.get(name)
         if old is not None and is_built_in(old) and not _same_definition(old, cls):
             raise PassError(f"the name {name!r} belongs to the built-in pass {old.__name__}", code="W503")
-        PASSES[name] = cls
+        known[name] = cls
 
 
 def is_built_in(cls: type[Any]) -> bool:
@@ -102,25 +119,27 @@ def _same_definition(old: type, new: type) -> bool:
 
 def pass_names() -> list[str]:
     """The names of all registered passes, without aliases, sorted."""
-    return sorted({cls.text_name for cls in PASSES.values()})
+    return sorted({cls.text_name for cls in named_passes().values()})
 
 
 def find_pass(name: str, span: Span | None = None) -> type[Any]:
     """The pass class with this name, alias or class name; PassError W501 with the nearest names when there is none."""
-    found = PASSES.get(name) or PASSES.get(kebab_case(name))
+    known = named_passes()
+    found = known.get(name) or known.get(kebab_case(name))
     if found is None:
-        raise PassError(f"there is no pass {name!r}", code="W501", span=span, hint=nearest(name, PASSES))
+        raise PassError(f"there is no pass {name!r}", code="W501", span=span, hint=nearest(name, known))
     return found
 
 
 def find_item(name: str, span: Span | None = None) -> type[Any] | PhaseType:
     """The phase with this name, else the pass; PassError W501 with the nearest names when there is neither."""
-    if name in NAMED_PHASES:
-        return NAMED_PHASES[name]
+    phases = named_phases()
+    if name in phases:
+        return phases[name]
     try:
         return find_pass(name, span)
     except PassError as error:
-        hint = nearest(name, (*NAMED_PHASES, *PASSES))
+        hint = nearest(name, (*phases, *named_passes()))
         raise PassError(f"there is no pass or phase {name!r}", code="W501", span=span, hint=hint) from error.__cause__
 
 

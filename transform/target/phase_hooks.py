@@ -21,7 +21,7 @@ from weft.target import Hook, Target
 from weft.target.kinds import KINDS, check_phase
 from weft.transform.infra.base import Pass
 from weft.transform.infra.pipeline import Pipeline
-from weft.transform.infra.registry import PASSES, nearest
+from weft.transform.infra.registry import named_passes, nearest
 from weft.transform.target.parts import OnParts, leaf_parts
 
 __all__ = ["pass_names", "with_hooks"]
@@ -241,5 +241,5 @@ class _Placing:
 
 def _text_name(name: str) -> str:
     """The name of a pass for its alias."""
-    found = PASSES.get(name)
+    found = named_passes().get(name)
     return name if found is None else str(found.text_name)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import weft
-from weft.codegen.compile import CODE
+from weft.codegen.generate import CODE
 from weft.command.inputs import arrays
 from weft.command.inputs.entry_points import Callee, find_callee, run_setup
 from weft.command.inputs.files import InputError, as_module, is_archive, load_one, write_file

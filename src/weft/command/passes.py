@@ -15,7 +15,7 @@ from weft.command.inputs.targets import chosen_target
 from weft.command.report import print_json
 from weft.transform.infra.options import to_text, type_text
 from weft.transform.infra.phases import phase, phases
-from weft.transform.infra.registry import PASSES, find_pass, is_built_in
+from weft.transform.infra.registry import find_pass, is_built_in, named_passes
 
 __all__ = ["described_passes", "list_passes", "phases_command"]
 
@@ -39,7 +39,7 @@ def list_passes(name: str | None, as_json: bool) -> int:
 def described_passes(own: bool = False) -> list[dict[str, Any]]:
     """What there is to say about every pass, by name; with `own` those of weft alone."""
     places = _places()  # and loads what is loaded when it first runs
-    classes = sorted(set(PASSES.values()), key=lambda cls: cls.text_name)
+    classes = sorted(set(named_passes().values()), key=lambda cls: cls.text_name)
     return [_facts(cls, places) for cls in classes if not own or is_built_in(cls)]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -272,3 +274,21 @@ def main(x: R.Tensor((1, 1600), "float32"), w: R.Tensor((1600, 1100), "float32")
     with caplog.at_level(logging.WARNING, "weft.cache"):
         np.testing.assert_array_equal(weft.compile(affine, params=params)["main"](x), expected)
     assert "is damaged" in caplog.text
+
+
+def test_a_program_from_the_disk_loads_no_passes_back_ends_or_grammars(tmp_path: Path) -> None:
+    path = tmp_path / "run.py"
+    path.write_text(
+        "import sys\nimport numpy as np\nimport weft\n"
+        f"module = weft.parse({SCRIPT.format(rows=8, dtype='float32', factor=2, function='R.exp')!r})\n"
+        "weft.compile(module)['main'](np.ones((8, 16), 'float32'), np.ones((16, 4), 'float32'))\n"
+        "heavy = ('weft.transform.public', 'weft.transform.infra.phases', 'weft.codegen.lowering', "
+        "'weft.codegen.backends.llvm.program', 'lark', 'sympy')\n"
+        "print([name for name in heavy if name in sys.modules])\n"
+    )
+    said = [
+        subprocess.run([sys.executable, path], capture_output=True, text=True, check=True, timeout=120).stdout
+        for _ in range(2)
+    ]
+    assert "weft.transform.infra.phases" in said[0]
+    assert said[1] == "[]\n"

@@ -33,7 +33,7 @@ def every_object_is_for_one_machine(right: Any) -> Any:
     return wrong
 
 
-@fault("E2", "weft.codegen.compile:_through", f"{FLOW}::test_stages_with_text_between_them_give_what_one_call_gives")
+@fault("E2", "weft.codegen.lowering:_through", f"{FLOW}::test_stages_with_text_between_them_give_what_one_call_gives")
 def a_module_taken_on_is_lowered_no_further(right: Any) -> Any:
     def wrong(module: Any, *args: Any, start: Any = None, **options: Any) -> Any:
         return right(module, *args, start="codegen" if start else None, **options)

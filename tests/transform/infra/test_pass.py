@@ -13,7 +13,7 @@ from weft.errors import PassError, ShapeError
 from weft.ir import Function, IRModule
 from weft.transform import FunctionPass, Pass, PassContext, Pipeline, function_pass, module_pass, parse_pipeline
 from weft.transform.infra.options import is_restricted
-from weft.transform.infra.registry import PASSES, find_pass, is_built_in
+from weft.transform.infra.registry import find_pass, is_built_in, named_passes
 
 IDENTITY = """
 @R.function
@@ -35,7 +35,7 @@ class CountCalls(Pass):
         return module.with_attr("limit", self.limit)
 
 
-OWN_PASSES = sorted({cls for cls in PASSES.values() if is_built_in(cls)}, key=lambda cls: cls.text_name)
+OWN_PASSES = sorted({cls for cls in named_passes().values() if is_built_in(cls)}, key=lambda cls: cls.text_name)
 
 
 @pytest.mark.parametrize("cls", OWN_PASSES, ids=lambda cls: cls.text_name)
