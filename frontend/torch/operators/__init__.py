@@ -17,6 +17,7 @@ FAMILIES = (
     "linear_algebra",
     "products",
     "complex_numbers",
+    "quantization",
 )
 
 for _family in FAMILIES:
