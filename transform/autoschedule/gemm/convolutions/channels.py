@@ -32,6 +32,7 @@ from weft.ir.tensor import (
     BufferStore,
     Extent,
     For,
+    IfThenElse,
     PrimExpr,
     PrimVar,
     SeqStmt,
@@ -246,24 +247,23 @@ class _Block:
             return cover("row", count, tiers, lambda at, rows, _: self._tiles(at, rows, start, known(steps)))
 
         over_k = blocks(k, found.extents[k], self.sizes.steps, k_block)
-        return SeqStmt((AllocBuffer(self.sums), self._prefetches(), over_k, self._results()))
+        return SeqStmt((AllocBuffer(self.sums), over_k, self._results()))
 
-    def _prefetches(self) -> Stmt:
-        """Prefetches of what the results are stored to, and read with."""
+    def _prefetches(self, start: PrimExpr, positions: int) -> Stmt:
+        """Prefetches of what results of a tile are stored to, and read with: those of a block at once would wait."""
         sizes, found, lanes = self.sizes, self.sizes.found, self.panel.lanes
         channel, q = PrimVar("channel", INDEX), PrimVar("position", INDEX)
         last = binary("sub", const(known(found.extents[sizes.r]), INDEX), const(1, INDEX))
         at = plus(self.panel.start, channel)
         places: dict[PrimVar, PrimExpr] = {
-            found.v: plus(times(self.row, sizes.width), times(q, lanes)),
+            found.v: plus(plus(times(self.row, sizes.width), start), times(q, lanes)),
             sizes.r: at if self.panel.left is None else binary("min", at, last),
         }
         loads = [BufferLoad(found.store.buffer, found.store.indices)]
         if found.epilogue is not None:
             loads += [load for load in loads_in(found.epilogue.value) if uses(load.indices, found.v)]
         body = sequence([AttrStmt(None, PREFETCH, substitute(load, places), SeqStmt(())) for load in loads])
-        number = ceil_div(self.count * sizes.width, lanes)
-        return For(channel, 0, self.panel.width, For(q, 0, number, body))
+        return For(channel, 0, self.panel.width, For(q, 0, ceil_div(positions, lanes), body))
 
     def _tiles(self, at: PrimExpr, rows: int, k: PrimExpr, steps: int) -> Stmt:
         """The tiles of `rows` rows from `at` on in the block, for `steps` of k from `k` on."""
@@ -298,7 +298,8 @@ class _Block:
 
         loops = [(p, steps), *((inner[x], found.extents[x]) for x in found.reduction[1:])]
         several = found.extents[found.reduction[0]] != sizes.steps
-        return Tile(
+        prefetches = self._prefetches(start, positions)
+        tile = Tile(
             positions,
             Panel(panel.start, panel.vectors, lanes),
             scalar=element_of_x,
@@ -311,6 +312,9 @@ class _Block:
             accumulates=several and binary("gt", k, const(0, INDEX)),
             adds_last=found.is_long_sum,
         ).build(found.dtype)
+        return SeqStmt(
+            (IfThenElse(binary("eq", k, const(0, INDEX)), prefetches, None) if several else prefetches, tile)
+        )
 
     def _later_weights(self, row: PrimExpr, x: PrimExpr, k: PrimExpr, number: PrimExpr) -> list[BufferLoad]:
         """What a step of a tile prefetches: its share of the next block of large weights, or of the next panel."""
