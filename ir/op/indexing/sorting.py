@@ -74,6 +74,7 @@ class _RowKernel:
         self.source = Buffer("data", self.sizes, self.dtype)
         kept = tuple(dim_to_prim(dim, self.symbols) for dim in shape)
         results = [Buffer("indices" if positions else "out", kept, dtype) for dtype, positions in self.outputs]
+        self.results = results
         nest = self._nest(self._sort, count, results)
         nests = self._nest(self._vector_sort, count, results)
         if nest is not None and nests is not None and isinstance(self.order, VectorSort):
@@ -151,7 +152,8 @@ class _Leading(_RowKernel):
         if isinstance(self.count, int) and self.count != self.dims[self.axes[0]]:
             kept = index(self.count)
             return VectorLeading.of_count(count, self.size, self._element, self.dtype, self.descending, kept)
-        return VectorSort.of(count, self.size, self._element, self.dtype, self.descending, self._of_values)
+        result = self.results[0] if len(self.dims) == 1 and len(self.results) == 1 else None
+        return VectorSort.of(count, self.size, self._element, self.dtype, self.descending, self._of_values, result)
 
     def _takes_few(self, count: Extent) -> bool:
         """Whether one walk keeps the few elements that are asked for."""

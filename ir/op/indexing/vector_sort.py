@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from weft.dtypes import bits, is_float
 from weft.ir.graph import StringImm
 from weft.ir.kernel.prim import binary, cast, const
+from weft.ir.node import replace
 from weft.ir.op.indexing.sort_keys import Element, Restored, SortKeys, has_keys
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.tensor import (
@@ -23,6 +24,7 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
+    DeclBuffer,
     Evaluate,
     Extent,
     For,
@@ -79,7 +81,15 @@ def _layout(dtype: str, capacity: Extent, with_positions: bool) -> _Layout | Non
 class VectorSort:
     """The sort of one row of at most `capacity` elements, of which there are `size`."""
 
-    def __init__(self, capacity: Extent, size: PrimExpr, element: Element, keys: SortKeys, layout: _Layout) -> None:
+    def __init__(
+        self,
+        capacity: Extent,
+        size: PrimExpr,
+        element: Element,
+        keys: SortKeys,
+        layout: _Layout,
+        result: Buffer | None = None,
+    ) -> None:
         self.size, self.element, self.sort_keys, self.layout = size, element, keys, layout
         room = max(capacity, 1) if isinstance(capacity, int) else binary("max", index(capacity), index(1))
         self.keys, self.spare = (Buffer(name, (room,), layout.dtype) for name in ("keys", "spare"))
@@ -87,15 +97,33 @@ class VectorSort:
         self.positions = tuple(Buffer(name, (room,), _POSITION) for name in names)
         self.restored = Restored(keys) if not layout.position_bits and is_float(keys.dtype) else None
         more = self.restored.buffers if self.restored else ()
+        self.is_in_place = result is not None
         self.buffers: tuple[Buffer, ...] = (self.keys, self.spare, *self.positions, *more)
+        if result is not None:
+            start = PrimCall("address_of", (BufferLoad(result, (index(0),)),), "handle")
+            self.keys = replace(self.keys, data=start)
+            self.buffers = self.buffers[1:]
 
     @classmethod
     def of(
-        cls, capacity: Extent, size: PrimExpr, element: Element, dtype: str, descending: bool, of_values: bool = False
+        cls,
+        capacity: Extent,
+        size: PrimExpr,
+        element: Element,
+        dtype: str,
+        descending: bool,
+        of_values: bool = False,
+        result: Buffer | None = None,
     ) -> VectorSort | None:
-        """The sort of a row; None where its keys do not fit."""
+        """The sort of a row; None where its keys do not fit. They take the memory of its result where that is theirs.
+
+        The result is a vector of known size, all of whose elements are sorted.
+        """
         layout = _layout(dtype, capacity, not of_values)
-        return None if layout is None else cls(capacity, size, element, SortKeys(dtype, descending), layout)
+        if layout is None:
+            return None
+        fits = of_values and isinstance(capacity, int) and layout.bits == bits(dtype)
+        return cls(capacity, size, element, SortKeys(dtype, descending), layout, result if fits else None)
 
     @property
     def condition(self) -> PrimExpr:
@@ -121,7 +149,8 @@ class VectorSort:
 
     def statements(self) -> list[Stmt]:
         """What sorts the row."""
-        found = [*self._start(), self._fill(), self._work()]
+        view: list[Stmt] = [DeclBuffer(self.keys)] if self.is_in_place else []
+        found = [*view, *self._start(), self._fill(), self._work()]
         if self.restored:
             found.append(self.restored.statements(self.keys, self.size, self.element))
         return found

@@ -157,6 +157,20 @@ def test_threads_share_rows_out(shape: str) -> None:
         weft.set_num_threads(before)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint64"])
+def test_a_vector_of_known_size_is_sorted_in_the_memory_of_its_result(dtype: str) -> None:
+    for descending, size in ((False, 16), (True, 300)):
+        made = weft.parse(
+            f'@R.function\ndef main(x: R.Tensor(({size},), "{dtype}")):\n    return R.sort(x, 0, {descending})'
+        )
+        x = values(dtype, (size,), size)
+        before = x.copy()
+        assert_same_bits(weft.compile(made)["main"](x), x[order(x, 0, descending)])
+        assert_same_bits(x, before)
+        module = weft.IRModule({"main": made})  # type: ignore[dict-item]
+        weft.testing.assert_same_meaning(module, run_phases(module, WIDE, stop="legalize"), arguments=[x])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 def test_threads_share_one_long_row(dtype: str) -> None:
     run = compiled(dtype, "'n'", False)
