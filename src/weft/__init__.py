@@ -28,6 +28,7 @@ from weft.errors import (
     WeftError,
 )
 from weft.moved import install as _install_moved_names
+from weft.support.collection import rare_collections as _rare_collections
 from weft.support.excepthook import install as _install_hooks
 from weft.version import VERSION as __version__
 
@@ -152,13 +153,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
-    elif name in _MODULES:
-        value = importlib.import_module(_MODULES[name])
-    else:
+    home = _HOMES.get(name) or _MODULES.get(name)
+    if home is None:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
-    globals()[name] = value
+    with _rare_collections():  # what is loaded stays: looking for garbage in it takes a fifth of the time
+        module = importlib.import_module(home)
+    value = globals()[name] = getattr(module, name) if name in _HOMES else module
     return value
 
 
