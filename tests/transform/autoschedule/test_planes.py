@@ -77,17 +77,21 @@ def test_tiles_are_whole_rows(x: tuple[int, ...], w: tuple[int, ...], strides: i
 
 
 @pytest.mark.parametrize(
-    ("size", "strides", "copies", "after"),
+    ("size", "channels", "strides", "copies", "after"),
     [
-        (30, 1, True, "{}"),
-        (30, 2, True, "R.nn.silu({})"),
-        (30, 3, True, "R.nn.relu(R.add({}, R.const(1.0)))"),
-        (9, 1, False, "{}"),
+        (30, 2, 1, True, "{}"),
+        (30, 2, 2, True, "R.nn.silu({})"),
+        (30, 2, 3, True, "R.nn.relu(R.add({}, R.const(1.0)))"),
+        (9, 3, 1, False, "{}"),
+        (9, 10, 1, True, "{}"),  # ten small ones at once
+        (9, 4, 2, True, "R.nn.silu({})"),
     ],
 )
-def test_planes_are_padded_where_they_are_read(size: int, strides: int, copies: bool, after: str) -> None:
-    x, w = random(2, 4, size, size), random(4, 1, 5, 5)
-    module = convolution(x.shape, w.shape, after=after, groups=4, padding=2, strides=strides)
+def test_planes_are_padded_where_they_are_read(
+    size: int, channels: int, strides: int, copies: bool, after: str
+) -> None:
+    x, w = random(1 if size > 9 else 2, channels, size, size), random(channels, 1, 5, 5)
+    module = convolution(x.shape, w.shape, after=after, groups=channels, padding=2, strides=strides)
     executable = weft.compile(module, TARGET)
     assert (decided(executable).get("planes") == "copied") == copies
     assert ("padded:" in executable.explain()) != copies  # no nest of its own is left

@@ -5,8 +5,9 @@ for outer variables:  for some rows of results:
   C's rows = the sums
 
 One weight at a time meets all vectors of some rows of results, whose sums stay in registers. What pads the input is
-done plane by plane, in memory that stays near; strides are parted there, so that elements of one vector lie side by
-side. Elsewhere strides are picked from whole loads. The end of a row is under a mask.
+done plane by plane, in memory that stays near: large planes go in strips, small ones some at once, as what is still on
+its way to memory is read slowly. Strides are parted there, so that elements of one vector lie side by side. Elsewhere
+strides are picked from whole loads. The end of a row is under a mask.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
+    For,
     IntImm,
     PrimExpr,
     PrimVar,
@@ -52,11 +54,19 @@ __all__ = ["Planes", "filling_of", "planes_of"]
 
 _MAX_STRIDE = 4
 _MIN_PLANE = 2048
-"""Bytes of a plane from which on it is filled where it is read: what is still on its way to memory is read slowly."""
-
-
+"""Bytes of a plane from which on it is filled by itself: what is still on its way to memory is read slowly."""
 _MIN_STRIP = 4
 """Rows of results that a part of a plane is read for at least."""
+_MIN_GROUP = 4
+"""Small planes that are filled at once at least."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Plane:
+    """Where a plane of the input is: the one of a `number`, where there are several."""
+
+    buffer: Buffer
+    number: tuple[PrimExpr, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +112,11 @@ class Planes(Positions):
         return block_size(self.height, max(self.mr, rows // self.mr * self.mr), self.mr)
 
     @cached_property
+    def group(self) -> int:
+        """Small planes that are filled before they are read, one after another."""
+        return 1 if self.filling is None else _planes_at_once(self.found, self.capacity.machine)
+
+    @cached_property
     def _rows_read(self) -> tuple[int, int] | None:
         return _rows_read(self.found)
 
@@ -122,25 +137,49 @@ class Planes(Positions):
     def build(self) -> Stmt:
         """The tiles, inside loops over the outer variables."""
         found = self.found
+        variables = {var: fresh(var) for var in found.outer}
+        loops = [(variables[var], found.extents[var]) for var in found.outer]
+        if self.group > 1:
+            return nested(loops[:-1], substitute(self._groups(), variables))
         tiers = [(n, 1) for n in (self.strip, self.height % self.strip) if n]
         body = cover("strip", self.height, tiers, lambda at, rows, _: self._strip(at, rows))
-        variables = {var: fresh(var) for var in found.outer}
-        return nested([(variables[var], found.extents[var]) for var in found.outer], substitute(body, variables))
+        return nested(loops, substitute(body, variables))
+
+    def _groups(self) -> Stmt:
+        """Groups of small planes along the last of the outer variables: all are filled, then all are read."""
+        assert self.filling is not None
+        channel, group, buffer = self.found.outer[-1], self.group, self.plane(self.height)
+        planes = replace(buffer, shape=(group, *buffer.shape))
+        number, fills, reads = fresh(channel), PrimVar("plane", INDEX), PrimVar("plane", INDEX)
+        zero = const(0, INDEX)
+        filled = self._filled(self.filling.nest, zero, _Plane(planes, (fills,)))
+        tiles = self._tiles(zero, self.height, _Plane(planes, (reads,)))
+
+        def each(plane: PrimVar, stmt: Stmt) -> Stmt:
+            return For(plane, 0, group, substitute(stmt, {channel: plus(times(number, group), plane)}))
+
+        steps = SeqStmt((AllocBuffer(planes), each(fills, filled), each(reads, tiles)))
+        return For(number, 0, known(self.found.extents[channel]) // group, steps)
 
     def _strip(self, first: PrimExpr, rows: int) -> Stmt:
         """So many rows of results from `first` on."""
-        tiers = [(n, 1) for n in (self.mr, rows % self.mr) if n]
-        plane = None if self.filling is None else self.plane(rows)
-        tiles = cover("row", rows, tiers, lambda at, count, _: self._tile(first, at, count, plane))
-        if plane is None or self.filling is None:
-            return tiles
-        return SeqStmt((AllocBuffer(plane), self._filled(self.filling.nest, first, plane), tiles))
+        if self.filling is None:
+            return self._tiles(first, rows, None)
+        plane = _Plane(self.plane(rows))
+        filled = self._filled(self.filling.nest, first, plane)
+        return SeqStmt((AllocBuffer(plane.buffer), filled, self._tiles(first, rows, plane)))
 
-    def _filled(self, nest: Nest, first: PrimExpr, plane: Buffer) -> Stmt:
+    def _tiles(self, first: PrimExpr, rows: int, plane: _Plane | None) -> Stmt:
+        """The tiles of so many rows from `first` on."""
+        tiers = [(n, 1) for n in (self.mr, rows % self.mr) if n]
+        return cover("row", rows, tiers, lambda at, count, _: self._tile(first, at, count, plane))
+
+    def _filled(self, nest: Nest, first: PrimExpr, plane: _Plane) -> Stmt:
         """What is read of a plane from the row of results `first` on, row by row."""
         count = len(self.window.axes)
         gone = dict.fromkeys(self.found.reduction, const(0, INDEX))
-        rows = [PrimVar("y", INDEX) for _ in plane.shape[:-2]]
+        shape = plane.buffer.shape[len(plane.number) : -2]
+        rows = [PrimVar("y", INDEX) for _ in shape]
         lead = (substitute(index, gone) for index in self.found.vector.indices[:-count])
         axes = [index for index in nest.store.indices if isinstance(index, PrimVar)]
         at = [as_expr(row, INDEX) for row in rows]
@@ -149,13 +188,13 @@ class Planes(Positions):
         value = substitute(nest.store.value, dict(zip(axes, (*lead, *at), strict=False)))
 
         def store(part: int, at: PrimExpr, value: PrimExpr) -> BufferStore:
-            return BufferStore(plane, value, (*rows, const(part, INDEX), at))
+            return BufferStore(plane.buffer, value, (*plane.number, *rows, const(part, INDEX), at))
 
         length = known(nest.store.buffer.shape[-1])
         row = padded_row(value, axes[-1], length, self.stride, self.lanes_of_results, store)
-        return nested([(row, extent) for row, extent in zip(rows, plane.shape, strict=False)], row)
+        return nested([(row, extent) for row, extent in zip(rows, shape, strict=True)], row)
 
-    def _tile(self, first: PrimExpr, row: PrimExpr, rows: int, plane: Buffer | None) -> Stmt:
+    def _tile(self, first: PrimExpr, row: PrimExpr, rows: int, plane: _Plane | None) -> Stmt:
         """A tile of `rows` rows from `row` on in the strip that starts at `first`."""
         found, lanes, vectors, axis = self.found, self.lanes, self.nr_vectors, self.window.axes[-1]
         room = max(lanes, self.lanes_of_results)  # what a row stores behind its end is the next one's
@@ -181,7 +220,7 @@ class Planes(Positions):
             offset = substitute(found.vector.indices[-1], {**inner, axis: const(0, INDEX)})
             x = vector_index(plus(column(j), binary("floordiv", offset, step)), lanes)
             rest = load.indices[-len(self.window.axes) : -1]
-            return BufferLoad(plane, (*rest, binary("floormod", offset, step), x), mask)
+            return BufferLoad(plane.buffer, (*plane.number, *rest, binary("floormod", offset, step), x), mask)
 
         tile = Tile(
             1,
@@ -220,7 +259,27 @@ def filling_of(site: Site, found: Contraction, machine: MachineModel) -> Filling
     size = math.prod(extents) * bits(load.buffer.dtype) // 8
     row, read = size // max(1, math.prod(extents[:-1])), _rows_read(found)
     by_strips = read is not None and row * (read[1] + _MIN_STRIP * read[0]) <= machine.stack_bytes
-    return filling if size >= _MIN_PLANE and (by_strips or size <= machine.l1_bytes) else None
+    is_alone = size >= _MIN_PLANE and (by_strips or size <= machine.l1_bytes)
+    return filling if is_alone or _planes_at_once(found, machine) > 1 else None
+
+
+def _planes_at_once(found: Contraction, machine: MachineModel) -> int:
+    """How many small planes are filled before they are read; 1 where they are not small, or not side by side."""
+    window, load = found.window, found.vector
+    if window is None or not found.outer:
+        return 1
+    count, channel = len(window.axes), found.outer[-1]
+    gone = dict.fromkeys(found.reduction, const(0, INDEX))
+    lead = [simplify(substitute(index, gone)) for index in load.indices[:-count]]
+    extents = [*load.buffer.shape[-count:], found.extents[channel]]
+    if any(not isinstance(extent, int) for extent in extents) or not lead or lead[-1] is not channel:
+        return 1
+    *sizes, channels = map(known, extents)
+    size = math.prod(sizes) * bits(load.buffer.dtype) // 8
+    if not 0 < size < _MIN_PLANE or uses(lead[:-1], channel):
+        return 1
+    most = machine.stack_bytes // 2 // size
+    return next((n for n in range(min(most, channels), _MIN_GROUP - 1, -1) if channels % n == 0), 1)
 
 
 def _rows_read(found: Contraction) -> tuple[int, int] | None:
