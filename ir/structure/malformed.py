@@ -11,6 +11,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from weft.errors import ArgumentError, Span, VerifyError, WeftError, described
@@ -71,6 +72,64 @@ def malformed(root: Any) -> VerifyError | None:
     >>> malformed(Evaluate(3)).message
     '`value` of Evaluate takes an Expr, got an int'
     """
+    return None if _is_sound(root) else _first_fault(root)
+
+
+@dataclass
+class _Field:
+    """A field of a class of nodes: its test, and the classes of values, and of items of tuples, known to pass it."""
+
+    name: str
+    fits: Callable[[Any], bool]
+    items_decide: bool
+    values: set[type] = field(default_factory=set[type])
+    items: set[type] | None = None
+
+    def takes(self, value: Any) -> bool:
+        """Whether a value passes; what its class decides is noted."""
+        if not self.fits(value):
+            return False
+        if not is_tuple(value):
+            self.values.add(value.__class__)
+        elif self.items_decide:
+            self.items = {*(self.items or ()), *map(type, value)}
+        return True
+
+
+def _is_sound(root: Any) -> bool:
+    """Whether every part is what its field states: the quick form of `_first_fault`, which nearly all values pass."""
+    pending, seen, known = [root], set[int](), _FIELDS
+    while pending:
+        value = pending.pop()
+        fields = known.get(value.__class__)
+        if fields is None:
+            if isinstance(value, Node):
+                fields = known[type(value)] = _fields(type(value))
+            else:
+                if is_listing(value):
+                    pending.extend(value)
+                elif is_mapping(value):
+                    pending.extend(value.values())
+                continue
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        for item in fields:
+            part: Any = getattr(value, item.name, None)
+            kind = part.__class__
+            if kind is tuple:
+                if (item.items is None or not item.items.issuperset(map(type, part))) and not item.takes(part):
+                    return False
+                pending.extend(part)
+                continue
+            if kind not in item.values and not item.takes(part):
+                return False
+            if kind not in _PLAIN:
+                pending.append(part)
+    return True
+
+
+def _first_fault(root: Any) -> VerifyError | None:
     pending: list[tuple[Any, Span | None]] = [(root, None)]
     seen: set[int] = set()
     while pending:
@@ -101,6 +160,25 @@ def _wrong_field(node: Node, span: Span | None) -> VerifyError | None:
             where = span if isinstance(span, Span) else None
             return VerifyError(message, code="W467", span=where, hint="weft.ir.kernel.prim.const makes one of a number")
     return None
+
+
+_FIELDS: dict[type, tuple[_Field, ...]] = {}
+
+
+def _fields(cls: type) -> tuple[_Field, ...]:
+    stated = {name: (hint, fits) for name, hint, fits in _tests(cls)}
+    everything: tuple[Any, Callable[[Any], bool]] = (Any, lambda value: True)
+    found = ((item.name, *stated.get(item.name, everything)) for item in fields_of(cls))
+    return tuple(_Field(name, fits, _items_decide(hint)) for name, hint, fits in found)
+
+
+def _items_decide(hint: Any) -> bool:
+    """Whether a tuple is what a type says wherever the classes of its items are those of one that was."""
+    options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    tuples = [typing.get_args(option) for option in options if typing.get_origin(option) is tuple]
+    if any(len(arguments) != 2 or arguments[1] is not Ellipsis for arguments in tuples):
+        return False
+    return len(tuples) == 1 and "tuple" not in str(tuples[0][0])
 
 
 @functools.cache
