@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import ArgumentError
+from weft.errors import ArgumentError, ShapeError
 from weft.runtime.registry import register_func
 
 __all__ = ["cholesky", "eigh", "inv", "lstsq", "pinv", "qr", "qr_complete", "solve", "svd", "svd_full"]
@@ -114,6 +114,8 @@ def _transform(name: str, norm: str) -> Function:
     function = getattr(np.fft, name)
 
     def transform(x: Any, length: Any, axis: Any) -> Any:
+        if length < 1:
+            raise ShapeError(f"R.fft: invalid number of values ({int(length)}), it is at least 1", code="W224")
         found = function(x if name == "rfft" else _complex(x), int(length), int(axis), norm)
         return found if name == "irfft" else np.ascontiguousarray(found)[..., None].view(found.real.dtype)
 

@@ -982,10 +982,10 @@ def index_tensor(data: _t.Any, indices: _t.Any) -> _t.Any:
     """
 
 def invoke_closure(closure: _t.Any, args: _t.Any, ty_args: _t.Any = None) -> _t.Any:
-    """Call a closure, which may have effects, on its remaining arguments."""
+    """Call a closure, which may have effects, on its remaining arguments. ScriptError W131 for what is no function."""
 
 def invoke_pure_closure(closure: _t.Any, args: _t.Any, ty_args: _t.Any = None) -> _t.Any:
-    """Call a closure without effects on its remaining arguments."""
+    """Call a closure without effects on its remaining arguments. ScriptError W131 for what is no function."""
 
 def isfinite(x: _t.Any) -> _t.Any:
     """Whether x is neither infinite nor nan, elementwise; bool.
@@ -2639,7 +2639,7 @@ class inspect:
 
     @staticmethod
     def tensor_dtype_bits(tensor: _t.Any) -> _t.Any:
-        """The bits of an element of a tensor."""
+        """The bits of an element of a tensor; those of a truth value are a byte."""
 
     @staticmethod
     def tensor_dtype_code(tensor: _t.Any) -> _t.Any:

@@ -37,7 +37,7 @@ from weft.ir.kernel.prim import unary
 from weft.ir.node import Node
 from weft.ir.op.declare import Arguments, Example, Lower
 from weft.ir.structure.visit import walk
-from weft.ir.tensor import Binary, PrimCall, PrimExpr, PrimFunc, PrimVar, Unary
+from weft.ir.tensor import Binary, Buffer, PrimCall, PrimExpr, PrimFunc, PrimVar, Unary
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 
 __all__ = [
@@ -367,14 +367,18 @@ def _leaves(expr: Expr, context: TypeContext) -> list[tuple[Expr, Type]]:
     return [leaf for part in parts for leaf in _leaves(part, context)]
 
 
-def kernel_inputs(call: Call, context: TypeContext) -> list[Expr]:
-    """The arguments that the kernel of a call takes, in order."""
+def kernel_inputs(call: Call, context: TypeContext, immediate: Callable[[Expr], bool] = is_immediate) -> list[Expr]:
+    """The arguments that the kernel of a call takes, in order; those that are `immediate` are part of it."""
     return [
         leaf
         for arg in call.args
         for leaf, ty in _leaves(arg, context)
-        if not is_immediate(leaf) and isinstance(ty, (TensorType, PrimType))
+        if not immediate(leaf) and isinstance(ty, (TensorType, PrimType))
     ]
+
+
+def _is_number(expr: Expr) -> bool:
+    return isinstance(expr, (PrimValue, ShapeExpr))
 
 
 def kernel_call(call: Call, kernel: PrimFunc, callee: GlobalVar, context: TypeContext) -> Call:
@@ -382,6 +386,8 @@ def kernel_call(call: Call, kernel: PrimFunc, callee: GlobalVar, context: TypeCo
     ty = context.type_of(call)
     inputs = kernel_inputs(call, context)
     outputs = len(ty.fields) if isinstance(ty, TupleType) else 1
+    if sum(isinstance(param, Buffer) for param in kernel.params) > len(inputs) + outputs:
+        inputs = kernel_inputs(call, context, _is_number)  # a kernel that takes constants of one element as tensors
     scalars = kernel.params[len(inputs) + outputs :]
     args: tuple[Expr, ...] = (callee, Tuple(tuple(inputs)))
     if scalars:

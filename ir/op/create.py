@@ -284,7 +284,7 @@ def _lower_eye(kernel: Kernel) -> PrimFunc | None:
 
 def _size(args: Arguments, name: str) -> Dim:
     value = _number(args, name)
-    if isinstance(value, float) or value is None or (isinstance(value, int) and value < 0):
+    if isinstance(value, (bool, float)) or value is None or (isinstance(value, int) and value < 0):
         raise shape_error(args, f"{name} must be a size", "W205")
     return value
 

@@ -352,13 +352,20 @@ def make_closure(args: Arguments, context: TypeContext) -> Type:
     return AnyType()
 
 
+def _closure_result(args: Arguments, context: TypeContext) -> Type:
+    ty = context.type_of(args.closure)
+    if isinstance(ty, (PrimType, ShapeType, TensorType, TupleType)):
+        raise ScriptError(f"{args.name}: a {type_text(ty)} is not a function", code="W131", span=args.span)
+    return _stated(args)
+
+
 @register_op("invoke_closure", [Param("closure"), Param("args", "exprs"), _TY_ARGS], pure=False, builtin=_MEMORY)
 def invoke_closure(args: Arguments, context: TypeContext) -> Type:
-    """Call a closure, which may have effects, on its remaining arguments."""
-    return _stated(args)
+    """Call a closure, which may have effects, on its remaining arguments. ScriptError W131 for what is no function."""
+    return _closure_result(args, context)
 
 
 @register_op("invoke_pure_closure", [Param("closure"), Param("args", "exprs"), _TY_ARGS], pure=True, builtin=_MEMORY)
 def invoke_pure_closure(args: Arguments, context: TypeContext) -> Type:
-    """Call a closure without effects on its remaining arguments."""
-    return _stated(args)
+    """Call a closure without effects on its remaining arguments. ScriptError W131 for what is no function."""
+    return _closure_result(args, context)

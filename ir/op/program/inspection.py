@@ -131,9 +131,9 @@ _inspect(
 )
 _inspect(
     "dtype_bits",
-    "The bits of an element of a tensor.",
+    "The bits of an element of a tensor; those of a truth value are a byte.",
     "uint8",
-    lambda a, b: bits(_dtype_of(a)),
+    lambda a, b: max(bits(_dtype_of(a)), 8 if is_bool(_dtype_of(a)) else 0),
     lambda x: 8 * x.dtype.itemsize,
 )
 _inspect("dtype_lanes", "How many values an element of a tensor holds: 1.", "uint16", lambda a, b: 1, lambda x: 1)

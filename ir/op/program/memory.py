@@ -51,6 +51,7 @@ def stop_lift_params(args: Arguments, context: TypeContext) -> Type:
 )
 def alloc_storage(args: Arguments, context: TypeContext) -> Type:
     """A block of memory of so many elements, that tensors are placed in."""
+    shape_of_arg(args, "size", context)
     return AnyType()
 
 
@@ -152,6 +153,7 @@ def ensure_zero_offset(args: Arguments, context: TypeContext) -> Type:
 )
 def vm_alloc_storage(args: Arguments, context: TypeContext) -> Type:
     """A block of memory from the virtual machine's pool."""
+    shape_of_arg(args, "size", context)
     return AnyType()
 
 

@@ -37,6 +37,7 @@ PROVIDERS: dict[str, str] = {
     "compiled_module": "weft.codegen.compiled:compiled_module",
     "source": "weft.codegen.backends.base:source_of",
     "scheduled_machine": "weft.codegen.backends.llvm.machine.host_target:scheduled_machine",
+    "registered": "weft.runtime.registry:find_func",
     "entry": "weft.codegen.host.entry_kernel:lower_to_entry",
 }
 
