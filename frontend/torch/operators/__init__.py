@@ -18,6 +18,7 @@ FAMILIES = (
     "products",
     "complex_numbers",
     "quantization",
+    "gradients",
 )
 
 for _family in FAMILIES:

@@ -11,7 +11,7 @@ from weft.frontend import windows
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode, sequence
 from weft.frontend.torch.table import row
-from weft.ir.dim import maximum
+from weft.ir.dim import maximum, product
 from weft.ir.graph import Constant, Expr, TupleGetItem
 from weft.script import relax as R
 
@@ -237,9 +237,17 @@ def layer_norm(
     y = R.nn.layer_norm(x, gamma, beta, axes, float(epsilon))
     if n.operator == "layer_norm":
         return y
-    if n.wanted(1) or n.wanted(2):
-        raise Unsupported("the statistics of a norm")
-    return [y, None, None]
+    return [y, *_statistics(n, x, axes, float(epsilon))]
+
+
+def _statistics(n: FxNode, x: Expr, axes: tuple[int, ...], epsilon: float) -> list[Expr | None]:
+    """The means and the inverse deviations of a norm, where somebody uses them."""
+    if not n.wanted(1) and not n.wanted(2):
+        return [None, None]
+    if n.dtype(x) not in ("float32", "float64"):
+        raise Unsupported("the statistics of a norm in half precision")
+    mean = n.emit(R.mean(x, axes, True), "mean")
+    return [mean, R.rsqrt(R.add(R.mean(R.square(R.subtract(x, mean)), axes, True), epsilon))]
 
 
 def rms_norm(n: FxNode, x: Expr, shape: Any, scale: Any = None, epsilon: Any = None) -> Expr:
@@ -252,14 +260,17 @@ def rms_norm(n: FxNode, x: Expr, shape: Any, scale: Any = None, epsilon: Any = N
 def group_norm(n: FxNode, x: Expr, *args: Any) -> Any:
     """Groups of channels normalised together."""
     native = n.operator == "native_group_norm"
-    if native and (n.wanted(1) or n.wanted(2)):
-        raise Unsupported("the statistics of a norm")
     groups, scale, bias, epsilon = _group_arguments(args, native)
     channels, axes = n.shape(x)[1], tuple(range(2, n.rank(x)))
     gamma = R.ones((channels,), n.dtype(x)) if scale is None else scale
     beta = R.zeros((channels,), n.dtype(x)) if bias is None else bias
     y = R.nn.group_norm(x, gamma, beta, groups, 1, axes, float(epsilon))
-    return [y, None, None] if native else y
+    if not native:
+        return y
+    batch, each = n.shape(x)[0], channels // groups
+    parts = R.reshape(x, (batch, groups, each * product(n.shape(x)[2:])))
+    found = _statistics(n, n.emit(parts, "parts"), (2,), float(epsilon))
+    return [y, *(None if item is None else R.reshape(item, (batch, groups)) for item in found)]
 
 
 def _group_arguments(args: tuple[Any, ...], native: bool) -> tuple[int, Any, Any, float]:

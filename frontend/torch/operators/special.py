@@ -155,3 +155,14 @@ row("frexp", lambda n, x: [TupleGetItem(n.emit(R.frexp(x)), 0), TupleGetItem(n.e
 
 def _raise(why: str) -> Any:
     raise Unsupported(why)
+
+
+# Random numbers -------------------------------------------------------------------------------------------------------
+
+
+def drawn(n: FxNode, *args: Any, **options: Any) -> Expr:
+    """Random numbers, which stay in PyTorch: `R.random.*` draws from keys that a program is given."""
+    raise Unsupported("random numbers come from the state of PyTorch's generator, which a call advances")
+
+
+row("rand randn randperm rand_like randn_like randint randint_like bernoulli multinomial normal poisson", drawn)
