@@ -118,12 +118,12 @@ def test_sums_of_a_block_are_complete_whatever_their_length(rows: int, terms: in
 
 @pytest.mark.parametrize(("terms", "extent"), [(37, 37), (16, 16), (64, N), (5, N), (0, N)])
 def test_rows_are_converted_in_vectors_as_they_are_packed_for_few_columns(terms: int, extent: Dim) -> None:
-    module = product("matmul", "float16", (33, extent), (extent, 3))
+    module = product("matmul", "float16", (33, extent), (extent, 15))
     new = tiled(module, pack_from=1, converted_from=1, kc=20)
     script = new.script()
     assert "a_packed[" in script
     assert 'T.Cast("float32x' in script.split("b_packed[")[0]
-    same_bits(module, new, random("float16", 33, terms), random("float16", terms, 3))
+    same_bits(module, new, random("float16", 33, terms), random("float16", terms, 15))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

@@ -14,6 +14,7 @@ from tests.transform.autoschedule.test_tile_contractions import N, legalized, ra
 import weft
 from weft.ir import AllocBuffer, Call, Constant, Function, IRModule, PrimFunc, walk
 from weft.ir.dim import Dim
+from weft.target.machine_model import MachineModel
 from weft.transform import BindParams, LegalizeOps, PackConstants, TileContractions
 from weft.transform.infra.decisions import decisions_of
 
@@ -216,3 +217,26 @@ def main(x: R.Tensor((64, 512), "float32"), w: R.Tensor((512, 512), "float32")) 
     np.testing.assert_allclose(
         weft.compile(lowered, start="codegen")["main"](x), x @ (weight / 2), rtol=1e-4, atol=1e-4
     )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "k", "columns", "mc", "kc"),
+    [
+        ("float32", N, 768, 2048, 168, 768),
+        ("float32", N, 2048, 768, 168, 1024),  # A has room in the second cache
+        ("float32", 512, 2048, 768, 140, 1024),
+        ("float64", N, 1024, 512, 168, 512),
+        ("int8", N, 2048, 768, 168, 512),  # the first cache has its panels
+    ],
+)
+def test_blocks_of_k_are_long_where_panels_of_a_constant_come_from_afar(
+    dtype: str, rows: Dim, k: int, columns: int, mc: int, kc: int
+) -> None:
+    wide = "int32" if dtype == "int8" else dtype
+    module = legalized("matmul", (rows, k), (k, columns), dtype=dtype, out_dtype=wide)
+    bound = BindParams("main", {"x1": np.ones((k, columns), dtype)})(module)
+    machine = MachineModel(512, 32, l1_bytes=48 << 10, dot_features=("avx512vnni",))
+    (decided,) = (
+        item for item in decisions_of(kernel(TileContractions(machine=machine)(bound))) if item.kind == "gemm"
+    )
+    assert (decided.values["mc"], decided.values["kc"]) == (mc, kc)

@@ -25,7 +25,15 @@ from weft.transform.analysis.access_pattern import same_extents
 from weft.transform.autoschedule.gemm.dot import Dot, dot_of
 from weft.transform.autoschedule.gemm.match import Contraction, converted
 from weft.transform.autoschedule.gemm.tiles import flat_view, panels_of_chunk, times_of
-from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, packs_whole, tile_rows, tile_vectors
+from weft.transform.autoschedule.gemm.tiling import (
+    INDEX,
+    Capacity,
+    ceil_div,
+    packs_whole,
+    tile_of,
+    tile_rows,
+    tile_vectors,
+)
 from weft.transform.autoschedule.registry import checked
 from weft.transform.autoschedule.rules.strides import kinds_in, step_along
 from weft.transform.infra.decisions import Decision, refused
@@ -256,6 +264,8 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     has_partial_sums = found.partial_sums is not None and extents[found.reduction[0]] != steps
     max_mc = capacity.mc if found.window is None else knobs.window_mc
     size = _packed_bytes(found, capacity)
+    if constant_b:
+        max_mc = max(mr, min(max_mc, _room_for_a(capacity) // max(1, steps * granularity)))
     if found.partial_sums is not None:
         max_mc = max(mr, max_mc * knobs.kc * 4 // max(knobs.kc * 4, steps * granularity * size))
     mc = pins.get("mc", _even_block(rows, max_mc, mr))
@@ -332,9 +342,29 @@ def _steps(found: Contraction, capacity: Capacity, granularity: int, *, is_large
     limit = kc if is_large else 3 * kc // 4
     if found.partial_sums is not None:
         return _steps_of_narrow(found, capacity, granularity)
+    if constant_b:
+        limit = max(limit, _steps_of_constant(found, capacity))
     if constant_b and isinstance(rows, int):  # nothing but A is packed: few rows may be longer
         limit = max(limit, capacity.mc * kc // max(rows, capacity.max_mr))
     return block_size(found.extents[found.reduction[0]], max(1, limit // max(1, granularity)))
+
+
+def _steps_of_constant(found: Contraction, capacity: Capacity) -> int:
+    """The products of a block where nothing but A is packed: more where panels of B leave the first cache anyway.
+
+    Then they come from afar however long they are, and longer ones write sums back less often.
+    """
+    kc, (rows, columns) = capacity.knobs.kc, tile_of(capacity)
+    item = min(bits(found.vector.dtype) // 8, _packed_bytes(found, capacity))
+    if kc * (rows + columns) * item <= capacity.machine.l1_bytes:
+        return kc
+    return max(kc, capacity.knobs.constant_k * kc * 32 // bits(capacity.dtype))
+
+
+def _room_for_a(capacity: Capacity) -> int:
+    """Elements of A that stay in the second cache beside panels of B that come through it."""
+    near = capacity.machine.l2_bytes * 5 // 8 // (bits(capacity.dtype) // 8)
+    return max(near, capacity.mc * capacity.knobs.kc)
 
 
 def _steps_of_narrow(found: Contraction, capacity: Capacity, granularity: int) -> int:
