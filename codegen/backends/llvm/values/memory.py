@@ -3,6 +3,7 @@
 contiguous lanes    one access, a masked one under a mask; memory on the stack is read whole, so that LLVM keeps it
                     in registers
 every 2nd to 4th    whole vectors, from which the lanes are picked
+one for all lanes   one element, of any other memory where no lane is on
 any other lanes     a gather under a mask, else lane by lane
 """
 
@@ -39,6 +40,8 @@ class MemoryEmitter:
         self.w, self.gathers = w, gathers
         self.masks: dict[str, str] = {}
         """Of values that were read under one: the mask."""
+        self._spare: str | None = None
+        """Stack memory that may be read for nothing."""
 
     def address(self, view: BufferView, offset: Size, plus: int = 0) -> str:
         """The address of an element, so many more further on."""
@@ -64,6 +67,8 @@ class MemoryEmitter:
         if isinstance(where, Linear) and where.stride == 1 and lanes > 1 and mask is not None:
             pointer = self.address(view, where.base, where.plus)
             return (self._picked_load if view.holds(where) else self._masked_load)(pointer, dtype, mask)
+        if isinstance(where, Linear) and where.stride == 0 and lanes > 1 and mask is not None:
+            return self._shared_load(view, where, dtype, mask)
         plain = memory_type(dtype) == value_type(dtype)
         if isinstance(where, Linear) and isinstance(where.stride, int) and 1 < where.stride <= min(4, lanes) and plain:
             return self._strided_load(view, where, where.stride, dtype, mask)
@@ -132,6 +137,20 @@ class MemoryEmitter:
         value = self.from_memory(dtype, read)
         self.masks[value] = mask
         return value
+
+    def _shared_load(self, view: BufferView, where: Linear, dtype: str, mask: str) -> str:
+        """One element in the lanes that are on: it is not read where none is."""
+        w, lanes, ty = self.w, dtypes.lanes(dtype), value_type(dtype)
+        if self._spare is None:
+            self._spare = w.alloca("i8", 16, align=16)
+        bits = w.emit(cast("bitcast", f"<{lanes} x i1>", mask, f"i{lanes}"))
+        some = w.emit(icmp("ne", f"i{lanes}", bits, "0"))
+        pointer = w.emit(select("i1", some, "ptr", self.address(view, where.base, where.plus), self._spare))
+        value = self.from_memory(view.dtype, self.read(view.dtype, pointer))
+        every = broadcast(w, value, view.dtype, lanes)
+        picked = w.emit(select(f"<{lanes} x i1>", mask, ty, every, "zeroinitializer"))
+        self.masks[picked] = mask
+        return picked
 
     def _lanes_load(self, view: BufferView, where: Linear | Scattered, lanes: int, dtype: str, mask: str | None) -> str:
         w, ty, scalar = self.w, value_type(dtype), value_type(view.dtype)

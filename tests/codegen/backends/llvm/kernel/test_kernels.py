@@ -210,6 +210,33 @@ def main(x: T.Buffer(("n",), "float32"), y: T.Buffer((8,), "float32")):
     np.testing.assert_array_equal(y, [1, -1, 3, -1, -1, -1, -1, -1])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64", "bool"])
+def test_an_element_that_all_lanes_share_is_read_once_and_only_for_lanes_that_are_on(dtype: str) -> None:
+    value = "x[i] and b[k]" if dtype == "bool" else "x[i] + b[k]"
+    function = module(
+        f"""
+        @T.prim_func
+        def main(
+            x: T.Buffer((16,), "{dtype}"), b: T.Buffer(("m",), "{dtype}"), used: T.int64, k: T.int64,
+            y: T.Buffer((16,), "{dtype}"),
+        ):
+            for i in T.vectorized(16):
+                if i < used:
+                    y[i] = {value}
+        """
+    )
+    compiled = weft.compile(function)
+    assert "gather" not in compiled.source("asm")
+    rng = np.random.default_rng(0)
+    x, b = random_array(dtype, (16,), rng), random_array(dtype, (3,), rng)
+    for used, k in ((0, 1 << 40), (0, -(1 << 40)), (7, 2), (16, 0), (-3, 1 << 50)):
+        got, want = np.zeros_like(x), np.zeros_like(x)
+        compiled["main"](x, b, used, k, got)
+        if used > 0:
+            want[:used] = (np.logical_and if dtype == "bool" else np.add)(x, b[k])[:used]
+        np.testing.assert_array_equal(got, want)
+
+
 def test_views_of_regions_and_strided_buffers_reach_the_same_memory() -> None:
     function = module("""
 @T.prim_func
