@@ -34,7 +34,10 @@ CHAINS = (
         "what no rule arranges: everything at `opt=0`, and back ends without vectors",
         "3072 (for more than 2^30: n / 2^20)",
     ),
-    ("products of known sizes", "1024 + n / 1024; with packed operands the block of k (about 400) + n / the block"),
+    (
+        "products of known sizes",
+        "1024 + n / 1024; with packed operands the block of k (about 400, to 1024 of a constant) + n / the block",
+    ),
     (
         "products along rows of both operands, sums along rows of known sizes, sums to at most 16 results",
         "1024 + n / (1024 * width); the width of vectors times their number is 64 with AVX-512",

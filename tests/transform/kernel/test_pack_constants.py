@@ -240,3 +240,12 @@ def test_blocks_of_k_are_long_where_panels_of_a_constant_come_from_afar(
         item for item in decisions_of(kernel(TileContractions(machine=machine)(bound))) if item.kind == "gemm"
     )
     assert (decided.values["mc"], decided.values["kc"]) == (mc, kc)
+
+
+def test_long_sums_of_few_rows_with_a_constant_go_in_blocks() -> None:
+    module = BindParams("main", {"x1": np.full((6000, 48), 0.1, "float32")})(legalized("matmul", (2, 6000), (6000, 48)))
+    function = weft.compile(module)
+    x = np.full((2, 6000), 0.7, "float32")
+    want = 6000 * float(np.float32(0.1)) * float(np.float32(0.7))
+    # One sum of 6000 such terms is off by 1199 * 2**-24 of itself.
+    assert np.abs(function["main"](x) - want).max() <= 700 * 2.0**-24 * want

@@ -35,6 +35,7 @@ from weft.transform.autoschedule.gemm.tiling import (
     tile_vectors,
 )
 from weft.transform.autoschedule.registry import checked
+from weft.transform.autoschedule.rules.loops import BLOCK
 from weft.transform.autoschedule.rules.strides import kinds_in, step_along
 from weft.transform.infra.decisions import Decision, refused
 
@@ -346,6 +347,8 @@ def _steps(found: Contraction, capacity: Capacity, granularity: int, *, is_large
         limit = max(limit, _steps_of_constant(found, capacity))
     if constant_b and isinstance(rows, int):  # nothing but A is packed: few rows may be longer
         limit = max(limit, capacity.mc * kc // max(rows, capacity.max_mr))
+    if found.is_long_sum:
+        limit = min(limit, BLOCK)
     return block_size(found.extents[found.reduction[0]], max(1, limit // max(1, granularity)))
 
 
