@@ -17,6 +17,7 @@ from typing import Any
 
 from weft import dtypes
 from weft.codegen.host import program as host
+from weft.codegen.host.kernels import shared_positions, written_positions
 from weft.codegen.host.read import read_function
 from weft.codegen.host.relations import relations
 from weft.errors import Span, TargetError, VerifyError
@@ -155,6 +156,19 @@ def _refused(what: str, span: Span | None, hint: str | None = None) -> TargetErr
     )
 
 
+def _check_memory(
+    kernel: PrimFunc, arguments: Sequence[Place | Scalar], functions: Mapping[str, Any], span: Span | None
+) -> None:
+    """Refuse a kernel that reads a tensor while it writes it, unless that is known to do no harm."""
+    shared = shared_positions(kernel)
+    for i in written_positions(kernel, functions):
+        for j, other in enumerate(arguments):
+            item = arguments[i]
+            if isinstance(item, Place) and isinstance(other, Place) and j != i and j not in shared.get(i, ()):
+                if (item.kind, item.index, item.offset) == (other.kind, other.index, other.offset):
+                    raise _refused(f"a call of {kernel.name} on one tensor that it reads and writes", span)
+
+
 class _Reader:
     """Reads one function; `values` are those of variables: places, tuples as tuples, else operands."""
 
@@ -265,6 +279,7 @@ class _Reader:
         arguments = tuple(self.argument(self.value(arg), step.span) for arg in step.arguments)
         kernel = self.module.functions.get(name) if kind == "kernel" else None
         if isinstance(kernel, PrimFunc):
+            _check_memory(kernel, arguments, self.module.functions, step.span)
             self.check_kernel(kernel, step.arguments, arguments, step.span)
         self.entry.steps.append(Step(kind, name, arguments, step.span))
         self.values[step.into] = ()

@@ -198,12 +198,13 @@ class Kernel:
         self._match(arrays, symbols, caller)
         for slot, name in self.symbol_slots:
             frame[slot] = symbols.values.get(name)
+        apart = () if caller.outputs else self._overlapped(arrays)
         memories: list[tuple[int, Memory, View]] = []
         copies: list[tuple[np.ndarray, View]] = []
         for i, value in enumerate(arrays):
             param = params[i]
             if isinstance(param, Buffer):
-                view, copied = self._view(frame, i, value, caller)
+                view, copied = self._view(frame, i, value, caller, apart=i in apart)
                 frame[self.slots[i]] = view
                 memories.append((i, view.memory, view))
                 if copied is not None:
@@ -295,7 +296,19 @@ class Kernel:
                     symbols.explain(dims),
                 )
 
-    def _view(self, frame: Frame, position: int, value: Any, caller: Caller) -> tuple[View, np.ndarray | None]:
+    def _overlapped(self, arrays: Sequence[Any]) -> set[int]:
+        """The positions of written arrays that overlap others: they are copied, as for compiled code."""
+        given = [(i, array) for i, array in enumerate(arrays) if isinstance(array, np.ndarray)]
+        return {
+            i
+            for i, array in given
+            if self.function.params[i] in self.written
+            and any(j != i and np.may_share_memory(array, other) for j, other in given)
+        }
+
+    def _view(
+        self, frame: Frame, position: int, value: Any, caller: Caller, *, apart: bool = False
+    ) -> tuple[View, np.ndarray | None]:
         """The view of an argument, and the caller's array when the view is of a copy that must be copied back."""
         param = self.function.params[position]
         assert isinstance(param, Buffer)
@@ -315,7 +328,7 @@ class Kernel:
             return View(known, param.dtype, sizes, strides, offset, param.name), None
         may_write = param in self.written
         plain = (strides is None or strides == compact_strides(sizes)) and offset == 0
-        in_place = plain and value.flags.c_contiguous and (value.flags.writeable or not may_write)
+        in_place = plain and not apart and value.flags.c_contiguous and (value.flags.writeable or not may_write)
         unit = self.compiler.unit_of(param.dtype)
         if in_place:
             memory = Memory.of_array(value, unit, written=not may_write, strict=fresh, name=param.name)

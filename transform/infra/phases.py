@@ -58,6 +58,7 @@ from weft.transform.kernel.check_writes import CheckWrites
 from weft.transform.kernel.choose_intrinsics import ChooseIntrinsics
 from weft.transform.kernel.expand_intrinsics import ExpandIntrinsics
 from weft.transform.kernel.lower_complex import LowerComplex
+from weft.transform.kernel.mark_overlaps import MarkOverlaps
 from weft.transform.kernel.order_vector_loops import OrderVectorLoops
 from weft.transform.kernel.pack_constants import PackConstants
 from weft.transform.kernel.resolve_pointers import ResolvePointers
@@ -159,6 +160,7 @@ PHASES: tuple[Phase, ...] = (
             ApplyRules("level", _RULES),
             CombineParallelMatmul(),
             ResolvePointers(),
+            MarkOverlaps(),
             OrderVectorLoops(),
             CheckHandles(),
             CheckWrites(),

@@ -17,7 +17,7 @@ from weft import dtypes
 from weft.codegen.backends.c.expressions import expression, offset, unsupported
 from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.short_floats import SHORT_FLOATS
-from weft.codegen.host.kernels import written_positions
+from weft.codegen.host.kernels import is_noalias, written_positions
 from weft.errors import Span, TargetError
 from weft.ir.graph import GlobalVar, StringImm
 from weft.ir.kernel.prim_dim import buffer_symbols
@@ -88,10 +88,11 @@ def prototype(
 ) -> str:
     """The C prototype of a kernel, with the names that `names` gives to parameters and symbols."""
     written = _written(function, callees)
+    alone = "restrict " if is_noalias(function) else ""
     parameters = []
     for item in function.params:
         if isinstance(item, Buffer):
-            parameters.append(f"{'' if item in written else 'const '}{c_type(item.dtype)} *restrict {names[item]}")
+            parameters.append(f"{'' if item in written else 'const '}{c_type(item.dtype)} *{alone}{names[item]}")
         else:
             parameters.append(f"{c_type(item.dtype)} {names[item]}")
     parameters += [f"int64_t {names[symbol]}" for symbol in buffer_symbols(function)]

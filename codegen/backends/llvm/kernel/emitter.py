@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
 from weft.codegen.backends.llvm.asm.instructions import (
@@ -35,9 +35,6 @@ from weft.ir.tensor import (
 from weft.runtime.abi.frame import CALLBACK
 from weft.transform.analysis.accesses import memory_of
 from weft.transform.memory.share_memory import SHARES_MEMORY
-
-if TYPE_CHECKING:
-    from weft.codegen.backends.llvm.kernel.polls import Poll
 
 __all__ = ["COLD", "WARM", "Forms", "KernelEmitter", "OpenLoop", "StatementForm", "call_back", "kernel_params"]
 
@@ -72,6 +69,16 @@ class OpenLoop:
     after: str
     following: str
     depth: int
+
+
+class OpenPoll(Protocol):
+    """What an open loop asks whether the caller was interrupted with (`weft.codegen.backends.llvm.kernel.polls`)."""
+
+    known: frozenset[PrimVar] | None
+
+    def ask(self, amount: Size | None = None) -> None:
+        """Count so much work, and ask when it is due."""
+        ...
 
 
 class KernelEmitter(ExpressionEmitter):
@@ -115,7 +122,7 @@ class KernelEmitter(ExpressionEmitter):
         self.work: dict[Stmt, int] = {}
         self.loops: list[OpenLoop] = []
         self.loop_variables: set[PrimVar] = set()
-        self.open_polls: list[Poll] = []
+        self.open_polls: list[OpenPoll] = []
         """What open loops ask whether the caller was interrupted with, outermost first."""
         self.asks = True
         self.copies = 1
