@@ -154,7 +154,7 @@ free:
 @functools.cache
 def _library() -> Library | None:
     try:
-        return Library([machine_code(_TEXT)], ["weft.poll"])  # never unloaded
+        return Library([machine_code(_TEXT, 0)], ["weft.poll"])  # never unloaded
     except ArtifactError:  # an interpreter that does not export these: loops are not interrupted
         return None
 
@@ -172,7 +172,7 @@ def caller(function: Callable[[int, int, int, int], int]) -> int:
     if not poller():
         return 0
     text = _CALL.replace("ADDRESS", str(id(function)))  # which the cache of this function keeps
-    library = Library([machine_code(text)], ["weft.call"], {"weft.poll": poller()})
+    library = Library([machine_code(text, 0)], ["weft.call"], {"weft.poll": poller()})
     _callers.append(library)
     return library.addresses["weft.call"]
 

@@ -70,11 +70,14 @@ def assembly(text: str, target: tuple[str, str, str]) -> str:
         return machine.emit_assembly(llvm.parse_assembly(text))
 
 
-def machine_code(text: str) -> bytes:
-    """Object code of LLVM text for this machine: for the few functions that belong to the runtime itself."""
+def machine_code(text: str, level: int = 2) -> bytes:
+    """Object code of LLVM text for this machine: for the few functions that belong to the runtime itself.
+
+    `level` is that of LLVM's code generator: 0 for what only calls others, which then takes a tenth of the time.
+    """
     llvm = _binding()
     machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), opt=2, reloc="pic", codemodel="small"
+        cpu=llvm.get_host_cpu_name(), opt=level, reloc="pic", codemodel="small"
     )
     with _lock:
         module = llvm.parse_assembly(text)

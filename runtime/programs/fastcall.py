@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import sysconfig
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -159,7 +158,7 @@ class _Method(ctypes.Structure):
 def _is_supported() -> bool:
     """Whether objects of this interpreter have their type in their second word."""
     plain = sys.implementation.name == "cpython" and not hasattr(sys, "gettotalrefcount")
-    if not plain or sysconfig.get_config_var("Py_GIL_DISABLED") or ctypes.sizeof(ctypes.c_void_p) != 8:
+    if not plain or "free-threading" in sys.version or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     probe = np.empty(0)
     return ctypes.c_void_p.from_address(id(probe) + 8).value == id(np.ndarray)

@@ -25,7 +25,6 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from weft.codegen.backends.llvm.machine.child import Request, emit_apart
 from weft.codegen.backends.llvm.machine.emit import REGISTERS, optimise, parsed
 from weft.codegen.cache.code import object_cache
 from weft.errors import TargetError
@@ -123,6 +122,8 @@ def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit
     if found is not None:
         return bytes(found[0]), found[1]
     if machine.apart:
+        from weft.codegen.backends.llvm.machine.child import Request, emit_apart  # loads what starts processes
+
         told = machine.triple, machine.cpu, machine.features, "", "small", "pic"
         made = emit_apart(Request(*told, machine.level(quick), pipeline, text))
     else:
