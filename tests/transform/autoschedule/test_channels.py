@@ -119,6 +119,42 @@ def test_images_are_padded_one_at_a_time(batch: object, strides: int, copies: bo
             np.testing.assert_allclose(weft.interpret(lowered)["main"](x), want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("size", "images_first"), [(9, False), (42, True)])
+def test_each_panel_of_large_weights_meets_all_images_that_are_smaller(size: int, images_first: bool) -> None:
+    w = random(64, 16, 3, 3)
+    target = "llvm -vector-bits=512 -vector-registers=32 -l2-cache=32K"
+    module = convolution(("n", 16, size, size), w.shape)
+    text = weft.lower(module, target, params={"w": w}, stop="schedule").script()
+    assert '"form": "channels"' in text
+    assert (text.index("for i0") < text.index("for i1_32")) == images_first
+
+
+@pytest.mark.parametrize(("batch", "prefetched"), [("n", True), (None, False)])
+def test_what_is_added_to_a_product_of_images_is_asked_for_while_a_tile_sums(batch: object, prefetched: bool) -> None:
+    """A single product is put together with what is near."""
+    if batch is None:
+        text = """
+from weft.script import ir as I, relax as R
+
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor((64, 48), "float32"), w: R.Tensor((48, 96), "float32"), z: R.Tensor((64, 96), "float32")):
+        return R.add(R.matmul(x, w), z)
+"""
+        module = weft.parse(text)
+    else:
+        module = convolution(
+            (batch, 48, 6, 9), (40, 48, 1, 1), "float32", "R.add({}, z)", ', z: R.Tensor(("n", 40, 6, 9), "float32")'
+        )
+    scheduled = weft.lower(module, "llvm -vector-bits=512 -vector-registers=32", stop="schedule").script()
+    assert (scheduled.count('"prefetch", z') > 0) == prefetched
+    if batch is not None:
+        x, w, z = random(2, 48, 6, 9), random(40, 48, 1, 1), random(2, 40, 6, 9)
+        want = expected(x, w, (1, 1), (0, 0), (1, 1)) + z
+        np.testing.assert_allclose(weft.compile(module)["main"](x, w, z), want, rtol=1e-4, atol=1e-4)
+
+
 def test_weights_that_are_arguments_are_not_read_by_channels() -> None:
     assert decided(weft.compile(convolution((1, 16, 9, 9), (64, 16, 3, 3))))["form"] == "packed"
 

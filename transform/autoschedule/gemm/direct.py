@@ -28,6 +28,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.analysis.access_pattern import most_of
+from weft.transform.autoschedule.gemm.epilogue import prefetches_of
 from weft.transform.autoschedule.gemm.match import Contraction, steps_of
 from weft.transform.autoschedule.gemm.tiles import (
     Access,
@@ -46,7 +47,7 @@ from weft.transform.autoschedule.gemm.tiles import (
     vector_index,
 )
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, tile_rows, tile_vectors
-from weft.transform.autoschedule.rules.loops import BLOCK
+from weft.transform.autoschedule.rules.loops import BLOCK, sequence
 
 __all__ = ["direct", "streams"]
 
@@ -278,7 +279,8 @@ def _tile(
         mask = panel.mask(j)
         return found.of_b(load if mask is None else replace(load, predicate=mask))
 
-    return Tile(
+    is_last = None if k_range is None else k_range.is_last
+    tile = Tile(
         rows,
         panel,
         scalar=lambda i: found.of_a(substitute(in_row(found.scalar, i), reduction)),
@@ -286,12 +288,13 @@ def _tile(
         element=element or (lambda i, j: columns(in_row(target, i), j)),
         loops=loops,
         accumulates=found.accumulates or (k_range is not None and k_range.accumulates),
-        is_last=None if k_range is None else k_range.is_last,
+        is_last=is_last,
         epilogue=epilogue_of(found, panel, row),
         long_epilogue=found.has_long_epilogue,
         adds_last=found.is_long_sum,
         block=None if k_range is not None else _block(found),
     ).build(target.buffer.dtype)
+    return sequence([*prefetches_of(found, panel, rows, row, is_last), tile])
 
 
 def _block(found: Contraction) -> int | None:

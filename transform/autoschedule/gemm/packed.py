@@ -51,6 +51,7 @@ from weft.ir.tensor import (
 )
 from weft.transform.autoschedule.gemm.blocking import Blocking, row_of_a
 from weft.transform.autoschedule.gemm.dot_packing import DotPacking
+from weft.transform.autoschedule.gemm.epilogue import prefetches_of
 from weft.transform.autoschedule.gemm.packing import Packing, place_in_b
 from weft.transform.autoschedule.gemm.tiles import (
     Access,
@@ -291,7 +292,9 @@ class _Loops:
         prefetches = rows > 2 and found.window is None  # windows are packed right before their tiles, and of many rows
         several = blocking.splits_k
         end = binary("ge", plus(k_block.k, as_expr(k_block.steps, INDEX)), as_expr(extent, INDEX))
-        return Tile(
+        is_last = end if several else None
+        prefetched = prefetches_of(found, panel, rows, lambda i: plus(first, clamp(plus(at, i))), is_last)
+        tile = Tile(
             rows,
             panel,
             scalar=lambda i: blocking.of_a(self._of_a(p, i, first, at, rows, clamp, k_block)),
@@ -302,11 +305,12 @@ class _Loops:
             adds_last=found.may_be_long,
             accumulates=found.accumulates or (several and binary("gt", k_block.k, const(0, INDEX))),
             epilogue=epilogue_of(found, panel, lambda i: plus(first, clamp(plus(at, i)))),
-            is_last=end if several else None,
+            is_last=is_last,
             long_epilogue=found.has_long_epilogue,
             prefetch_c=None if blocking.shares_rows or blocking.has_partial_sums else prefetch_c,
             prefetch_b=[prefetch_b(j) for j in range(panel.vectors)] if prefetches else [],
         ).build(blocking.capacity.dtype)
+        return sequence([*prefetched, tile])
 
     def _groups(self, k_block: KBlock) -> Extent:
         """How many groups along k a tile sums in a block."""

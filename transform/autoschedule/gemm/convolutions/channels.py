@@ -111,9 +111,11 @@ class Channels(Positions):
 
     @property
     def has_large_weights(self) -> bool:
-        """Whether weights come from a far cache."""
-        size = math.prod(known(extent) for extent in self.weights.shape)
-        return 2 * size * bits(self.weights.dtype) > 8 * self.capacity.machine.l2_bytes
+        """Whether weights come from a far cache, and each panel meets all images, of which one is the smaller part."""
+        size = math.prod(known(extent) for extent in self.weights.shape) * bits(self.weights.dtype) // 8
+        extents = [extent for extent in self.found.vector.buffer.shape[1:] if isinstance(extent, int)]
+        image = math.prod(extents) * bits(self.found.vector.dtype) // 8
+        return 2 * size > self.capacity.machine.l2_bytes and image <= size
 
     @property
     def filling(self) -> Filling | None:
