@@ -1,7 +1,8 @@
 """Keys of elements: unsigned numbers whose order is that of the elements, for sorts that compare bits.
 
     key       one for both zeros and one for all nan, which is the greatest; the other way round where elements descend
-    total     the bits of the element in that order: it says the element, and differs from the key for -0.0 and nan
+    total     the bits of the element in that order: it says the element, and differs from the key for -0.0 and for nan
+              but the usual one (positive, quiet, nothing else said)
 
 A sort of keys alone loses which zero or nan an element was: `Restored` puts those back in the order in which they came,
 where there are some.
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from weft.dtypes import bits, is_float, is_signed
+from weft.dtypes import bits, float_format, is_float, is_signed
 from weft.ir.kernel.prim import binary, cast, const, intrinsic
 from weft.ir.op.indexing.merge_sort import lazy
 from weft.ir.op.kernel_builder import INDEX, index
@@ -59,8 +60,9 @@ class SortKeys:
 
     @property
     def kinds(self) -> tuple[PrimExpr, PrimExpr]:
-        """The keys of zeros and of nan."""
-        return self._turned(self._top), self._turned(self._all)
+        """The keys of zeros and of nan, the latter that of the usual nan."""
+        usual = self._constant(float_format(self.dtype).nan | 1 << (bits(self.dtype) - 1))
+        return self._turned(self._top), self._turned(usual)
 
     def total(self, value: PrimExpr) -> PrimExpr:
         """The key of an element among all that have other bits."""
@@ -131,15 +133,14 @@ class Restored:
         """What walks the elements once more, and gives the ranks of zeros and nan the elements in their order."""
         zero, keys = (index(0),), self.keys
         kinds = list(zip(self.ranks, keys.kinds, strict=True))
-        i, j = PrimVar("i", INDEX), PrimVar("j", INDEX)
+        i = PrimVar("i", INDEX)
         value, key = PrimVar("value", keys.dtype), PrimVar("key", keys.key_dtype)
         steps: list[Stmt] = [BufferStore(rank, index(0), zero) for rank, _ in kinds]
-        sorted_key = cast(keys.key_dtype, BufferLoad(order, (j,)))
-        before = [
-            IfThenElse(binary("lt", sorted_key, kind), BufferStore(rank, BufferLoad(rank, zero) + 1, zero))
-            for rank, kind in kinds
-        ]
-        steps.append(For(j, 0, size, SeqStmt(tuple(before))))
+        for rank, kind in kinds:
+            j = PrimVar("j", INDEX)
+            sorted_key = cast(keys.key_dtype, BufferLoad(order, (j,)))
+            more = cast(INDEX, binary("lt", sorted_key, kind))
+            steps.append(For(j, 0, size, BufferStore(rank, BufferLoad(rank, zero) + more, zero)))
         walk: list[Stmt] = [Bind(value, element(i)), Bind(key, keys.key(value))]
         for rank, kind in kinds:
             place = BufferLoad(rank, zero)
