@@ -120,6 +120,10 @@ FIXED = frozenset((ParamKind.ATTR, ParamKind.DTYPE))
 """The kinds whose values are attributes of the call."""
 
 
+# Tables, because an enumeration looks through its members at each question, and a thousand parameters are declared.
+_PARAM_KINDS = {str(kind): kind for kind in ParamKind}
+_VALUE_KINDS = {str(kind): kind for kind in ValueKind}
+
 _KindText = Literal["expr", "exprs", "shape", "prim", "variadic", "callee", "attr", "dtype", "types"]
 
 
@@ -150,12 +154,14 @@ class Param:
 
     def __post_init__(self) -> None:
         of = self.of.removesuffix("?")
-        for given, kinds, what in ((self.kind, ParamKind, "kind"), (of, ValueKind, "value kind")):
-            if given not in frozenset(kinds):
-                raise ValueError(f"parameter {self.name}: unknown {what} {given!r}; one of {', '.join(kinds)}")
+        kind, value_kind = _PARAM_KINDS.get(self.kind), _VALUE_KINDS.get(of)
+        if kind is None:
+            raise ValueError(f"parameter {self.name}: unknown kind {self.kind!r}; one of {', '.join(ParamKind)}")
+        if value_kind is None:
+            raise ValueError(f"parameter {self.name}: unknown value kind {of!r}; one of {', '.join(ValueKind)}")
         object.__setattr__(self, "optional", self.optional or self.of != of)
-        object.__setattr__(self, "kind", ParamKind(self.kind))
-        object.__setattr__(self, "of", ValueKind(of))
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "of", value_kind)
 
     @property
     def required(self) -> bool:
