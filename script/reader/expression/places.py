@@ -19,7 +19,7 @@ from weft.script.reader.scope import describe
 from weft.script.reader.session import Session
 from weft.script.source.diagnostics import did_you_mean
 
-__all__ = ["as_mesh", "check_device", "read_mesh", "read_placement", "read_vdevice"]
+__all__ = ["as_mesh", "checked_device", "read_mesh", "read_placement", "read_vdevice"]
 
 
 @COMMON.type("R.DTensor")
@@ -121,14 +121,15 @@ def read_vdevice(session: Session, tree: ast.expr) -> VDevice | str:
     """A virtual device: its name in the module's infos, or written out."""
     value = session.value(tree)
     if isinstance(value, str):
-        check_device(session, value, tree)
-    if isinstance(value, (VDevice, str)):
+        return checked_device(session, value, tree)
+    if isinstance(value, VDevice):
         return value
     raise session.fail("W114", f"expected a virtual device, got {describe(value)}", tree)
 
 
-def check_device(session: Session, text: str, tree: ast.AST) -> None:
-    """W111 for the name of a virtual device that the module does not have."""
+def checked_device(session: Session, text: str, tree: ast.AST) -> str:
+    """The name of a virtual device, without the memory that all have; W111 for one that the module does not have."""
     why = why_no_device(text, session.module.infos) if session.module.name is not None else None
     if why is not None:
         raise session.fail("W111", f"the module has no virtual device {text!r}", tree, why)
+    return text.removesuffix(":global") if text.count(":") == 2 else text

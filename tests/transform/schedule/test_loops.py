@@ -335,3 +335,9 @@ def test_loops_of_one_name_are_told_apart_by_numbers() -> None:
     first, second = (line for line in sch.func.script().splitlines() if "for " in line)
     assert "parallel" not in first
     assert "parallel" in second
+
+
+def test_a_loop_of_one_iteration_may_be_parallel_whatever_it_touches() -> None:
+    schedule = Schedule(row_sums())
+    schedule.parallel(schedule.add_unit_loop(schedule.get_block("Y")))
+    check(row_sums(), schedule)

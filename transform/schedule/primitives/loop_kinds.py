@@ -32,7 +32,9 @@ THREADS = (
 
 
 def require_separate(tree: Tree, loop: For, kind: str, thread: str | None = None) -> None:
-    """Refuse a loop whose iterations touch the same elements: W608."""
+    """Refuse a loop whose iterations touch the same elements: W608. A single one shares nothing."""
+    if loop.extent == 1:
+        return
     if kind == "thread_binding" and str(thread).startswith("threadIdx.") and _is_shared_reduction(tree, loop):
         return
     chain, body = perfect_nest(loop)

@@ -25,7 +25,7 @@ from weft.script.forms.syntax import BINARY, UNARY
 from weft.script.reader.expression.dims import size_of
 from weft.script.reader.expression.names import unknown_name
 from weft.script.reader.expression.operators import DIM_KINDS, apply_binary
-from weft.script.reader.expression.places import as_mesh, check_device, read_placement
+from weft.script.reader.expression.places import as_mesh, checked_device, read_placement
 from weft.script.reader.expression.python_functions import refuse_builtin
 from weft.script.reader.graph.bindings import (
     LEAVES,
@@ -261,9 +261,10 @@ def check_devices(session: GraphSession, op: OpDef, args: list[Any], kwargs: dic
     """The names of virtual devices among the arguments of a call."""
     for index, param in enumerate(op.params):
         if param.of == "device":
-            given = kwargs.get(param.name, args[index] if index < len(args) else None)
-            if isinstance(given, str):
-                check_device(session, given, tree)
+            if isinstance(given := kwargs.get(param.name), str):
+                kwargs[param.name] = checked_device(session, given, tree)
+            elif index < len(args) and isinstance(given := args[index], str):
+                args[index] = checked_device(session, given, tree)
 
 
 def _call_label(session: GraphSession, op: OpDef, kwargs: dict[str, Any], tree: ast.AST) -> str | None:

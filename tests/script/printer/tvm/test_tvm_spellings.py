@@ -583,3 +583,19 @@ def test_that_version_reads_the_text(name: str) -> None:
     text = parse(CASES[name][0]).script(spelling="tvm-0.27")
     again = from_source(text).script()
     assert again
+
+
+def test_the_memory_that_every_device_has_is_no_part_of_its_name() -> None:
+    """TVM writes it out: `llvm:0:global`."""
+    text = """
+@I.ir_module
+class M:
+    I.module_global_infos({"vdevice": [I.vdevice("llvm"), I.vdevice("cuda", 0)]})
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32", "llvm:0")) -> R.Tensor((4,), "float32", "cuda:0"):
+        return R.to_vdevice(x, "cuda:0")
+"""
+    long = text.replace('"llvm:0"', '"llvm:0:global"').replace('"cuda:0"', '"cuda:0:global"')
+    weft.assert_structural_equal(weft.parse(long), weft.parse(text))
+    weft.assert_structural_equal(weft.parse(long.replace('x, "', 'x, dst_vdevice="')), weft.parse(text))
