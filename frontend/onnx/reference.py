@@ -20,7 +20,7 @@ import numpy as np
 from weft.dtypes import array_dtype, presented, stored
 from weft.errors import ModelError
 from weft.frontend.extras import require
-from weft.frontend.onnx.classical_bodies import classical_bodies
+from weft.frontend.onnx.bodies import own_bodies
 from weft.frontend.onnx.model import free_names
 from weft.frontend.references import as_reference
 from weft.runtime.registry import register_func
@@ -92,7 +92,7 @@ def _stated(text: str) -> _Stated:
     model.ParseFromString(base64.b64decode(data["model"]))
     with as_reference(_REFERENCE, label):
         try:
-            evaluator = require("onnx.reference", "onnx").ReferenceEvaluator(model, new_ops=classical_bodies())
+            evaluator = require("onnx.reference", "onnx").ReferenceEvaluator(model, new_ops=own_bodies())
         except NotImplementedError as error:
             raise ModelError(f"{label}: {error}", code="W976") from None
     names = [item.name for item in model.graph.input]

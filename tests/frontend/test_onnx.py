@@ -550,3 +550,49 @@ def test_optional_values_are_what_they_hold_or_nothing() -> None:
 def test_attributes_that_the_package_cannot_bear_are_refused(wrong: Any) -> None:
     with pytest.raises(weft.ModelError, match=r"W973.*cannot be"):
         weft.frontend.onnx.load(model([wrong], {"x": [4, 4], "i": (I64, [2, 1])}, [wrong.output[0]]))
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize(("mode", "wanted"), [("edge", [2, 3, 4, 4, 4]), ("reflect", [2, 3, 4, 3, 2]),
+                                              ("wrap", [2, 3, 4, 2, 3]), ("constant", [2, 3, 4, 0, 0])])  # fmt: skip
+def test_what_is_cut_off_is_not_padded_with(mode: str, wanted: list[int], fixed: bool) -> None:
+    given = {"p": np.array([-1, 2])}
+    inputs = {"x": ["n"]} if fixed else {"x": ["n"], "p": (I64, [2])}
+    module = weft.frontend.onnx.load(
+        model([node("Pad", "x p", "y", mode=mode)], inputs, ["y"], given if fixed else None)
+    )
+    assert not import_report(module).fallbacks
+    x = np.arange(1, 5, dtype="float32")
+    assert weft.interpret(module)["main"](*([x] if fixed else [x, given["p"]])).tolist() == wanted
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_sizes_and_nearest_elements_of_a_resize_are_those_of_onnxruntime(fixed: bool) -> None:
+    x = np.arange(5, dtype="float32")
+
+    def resized(scale: float) -> np.ndarray:
+        scales = {"s": np.array([scale], "float32")}
+        inputs = {"x": [5]} if fixed else {"x": [5], "s": (F, [1])}
+        proto = model([node("Resize", "x s", "y", mode="nearest")], inputs, ["y"], scales if fixed else None, opset=10)
+        return weft.interpret(weft.frontend.onnx.load(proto))["main"](*([x] if fixed else [x, scales["s"]]))
+
+    assert resized(0.7).tolist() == [0, 2, 3]
+    assert len(resized(2.6)) == 13  # 5 * 2.6 in float32
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_distinct_values_come_as_they_occur(axis: int | None, count: int) -> None:
+    x = np.array([[3, 1, 3], [2, 1, 2], [3, 1, 3]], "float32")
+    options = {"sorted": 0} if axis is None else {"sorted": 0, "axis": axis}
+    outputs = [f"y{index}" for index in range(count)]
+    proto = model([helper.make_node("Unique", ["x"], outputs, **options)], {"x": ["n", 3]}, outputs)
+    found = weft.interpret(weft.frontend.onnx.load(proto))["main"](x)
+    wanted = {
+        None: ([3, 1, 2], [0, 1, 3], [0, 1, 0, 2, 1, 2, 0, 1, 0], [4, 3, 2]),
+        0: ([[3, 1, 3], [2, 1, 2]], [0, 1], [0, 1, 0], [2, 1]),
+        1: ([[3, 1], [2, 1], [3, 1]], [0, 1], [0, 1, 0], [2, 1]),
+    }[axis]
+    for a, b in zip([found] if count == 1 else found, wanted, strict=False):
+        assert a.tolist() == b
+        assert a.dtype == ("float32" if a is found or a is found[0] else "int64")

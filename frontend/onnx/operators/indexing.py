@@ -86,10 +86,11 @@ def compress(n: OnnxNode, x: Expr, condition: Expr) -> Expr:
 
 
 def unique(n: OnnxNode, x: Expr) -> Any:
-    """The distinct elements, sorted, with positions and counts."""
-    if not n.attr("sorted", 1) or n.given("axis"):
-        raise Unsupported("distinct slices, or in the order in which they occur")
-    wanted = [n.output_wanted(index) for index in range(1, 4)]
+    """The distinct elements, sorted or as they occur, with positions and counts."""
+    if n.given("axis"):
+        raise Unsupported("distinct slices")
+    occurring = not n.attr("sorted", 1)
+    wanted = [n.output_wanted(index) or (occurring and index == 1) for index in range(1, 4)]
     found = n.emit(R.unique(x, True, *wanted), "unique")
     if not any(wanted):
         return n.named_result(found, n.proto.output[0])
@@ -103,7 +104,21 @@ def unique(n: OnnxNode, x: Expr) -> Any:
             parts.append(None)
     if wanted[1] and n.rank(x) != 1:
         parts[2] = R.reshape(parts[2], (-1,))
-    return parts[: len(n.proto.output)]
+    return (_as_they_occur(n, parts) if occurring else parts)[: len(n.proto.output)]
+
+
+def _as_they_occur(n: OnnxNode, parts: list[Any]) -> list[Any]:
+    """Distinct elements and what belongs to them, by the position of the first of each."""
+    order = n.emit(R.argsort(parts[1], dtype="int64"), "order")
+    values, first, inverse, counts = parts
+    if inverse is not None:
+        inverse = R.take(n.emit(R.argsort(order, dtype="int64"), "places"), inverse, 0)
+    return [
+        R.take(values, order, 0),
+        R.take(first, order, 0),
+        inverse,
+        None if counts is None else R.take(counts, order, 0),
+    ]
 
 
 def reverse_sequence(n: OnnxNode, x: Expr, lengths: Expr) -> Expr:

@@ -39,7 +39,7 @@ def resize(n: OnnxNode, x: Expr) -> Any:
     for position, axis in enumerate(axes):
         assert factors is not None
         scale, size = float(factors[position]), dims[position]
-        new = int(wanted[position]) if wanted is not None else int(np.floor(size * scale))
+        new = int(wanted[position]) if wanted is not None else int(np.floor(np.float32(size) * np.float32(scale)))
         if new == size and scale == 1.0 and transform != "tf_crop_and_resize":
             continue
         ends = (region[position], region[len(axes) + position]) if region is not None else (0.0, 1.0)
@@ -57,6 +57,11 @@ def _target(n: OnnxNode, dims: list[int], wanted: np.ndarray) -> tuple[list[int]
     return [int(np.floor(scale * own + 0.5)) for own in dims], np.full(len(dims), scale)
 
 
+def _oldest(scale: float) -> str:
+    """What is nearest before version 11, which leaves it open: as onnxruntime has it."""
+    return "ceil" if scale < 1 else "floor"
+
+
 class AxisResize:
     """One axis of a resize: which elements, with which weights, make each new one."""
 
@@ -64,7 +69,7 @@ class AxisResize:
         self, size: int, new: int, scale: float, mode: str, transform: str, ends: tuple[float, float], n: OnnxNode
     ) -> None:
         self.size, self.new, self.scale, self.mode, self.transform, self.ends = size, new, scale, mode, transform, ends
-        self.nearest = n.attr("nearest_mode", "round_prefer_floor") if n.version >= 11 else "floor"
+        self.nearest = n.attr("nearest_mode", "round_prefer_floor") if n.version >= 11 else _oldest(scale)
         self.cubic, self.exclude = float(n.attr("cubic_coeff_a", -0.75)), bool(n.attr("exclude_outside", 0))
         self.outside = float(n.attr("extrapolation_value", 0.0))
         self.antialias = bool(n.attr("antialias", 0)) and scale < 1
@@ -160,7 +165,15 @@ def upsample(n: OnnxNode, x: Expr) -> Any:
     result, mode = x, n.attr("mode", "nearest")
     for axis, (size, scale) in enumerate(zip(n.dims(x, range(n.rank(x))), scales, strict=True)):
         if scale != 1:
-            how = AxisResize(size, int(np.floor(size * scale)), float(scale), mode, "asymmetric", (0.0, 1.0), n)
+            how = AxisResize(
+                size,
+                int(np.floor(np.float32(size) * np.float32(scale))),
+                float(scale),
+                mode,
+                "asymmetric",
+                (0.0, 1.0),
+                n,
+            )
             how.nearest = "floor"
             result = _resized(n, result, axis, how)
     return n.inputs[0] if result is x else result
@@ -198,7 +211,7 @@ def _resized_at_run(n: OnnxNode, x: Expr, axes: list[int], roi: int, scales: int
             wanted = R.astype(n.need(sizes), _WIDE)
     else:
         factors = n.emit(R.astype(n.need(scales), _WIDE), "scales")
-        wanted = R.floor(R.multiply(factors, own))
+        wanted = R.floor(R.multiply(R.astype(factors, "float32"), R.astype(own, "float32")))
     new_sizes = n.sizes_of(n.emit(R.astype(wanted, "int64"), "sizes"), n.proto.output[0])
     result: Expr = x
     for position, (axis, new) in enumerate(zip(axes, new_sizes, strict=True)):
@@ -272,6 +285,8 @@ class RunAxis:
 
     def rounded(self, at: Expr) -> Expr:
         """The nearest old element of each new one."""
+        if self.n.version < 11 and self.n.operator == "Resize":
+            return R.where(R.less(self.scale, 1.0), R.ceil(at), R.floor(at))  # as `_oldest` says
         mode = self.n.attr("nearest_mode", "round_prefer_floor") if self.n.version >= 11 else "floor"
         if mode == "round_prefer_floor":
             return R.ceil(R.subtract(at, 0.5))

@@ -267,8 +267,6 @@ def pad(n: OnnxNode, x: Expr) -> Any:
         before[axis % rank], after[axis % rank] = pads[position], pads[count + position]
     inner = x
     if any(item < 0 for item in (*before, *after)):
-        if mode != "constant":
-            raise Unsupported(f"fewer elements with the mode {mode}")
         along = [axis for axis in range(rank) if before[axis] < 0 or after[axis] < 0]
         dims = n.shape(x)
         inner = R.strided_slice(
@@ -290,13 +288,18 @@ def padded(n: OnnxNode, x: Expr, widths: list[int], mode: str, value: Any) -> Ex
         before, after = widths[2 * axis], widths[2 * axis + 1]
         if before or after:
             index = R.subtract(R.arange(size + before + after), int64(before))
-            result = R.take(result, _position(n, n.emit(index, "index"), size, mode), axis)
+            result = R.take(result, _position(n, n.emit(index, "index"), _last(size), mode), axis)
     return result
 
 
-def _position(n: OnnxNode, index: Expr, size: Dim, mode: str) -> Expr:
+def _last(size: Dim) -> Expr:
+    """The position of the last element of an axis."""
+    return R.full((), PrimValue(size - 1), "int64")
+
+
+def _position(n: OnnxNode, index: Expr, last: Expr, mode: str) -> Expr:
     """The element that stands at a position outside of an axis."""
-    last = n.emit(R.full((), PrimValue(size - 1), "int64"), "last")
+    last = n.emit(last, "last")
     if mode in ("edge", "constant"):
         return R.minimum(R.maximum(index, int64(0)), last)
     if mode == "wrap":
@@ -319,11 +322,13 @@ def _padded_at_run(n: OnnxNode, x: Expr, mode: str) -> Expr:
     value = R.reshape(n.need(2), ()) if n.has(2) else Constant(np.zeros((), n.dtype(x)))
     result: Expr = x
     for axis, (size, new) in enumerate(zip(dims, sizes, strict=True)):
-        index = n.emit(R.subtract(R.arange(new), element(before, axis)), "index")
-        result = R.take(result, n.emit(_position(n, index, size, mode), "place"), axis)
+        ends = [n.emit(element(end, axis), "end") for end in (before, after)]
+        more, (cut, less) = R.maximum(ends[0], int64(0)), (n.emit(R.maximum(R.negative(end), int64(0))) for end in ends)
+        last = n.emit(R.subtract(_last(size), R.add(cut, less)), "last")  # of what is left, which is then padded
+        index = n.emit(R.subtract(R.arange(new), more), "index")
+        result = R.take(result, n.emit(R.add(_position(n, index, last, mode), cut), "place"), axis)
         if mode == "constant":
-            end = R.full((), PrimValue(size), "int64")
-            inside = R.logical_and(R.greater_equal(index, int64(0)), R.less(index, end))
+            inside = R.logical_and(R.greater_equal(index, int64(0)), R.less_equal(index, last))
             inside = R.reshape(inside, tuple(new if a == axis else 1 for a in range(rank)))
             result = R.where(inside, result, value)
     return result

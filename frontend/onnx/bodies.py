@@ -1,11 +1,13 @@
-"""References of classical operators (domain ai.onnx.ml) that the package of ONNX lacks, or has wrong.
+"""References of operators that the package of ONNX lacks, or has wrong.
 
+    Unique             as there; in the order of occurrence also of slices and of tensors
     ZipMap             rows of scores -> a list of mappings from labels to scores
     CategoryMapper     strings <-> integers
     CastMap            a mapping from places to values -> one row
     SVMClassifier      as there, with the probabilities of several classes as LIBSVM has them
 
-Source: the definitions of the operators; Wu, Lin and Weng 2004 (probability estimates by pairwise coupling).
+Those from ZipMap on are of the domain ai.onnx.ml. Source: the definitions of the operators; Wu, Lin and Weng 2004
+(probability estimates by pairwise coupling).
 """
 
 from __future__ import annotations
@@ -17,7 +19,17 @@ import numpy as np
 
 from weft.frontend.extras import require
 
-__all__ = ["classical_bodies", "coupled_probabilities"]
+__all__ = ["coupled_probabilities", "own_bodies"]
+
+
+def distinct(x: np.ndarray, axis: int | None = None, sorted: int = 1) -> tuple[np.ndarray, ...]:
+    """The distinct elements or slices, where each is first, which each element is, and how often each occurs."""
+    values, first, inverse, counts = np.unique(x, True, True, True, axis=axis)
+    if not sorted:
+        order = np.argsort(first)
+        values = np.take(values, order, 0 if axis is None else axis)
+        first, counts, inverse = first[order], counts[order], np.argsort(order)[inverse.reshape(-1)]
+    return values, first.astype("int64"), inverse.reshape(-1).astype("int64"), counts.astype("int64")
 
 
 def zip_map(x: np.ndarray, classlabels_int64s: Any = None, classlabels_strings: Any = None) -> list[dict[Any, float]]:
@@ -70,10 +82,14 @@ def coupled_probabilities(pairs: np.ndarray) -> np.ndarray:
 
 
 @cache
-def classical_bodies() -> list[Any]:
+def own_bodies() -> list[Any]:
     """The operators for the evaluator of the package."""
     base = require("onnx.reference.op_run", "onnx").OpRun
     machine = require("onnx.reference.ops.aionnxml.op_svm_classifier", "onnx").SVMClassifier
+
+    class Unique(base):
+        def _run(self, x: Any, **options: Any) -> Any:
+            return distinct(x, **options)[: len(self.onnx_node.output)]
 
     class ZipMap(base):
         op_domain = "ai.onnx.ml"
@@ -105,4 +121,4 @@ def classical_bodies() -> list[Any]:
             pairs.T[upper] = 1 - pairs[upper]
             return coupled_probabilities(pairs)
 
-    return [ZipMap, CategoryMapper, CastMap, SVMClassifier]
+    return [Unique, ZipMap, CategoryMapper, CastMap, SVMClassifier]
