@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from weft.ir.kernel.prim import binary, const
 from weft.ir.tensor import Buffer, BufferLoad, PrimExpr
+from weft.transform.analysis.access_pattern import most_of
 from weft.transform.autoschedule.gemm.dot import dot_of
 from weft.transform.autoschedule.gemm.match import Contraction
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, packs_whole
@@ -35,8 +36,9 @@ def few_columns(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     if isinstance(columns, int):
         return 1 < columns < 2 * capacity.lanes and _costs_less(found, columns, capacity, constants)
     most = _most_columns(found, capacity)
-    # Results beyond the last column are that once more, which may not be added twice.
-    if most < 2 or not found.runs or found.accumulates:
+    # Blocks of something longer are seldom short; results beyond the last column are that once more, which may not be
+    # added twice.
+    if most < 2 or not found.runs or found.accumulates or most_of(columns) is not None:
         return False
     return binary("le", columns, const(most, INDEX))
 
