@@ -249,3 +249,13 @@ def test_long_sums_of_few_rows_with_a_constant_go_in_blocks() -> None:
     want = 6000 * float(np.float32(0.1)) * float(np.float32(0.7))
     # One sum of 6000 such terms is off by 1199 * 2**-24 of itself.
     assert np.abs(function["main"](x) - want).max() <= 700 * 2.0**-24 * want
+
+
+def test_a_remainder_of_rows_is_covered_by_small_tiles() -> None:
+    module, w = with_constant("matmul", (N, 300), (300, 512))
+    tiled = TileContractions(machine=MachineModel(512, 32))(module)
+    assert "for i0_4_1 in range((" in tiled.script()
+    function = weft.compile(module)["main"]
+    for rows in (0, 1, 2, 4, 5, 7, 8, 9, 13, 14, 16, 22, 29, 36, 190, 300):
+        x = random(rows, 300)
+        np.testing.assert_allclose(function(x), x @ w, rtol=1e-4, atol=1e-4)

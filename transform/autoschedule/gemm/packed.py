@@ -254,7 +254,8 @@ class _Loops:
         """The tiles of a block of rows."""
         mr, name = self.blocking.mr, self.blocking.r.name
         if rows.remainder is None:
-            return cover_rows(name, rows.count, mr, self.blocking.remainder_sizes, inner)
+            blocking = self.blocking
+            return cover_rows(name, rows.count, mr, blocking.remainder_sizes, inner, blocking.remainder_part)
         index = PrimVar(f"{name.removeprefix('v')}_{mr}", INDEX)
         if isinstance(rows.count, int):
             tiles: Extent = rows.count // mr

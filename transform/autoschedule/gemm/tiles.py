@@ -535,12 +535,13 @@ def cover_rows(
     rows: int,
     remainder_sizes: Sequence[int],
     inner: Callable[[PrimExpr, int, Access], Stmt],
+    part: int | None = None,
 ) -> Stmt:
     """Tiles of `rows` rows, the last one with the rest.
 
     `inner(start, rows, clamp)` builds a tile; `clamp` keeps a row inside the range: a symbolic remainder is rounded up
-    to one of `remainder_sizes` or to `rows`, and rows beyond the last one do what that does once more. An extent that
-    is so many times `rows` has no remainder.
+    to one of `remainder_sizes` or to `rows`, and rows beyond the last one do what that does once more; up to two tiles
+    of `part` rows take it where they are fewer rows. An extent that is so many times `rows` has no remainder.
     """
     if isinstance(extent, int):
         tiers = [(rows, 1), (extent % rows, 1)]
@@ -558,8 +559,15 @@ def cover_rows(
     at = times(index, rows)
     left = binary("sub", extent, at)
     body = inner(at, rows, clamp)
+    if part is not None:
+        i = PrimVar(f"{name.removeprefix('v')}_{part}", INDEX)
+        parts = For(i, 0, ceil_of(left, part), inner(plus(at, times(i, part)), part, clamp))
+        body = IfThenElse(binary("le", left, const(2 * part, INDEX)), parts, body)
     for size in reversed(sizes):
-        body = IfThenElse(binary("le", left, const(size, INDEX)), inner(at, size, clamp), body)
+        fits = binary("le", left, const(size, INDEX))
+        if part is not None and part < size:
+            fits = binary("and", fits, binary("gt", left, const(part, INDEX)))
+        body = IfThenElse(fits, inner(at, size, clamp), body)
     return For(index, 0, ceil_of(extent, rows), body)
 
 
