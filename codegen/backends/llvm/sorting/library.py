@@ -90,8 +90,14 @@ def emit_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     facts |= {"sample": _spelled(keys, "sample"), "sample_bytes": 4 * sample}
     facts |= _of_threads(keys, sample)
     files = ("quicksort.ll", "pairs.ll" if keys.has_positions else "keys.ll", "threads.ll")
-    texts = [Template((_HERE / name).read_text("utf-8")).substitute(facts) for name in files]
+    texts = [_template(name).substitute(facts) for name in files]
+    for name, breaks in (("ascends", "ugt"), ("descends", "ule")):
+        texts.append(_template("ordered.ll").substitute(facts, ordered=name, breaks=breaks))
     module.define(f"weft.sort.{keys.name}", "\n".join(texts))
+
+
+def _template(name: str) -> Template:
+    return Template((_HERE / name).read_text("utf-8"))
 
 
 def _of_threads(keys: KeyVector, sample: int) -> dict[str, object]:
