@@ -165,7 +165,8 @@ def _check_memory(
         for j, other in enumerate(arguments):
             item = arguments[i]
             if isinstance(item, Place) and isinstance(other, Place) and j != i and j not in shared.get(i, ()):
-                if (item.kind, item.index, item.offset) == (other.kind, other.index, other.offset):
+                same = (item.kind, item.index, item.offset) == (other.kind, other.index, other.offset)
+                if same and 0 not in (*item.shape, *other.shape):
                     raise _refused(f"a call of {kernel.name} on one tensor that it reads and writes", span)
 
 

@@ -224,6 +224,10 @@ class Closure:
 
     def __call__(self, /, *args: Any) -> Any:
         """Call with the remaining arguments."""
+        return self.run(args)
+
+    def run(self, args: Sequence[Any]) -> Any:
+        """Call with the remaining arguments: as a method, for a call of an object takes the stack of the thread."""
         return self.evaluator.call(self.function, (*self.fixed, *args), self.scope)
 
 
@@ -361,6 +365,8 @@ class Evaluator:
                 return self.call_external(node, function.name, scope)
             return self.call(function, [self.value(arg, scope) for arg in node.args])
         function = self.value(callee, scope)
+        if isinstance(function, Closure):
+            return function.run([self.value(arg, scope) for arg in node.args])
         if not callable(function):
             raise ArgumentError(f"{_name(callee)} is not a function", code="W851", span=node.span)
         return hand_over(function, *(values.typed(self.value(arg, scope), quick_type(arg)) for arg in node.args))

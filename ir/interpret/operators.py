@@ -243,7 +243,17 @@ def _make_closure(given: _Given) -> Any:
 
 
 def _invoke_closure(given: _Given) -> Any:
-    return hand_over(given.value("closure"), *given.handed("args"))
+    function = given.value("closure")
+    if isinstance(function, Closure):
+        return function.run(given.many("args"))
+    if not callable(function):
+        message = f"a closure is called here, and a {type(function).__name__} is no function"
+        raise ArgumentError(message, code="W851", span=given.node.span)
+    return hand_over(function, *given.handed("args"))
+
+
+def _run(function: Any, args: Sequence[Any]) -> Any:
+    return function.run(args) if isinstance(function, Closure) else function(*args)
 
 
 def _loop(given: _Given) -> Any:
@@ -252,9 +262,9 @@ def _loop(given: _Given) -> Any:
     types = stacked_types(given.parts["out_ty"], given.parts["stacked"])
     rows: list[list[Any]] = [[] for _ in types]
     for index in _iterations(given):
-        if condition is not None and not np.all(condition(*carried)):
+        if condition is not None and not np.all(_run(condition, carried)):
             break
-        after = body(*index, *carried)
+        after = _run(body, (*index, *carried))
         after = after if is_tuple(after) else (after,)
         carried = after[: len(carried)]
         for kept, row in zip(rows, after[len(carried) :], strict=True):

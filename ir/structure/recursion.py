@@ -22,13 +22,13 @@ from weft.ir.node import Node, fields_of
 from weft.ir.structure.visit import children
 from weft.ir.tensor import PrimFunc
 from weft.support.guards import is_listing, is_mapping
+from weft.support.stack import USUAL_STACK, stack_bytes
 
 __all__ = ["USUAL_NESTING", "deep_recursion", "deeply", "is_deep", "nesting", "room_for", "room_of", "used_frames"]
 
 T = TypeVar("T")
 _LIMIT = 100_000
-_USUAL_STACK = 8 << 20
-"""The stack, in bytes, for which `_LIMIT` calls of the package are few enough."""
+"""Calls of the package that are few enough for `USUAL_STACK`."""
 USUAL_NESTING = 50
 _FRAMES = 16
 """The most Python calls that one level of nesting takes."""
@@ -171,7 +171,7 @@ def _granted() -> int:
 
 def _most() -> int:
     """The most frames that this thread has stack for."""
-    return int(_LIMIT * min(1.0, _stack_bytes() / _USUAL_STACK))
+    return int(_LIMIT * min(1.0, stack_bytes() / USUAL_STACK))
 
 
 def _set_limit(limit: int) -> None:
@@ -180,16 +180,3 @@ def _set_limit(limit: int) -> None:
         sys.setrecursionlimit(limit)
     except RecursionError:
         pass
-
-
-def _stack_bytes() -> int:
-    """The stack that the current thread was given, as far as Python knows."""
-    own = threading.stack_size()
-    if own and threading.current_thread() is not threading.main_thread():
-        return own
-    try:
-        import resource  # there is none on Windows
-    except ImportError:
-        return _USUAL_STACK
-    soft = resource.getrlimit(resource.RLIMIT_STACK)[0]
-    return _USUAL_STACK if soft < 0 else soft

@@ -8,11 +8,13 @@ are copies that overlap in the same way. A copy does not own its memory, so that
 An array whose dtype is known (`Typed`) comes as `weft.dtypes.array_dtype` says: bfloat16 and what else NumPy lacks as
 arrays of `ml_dtypes`. Compiled code and the interpreter call registered functions through here, and nowhere else.
 
-Errors: ShapeError W223 for an array that the function gave another form.
+Errors: ShapeError W223 for an array that the function gave another form, RecursionDepthError W951 for functions that
+call compiled or interpreted functions which call them, so often that the stack of the thread would end.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -20,9 +22,15 @@ from typing import Any, cast
 import numpy as np
 
 from weft.dtypes import held, offered_items, presented, stored
-from weft.errors import ShapeError
+from weft.errors import RecursionDepthError, ShapeError
+from weft.support.stack import stack_bytes
 
 __all__ = ["Isolated", "Typed", "hand_over", "isolated", "plain", "shown"]
+
+
+_CALL_BYTES = 64 << 10
+"""More stack than a call takes from a registered function to the next one that it calls through weft."""
+_own = threading.local()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +87,16 @@ class Isolated:
 
     def __call__(self, /, *given: Any) -> Any:
         """Call it, and write back what it wrote."""
-        values = self.fixed + given
+        depth = getattr(_own, "depth", 0)
+        if depth * _CALL_BYTES > stack_bytes():
+            raise RecursionDepthError("calls of registered functions are nested too deep", code="W951")
+        _own.depth = depth + 1
+        try:
+            return self._call(self.fixed + given)
+        finally:
+            _own.depth = depth
+
+    def _call(self, values: tuple[Any, ...]) -> Any:
         found: list[Typed] = []
         _collect(values, found)
         copies = _copies(found)

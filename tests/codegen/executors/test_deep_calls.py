@@ -111,6 +111,60 @@ def test_recursion_without_end_is_an_error_in_the_interpreter(level: str, kiloby
     assert sys.getrecursionlimit() == limit
 
 
+def test_a_local_function_of_the_interpreter_takes_none_of_the_stack() -> None:
+    """1,500 calls of it ended a thread of 256 KiB."""
+    main = weft.interpret(
+        weft.parse("""
+@R.function
+def main(x: R.Tensor((), "int64")) -> R.Tensor((), "int64"):
+    @R.function
+    def down(k: R.Tensor((), "int64")) -> R.Tensor((), "int64"):
+        if k > R.const(0, "int64"):
+            r = down(k - R.const(1, "int64")) + x
+        else:
+            r = k
+        return r
+    return down(x)
+""")
+    )["main"]
+    found: list[int] = []
+
+    def call() -> None:
+        found.append(int(main(np.array(1500))))
+        raise LookupError
+
+    assert _code_in_a_thread(256, call) == "LookupError"
+    assert found == [1500 * 1500]
+
+
+def test_functions_that_are_registered_nest_as_deeply_as_the_stack_allows() -> None:
+    """The limit of Python is raised for a recursion, which these calls are no part of."""
+    run = weft.interpret(
+        weft.parse("""
+@I.ir_module
+class M:
+    @R.function(pure=False)
+    def again(x: R.Tensor((), "int64")) -> R.Tensor((), "int64"):
+        if x > R.const(0, "int64"):
+            r = R.call_packed("tests.deep_calls.again", x, ty_args=R.Tensor((), "int64"))
+            y = M.other(r)
+        else:
+            y = x
+        return y
+    @R.function(pure=False)
+    def other(x: R.Tensor((), "int64")) -> R.Tensor((), "int64"):
+        if x < R.const(0, "int64"):
+            y = M.again(x)
+        else:
+            y = x
+        return y
+""")
+    )["again"]
+    weft.register_func("tests.deep_calls.again", lambda x: run(x - 1), override=True)
+    assert run(np.array(20)) == 0
+    assert _code_in_a_thread(1024, lambda: run(np.array(10**7))) == "W951"
+
+
 @pytest.mark.parametrize("executor", ["native", "vm"])
 @pytest.mark.parametrize("kilobytes", [64, 256, 1024])
 def test_recursion_through_a_registered_function_is_an_error(executor: str, kilobytes: int) -> None:
