@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import bits
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, free_symbols, product, prove_le
@@ -46,6 +47,8 @@ from weft.ir.tensor import (
 )
 from weft.ir.types import TensorType, TupleType, Type
 
+_SHORT, _NARROW = 2048, 32
+"""The most elements of a short row, and their most bits: wider ones have their positions beside, which takes longer."""
 Order = Sort | FewFirst | VectorSort
 
 
@@ -147,7 +150,7 @@ class _Leading(_RowKernel):
         return sort_of(count, self.size, self._element, self.dtype, self.descending, self._of_values)
 
     def _vector_sort(self, count: Extent) -> VectorSort | None:
-        if self._takes_few(count):
+        if self._takes_few(count) and not self._is_short(count):
             return None
         if isinstance(self.count, int) and self.count != self.dims[self.axes[0]]:
             kept = index(self.count)
@@ -159,6 +162,10 @@ class _Leading(_RowKernel):
         """Whether one walk keeps the few elements that are asked for."""
         few = isinstance(self.count, int) and 0 < self.count <= MOST
         return few and not (isinstance(count, int) and count < 2 * int(self.count))  # type: ignore[arg-type]
+
+    def _is_short(self, count: Extent) -> bool:
+        """Whether vectors select in less time than one walk, whose branches are hard to guess in short rows."""
+        return isinstance(count, int) and count <= _SHORT and bits(self.dtype) <= _NARROW
 
     @property
     def _of_values(self) -> bool:
