@@ -375,3 +375,14 @@ def test_the_check_names_the_first_node_that_differs(monkeypatch: pytest.MonkeyP
     result = weft.frontend.torch.check(program)
     assert not result.equal
     assert "tanh" in result.first
+
+
+def test_what_pytorch_raises_is_an_error_that_names_the_operator() -> None:
+    class Draw(nn.Module):
+        def forward(self, chances: Any) -> Any:
+            return torch.multinomial(chances, 2)
+
+    module = weft.frontend.torch.from_exported(torch.export.export(Draw(), (torch.rand(4),)))
+    assert "generator" in module.import_report().fallbacks[0].why
+    with pytest.raises(weft.ModelError, match=r"W978: PyTorch cannot run aten\.multinomial\.default: RuntimeError"):
+        weft.interpret(module)["main"](-np.ones(4, "float32"))
