@@ -193,6 +193,8 @@ def _result(state: CallState, ty: abi.Type, value: Any, name: str) -> list[int]:
         if scalar is None:
             raise _wrong(ty, value, name)
         return [scalar_word(scalar, ty.dtype)]
+    if isinstance(ty, abi.String) and not isinstance(value, str):
+        raise _wrong(ty, value, name)
     state.objects.append(_kept(value))
     return [len(state.objects) - 1]
 

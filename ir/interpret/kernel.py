@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.errors import ArgumentError, BoundsError, RecursionDepthError, Span, WeftError
+from weft.errors import ArgumentError, BoundsError, OutOfMemoryError, RecursionDepthError, Span, WeftError
 from weft.ir.dim import Dim
 from weft.ir.graph import Function
 from weft.ir.interpret.closures.allocations import view_maker
@@ -336,7 +336,7 @@ class Kernel:
         steps = compact_strides(sizes) if strides is None else strides
         count = offset + 1 + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True)) if 0 not in sizes else 0
         memory = Memory(
-            np.zeros(count * dtypes.storage(param.dtype).itemsize, np.uint8),
+            _fresh_bytes(count * dtypes.storage(param.dtype).itemsize, param),
             unit,
             written=not may_write,
             strict=fresh,
@@ -375,6 +375,14 @@ class Kernel:
                 span=caller.span or self.function.span,
                 hint="every element of an output must be stored",
             )
+
+
+def _fresh_bytes(size: int, param: Buffer) -> np.ndarray:
+    try:
+        return np.zeros(size, np.uint8)
+    except (MemoryError, ValueError):  # more than there is, more than an array can have
+        message = f"no memory for the buffer {param.name}: {size} bytes"
+        raise OutOfMemoryError(message, code="W950", span=param.span) from None
 
 
 def _refuse_vectors(function: PrimFunc) -> None:

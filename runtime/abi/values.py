@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import held, is_numpy, offered_items, presented, shares_bits, stored
-from weft.errors import ArgumentError, value_words
+from weft.errors import ArgumentError, OutOfMemoryError, value_words
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim, shape_text
 from weft.runtime.abi.frame import DYNAMIC_RANK
@@ -371,11 +371,15 @@ def as_array(value: Any) -> np.ndarray | None:
 
 
 def dense(array: np.ndarray) -> np.ndarray:
-    """The array itself when it is row-major, aligned and in native byte order, else such a copy."""
+    """The array itself when it is row-major, aligned and in native byte order, else such a copy; W950 without room."""
     flags = array.flags
     if flags.c_contiguous and flags.aligned and array.dtype.isnative:
         return array
-    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C", copy=True)
+    try:
+        return np.array(array, dtype=array.dtype.newbyteorder("="), order="C", copy=True)
+    except MemoryError:  # one of few bytes may have more elements than there is memory for
+        message = f"no memory for a copy of {value_text(array)}: {array.nbytes} bytes"
+        raise OutOfMemoryError(message, code="W950") from None
 
 
 def address(array: np.ndarray) -> int:

@@ -448,3 +448,17 @@ def test_arrays_keep_their_type_where_no_annotation_states_it(executor: str, dty
     assert seen == [dtype] * 6
     with pytest.raises(ShapeError, match=f"got {dtype}"):
         run_of(RESTATED.format(dtype=dtype, raw=bits.dtype), executor)(x)
+
+
+@pytest.mark.parametrize("executor", ["interpreter", *EXECUTORS])
+@pytest.mark.parametrize("value", [3, None, b"a", ("a",)])
+def test_what_is_declared_a_string_is_one(executor: str, value: object) -> None:
+    register_func("tests.keep", lambda x: value)
+    call = 'R.call_packed("tests.keep", x, ty_args=I.StringType())'
+    text = f'@R.function(pure=False)\ndef main(x: R.Tensor((2,), "float32")):\n    s = {call}\n    return s\n'
+    run = run_of(text, executor)
+    with pytest.raises(ShapeError) as caught:
+        run(X)
+    assert caught.value.code in ("W222", "W223")
+    register_func("tests.keep", lambda x: "a")
+    assert run(X) == "a"

@@ -368,3 +368,13 @@ def test_a_result_outlives_its_executable() -> None:
     for _ in range(3):
         np.testing.assert_allclose(results.pop(), wanted, rtol=1e-4)
     gc.collect()
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "native"])
+def test_an_array_that_no_memory_holds_a_copy_of_is_refused_by_name(executor: str) -> None:
+    text = '@T.prim_func\ndef f(x: T.Buffer(("n",), "float32"), y: T.Buffer(("n",), "float32")):\n    y[0] = x[0]\n'
+    made = weft.parse(text)
+    run = weft.interpret(made) if executor == "interpreter" else weft.compile(made)["f"]
+    huge = np.lib.stride_tricks.as_strided(np.zeros(1, "float32"), (1 << 45,), (0,))
+    with pytest.raises(weft.OutOfMemoryError, match=f"{1 << 47} bytes"):
+        run(huge, huge)
