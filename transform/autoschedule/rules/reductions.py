@@ -10,9 +10,8 @@ Combining along rows changes the order of a sum, as every vector sum does; its r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial, reduce
 
 from weft import dtypes
 from weft.ir import structural_equal, substitute
@@ -33,10 +32,10 @@ from weft.ir.tensor import (
 )
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
-from weft.transform.analysis.loops.points import conjuncts
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.registry import Rule, Site, checked
 from weft.transform.autoschedule.rules.accumulators import IDENTITIES, Accumulators, guarded, is_zero
+from weft.transform.autoschedule.rules.borders import cases_along
 from weft.transform.autoschedule.rules.loops import (
     INDEX,
     minus,
@@ -321,28 +320,17 @@ class _Window:
 
 def _window_of(found: Reduction, var: PrimVar) -> _Window:
     """The term, without what is known of its condition for all lanes."""
-    term, row = found.term, found.nest.reduction[-1]
+    row = found.nest.reduction[-1]
     size, width = found.nest.extents[row], found.nest.extents[var]
-    if found.kind not in ("min", "max") or not isinstance(term, PrimCall) or term.op != "if_then_else":
-        return _Window(term)
-    condition, value, other = term.args
-    assert isinstance(condition, PrimExpr)
-    assert isinstance(value, PrimExpr)
-    parts = conjuncts(condition)
-    lanes = [part for part in parts if uses(part, var)]
-    apart = [part for part in parts if not uses(part, var)]
-    if not structural_equal(other, found.identity) or any(uses(part, row) for part in apart):
-        return _Window(term)
-    if lanes:
-        value = replace(term, args=(_all_of(lanes), value, other))
-    guard = _all_of(apart) if apart else None
-    if not lanes or not isinstance(width, int) or not isinstance(size, int) or size > _LONGEST_ROW:
+    guard, value, other = cases_along(found.term, var)
+    inner = value.args[2] if isinstance(value, PrimCall) and value.op == "if_then_else" else None
+    others = [part for part in (other, inner) if part is not None]
+    is_identity = bool(others) and all(structural_equal(part, found.identity) for part in others)
+    if not is_identity or found.kind not in ("min", "max") or (guard is not None and uses(guard, row)):
+        return _Window(found.term)
+    if inner is None or not isinstance(width, int) or not isinstance(size, int) or size > _LONGEST_ROW:
         return _Window(value, guard)
     return _Window(value, guard, row, size)
-
-
-def _all_of(parts: Sequence[PrimExpr]) -> PrimExpr:
-    return reduce(partial(binary, "and"), parts)
 
 
 def _wide_tile(

@@ -10,18 +10,17 @@ there is none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial, reduce
 
-from weft.ir import replace, substitute, walk
+from weft.ir import substitute, walk
 from weft.ir.kernel.prim import binary, const
 from weft.ir.kernel.simplify import simplify
-from weft.ir.tensor import AllocBuffer, BufferStore, For, IfThenElse, PrimCall, PrimExpr, PrimVar, Stmt
+from weft.ir.tensor import AllocBuffer, BufferStore, For, IfThenElse, PrimExpr, PrimVar, Stmt
 from weft.transform.analysis.access_pattern import Cost, cost, nest_of, writes_whole
-from weft.transform.analysis.loops.points import conjuncts
 from weft.transform.autoschedule.gemm.match import Contraction, Filling
 from weft.transform.autoschedule.gemm.tiles import plus, times
 from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
 from weft.transform.autoschedule.registry import Site
+from weft.transform.autoschedule.rules.borders import cases_along
 from weft.transform.autoschedule.rules.loops import sequence
 from weft.transform.autoschedule.rules.strides import uses
 
@@ -33,28 +32,11 @@ Store = Callable[[int, PrimExpr, PrimExpr], BufferStore]
 
 def padded_row(value: PrimExpr, x: PrimVar, length: int, stride: int, lanes: int, store: Store) -> Stmt:
     """All `length` values along x, parted by the remainder of the stride, in vectors of so many lanes."""
-    inside, value, outside = _cases(value, x)
+    inside, value, outside = cases_along(value, x)
     row = sequence(_vectors(value, x, length, stride, lanes, store))
     if inside is None or outside is None:
         return row
     return IfThenElse(inside, row, sequence(_vectors(outside, x, length, stride, lanes, store)))
-
-
-def _cases(value: PrimExpr, x: PrimVar) -> tuple[PrimExpr | None, PrimExpr, PrimExpr | None]:
-    """The condition under which a row is one of the input, and the values there and elsewhere."""
-    if not isinstance(value, PrimCall) or value.op != "if_then_else":
-        return None, value, None
-    condition, chosen, other = value.args
-    assert isinstance(condition, PrimExpr)
-    assert isinstance(chosen, PrimExpr)
-    assert isinstance(other, PrimExpr)
-    parts = conjuncts(condition)
-    of_rows, of_lanes = ([part for part in parts if uses(part, x) is along] for along in (False, True))
-    if not of_rows:
-        return None, value, None
-    both = partial(binary, "and")
-    within = replace(value, args=(reduce(both, of_lanes), chosen, other)) if of_lanes else chosen
-    return reduce(both, of_rows), within, other
 
 
 def _vectors(value: PrimExpr, x: PrimVar, length: int, stride: int, lanes: int, store: Store) -> Iterator[Stmt]:
