@@ -659,6 +659,13 @@ def test_few_rows_stream_through_the_matrix(
     check(module, random(rows, inner), random(inner, columns), pack_from=1, vector_bits=vector_bits, parts=3)
 
 
+@pytest.mark.parametrize(("columns", "loop"), [(1024, "k_block_128"), (4096, "k_block_16")])
+def test_rows_of_a_matrix_in_the_last_cache_stream_many_at_a_time(columns: int, loop: str) -> None:
+    machine = MachineModel(512, 32, l3_bytes=32 << 20)
+    tiled = TileContractions(machine=machine)(legalized("matmul", (7, 1024), (1024, columns)))
+    assert f"for {loop}, " in tiled.script()
+
+
 def test_what_is_asked_for_early_changes_no_result() -> None:
     module = legalized("matmul", (24, 8), (8, 100))
     tiled = check(module, random(24, 8), random(8, 100), pack_from=1, block_sums=4, block_rows=12)

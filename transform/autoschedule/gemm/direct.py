@@ -110,13 +110,21 @@ def _stream_vectors(found: Contraction, rows: int, depth: int, capacity: Capacit
     return min(vectors, most)
 
 
+def _is_in_last_cache(found: Contraction, columns: int, k_extent: Extent, capacity: Capacity) -> bool:
+    """Whether B stays in a part of the last cache, which gives pieces of its rows as fast as whole ones: more rows of B
+    at a time load and store fewer partial sums, and threads meet less often."""
+    size = bits(found.vector.dtype) // 8
+    return isinstance(k_extent, int) and 4 * columns * k_extent * size <= capacity.machine.l3_bytes
+
+
 def _streams(found: Contraction, capacity: Capacity, rows: int, tile: Callable[[Panel, KRange | None], Stmt]) -> Stmt:
     """Some rows of B at a time from end to end, as memory likes to be read; C holds the partial sums."""
     (k,) = found.reduction
     columns, k_extent = found.extents[found.v], found.extents[k]
     depth = capacity.knobs.stream_k
     if isinstance(columns, int):  # enough for threads to share
-        depth = max(depth, min(capacity.knobs.stream_max_k, capacity.knobs.stream_from // (columns * rows)))
+        shared = columns if _is_in_last_cache(found, columns, k_extent, capacity) else columns * rows
+        depth = max(depth, min(capacity.knobs.stream_max_k, capacity.knobs.stream_from // shared))
     vectors = _stream_vectors(found, rows, depth, capacity)
 
     def rows_of_b(start: PrimExpr, count: Extent) -> Stmt:
