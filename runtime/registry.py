@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import difflib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 from weft.errors import ArgumentError
@@ -55,12 +56,34 @@ def register_func(name: Any, f: Any = None, *, override: bool = True) -> Any:
         raise ArgumentError(
             message, code="W863", hint="set its argtypes and restype (numpy.ctypeslib.ndpointer: arrays)"
         )
-    if not override and name in _functions and _functions[name] is not f:
+    if not override and name in _functions and _registered(name) is not f:
         raise ArgumentError(
             f"a function {name!r} is registered already", code="W862", hint="pass override=True to replace it"
         )
-    _functions[name] = f
+    _functions[name] = _CFunction(name, f) if isinstance(f, _C_FUNCTION) else f
     return f
+
+
+@dataclass(frozen=True)
+class _CFunction:
+    """A function of ctypes, whose refusal of arguments is an ArgumentError W851."""
+
+    name: str
+    function: Any
+
+    def __call__(self, /, *args: Any) -> Any:
+        try:
+            return self.function(*args)
+        except ctypes.ArgumentError as error:
+            types = ", ".join(ty.__name__ for ty in self.function.argtypes)
+            message = f"the C function {self.name!r} takes ({types}): {error}"
+            hint = "pass a number where it takes one (R.Prim), and arrays where it has numpy.ctypeslib.ndpointer"
+            raise ArgumentError(message, code="W851", hint=hint) from None
+
+
+def _registered(name: str) -> Callable[..., Any]:
+    found = _functions[name]
+    return found.function if isinstance(found, _CFunction) else found
 
 
 def unregister_func(name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 
+import numpy as np
 import pytest
 
 import weft
@@ -67,4 +68,9 @@ def main(x: R.Prim("int64")):
     return R.call_packed("test.llabs", x, ty_args=R.Object)
 """
     assert weft.compile(weft.parse(text))["main"](-(2**40)) == 2**40
+    array = weft.parse(text.replace('R.Prim("int64")', 'R.Tensor((2,), "int64")'))
+    for run in (weft.interpret(array), weft.compile(array)["main"]):
+        with pytest.raises(ArgumentError, match=r"the C function 'test\.llabs' takes \(c_long") as info:
+            run(np.ones(2, "int64"))
+        assert info.value.code == "W851"
     unregister_func("test.llabs")

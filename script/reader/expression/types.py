@@ -171,6 +171,10 @@ def read_scalar_value(session: Session, tree: ast.expr) -> tuple[str, Any] | Non
 
 
 def _type_hint(tree: ast.expr) -> str | None:
+    if isinstance(tree, (ast.Attribute, ast.Call)):
+        written = ast.unparse(tree.func if isinstance(tree, ast.Call) else tree)
+        meant = next((name for name in TYPES if name.lower() == written.lower() and name != written), None)
+        return f"did you mean `{meant}`?" if meant else None
     if not isinstance(tree, ast.Constant) or not isinstance(tree.value, str):
         return None
     if tree.value.partition(".")[0] in ("R", "T", "I"):

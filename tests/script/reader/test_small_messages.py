@@ -31,7 +31,7 @@ TYPE = "@R.function\ndef main(x: {}):\n    return x\n"
         (GRAPH.format("R.rot90(R.zeros((2, 3), 'int8'), axes=[1, 1])"), "W205", "two different ones, got", ""),
         (LOOP.format("T.paralel"), "W111", "`T.paralel` does not exist", "did you mean `T.parallel`?"),
         (LOOP.format("T.exp"), "W115", "cannot be looped over", "loop over"),
-        (TYPE.format("R.any"), "W114", "expected a type, got the function R.any", ""),
+        (TYPE.format("R.any"), "W114", "expected a type, got the function R.any", "did you mean `R.Any`?"),
         (TYPE.format("R.Tensr((4,))"), "W111", "`R.Tensr` does not exist", "did you mean `R.Tensor`?"),
         (KERNEL.format("with T.blok('b'):\n        x[0] = 1.0"), "W111", "`T.blok` does not exist", "`T.block`"),
         (KERNEL.format("x[0] = lambda: 3"), "W114", "expected a scalar, got a lambda", ""),
