@@ -65,6 +65,9 @@ def _init_without_steps(compiler: KernelCompiler, node: For) -> Compiled | None:
     _, inner = perfect_nest(node)
     if not isinstance(inner, Block) or inner.init is None or node.loop_var not in _reduction_loops(inner):
         return None
+    own = {axis.var for axis in inner.iter_vars if axis.kind in ("reduce", "scan")}
+    if any(isinstance(part, PrimVar) and part in own for part in walk(inner.init)):
+        return None  # an init for each step, of which there is none
     return _init_nest(compiler, node, _reduction_loops(inner))
 
 

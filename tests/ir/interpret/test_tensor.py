@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import weft
 from weft.errors import ArgumentError, BoundsError, ShapeError, VerifyError, WeftError
 from weft.ir import IRModule
 from weft.ir.graph import GlobalVar, StringImm
@@ -481,3 +482,19 @@ def test_ldexp_takes_a_float_exponent() -> None:
     function = interpret(PrimFunc((a, b), Return(intrinsic("ldexp", a, b))))
     assert function(1.5, 3.0) == 12
     assert function(1.0, float("inf")) == float("inf")
+
+
+def test_an_init_of_each_step_runs_for_no_step_of_an_empty_reduction() -> None:
+    """It names the variable of the reduction, which has no value there."""
+    kernel = weft.parse("""
+@T.prim_func
+def f(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32"), n: T.int64):
+    for j in range(n):
+        with T.block("b"):
+            v = T.axis.reduce(n, j)
+            with T.init():
+                y[v] = x[v]
+""")
+    y = np.zeros(4, "float32")
+    weft.interpret(kernel)["f"](np.ones(4, "float32"), y, 0)
+    assert y.tolist() == [0, 0, 0, 0]
