@@ -35,7 +35,6 @@ from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.registry import Rule, Site, checked
 from weft.transform.autoschedule.rules.accumulators import IDENTITIES, Accumulators, guarded, is_zero
-from weft.transform.autoschedule.rules.borders import cases_along
 from weft.transform.autoschedule.rules.loops import (
     INDEX,
     minus,
@@ -47,7 +46,7 @@ from weft.transform.autoschedule.rules.loops import (
     times,
     vector_loop,
 )
-from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, same_place, step_along, uses
+from weft.transform.autoschedule.rules.strides import cases_along, kinds_in, loads_in, same_place, step_along, uses
 from weft.transform.infra.decisions import Decision
 
 __all__ = ["Reduction", "ReductionRule", "reduction_axis", "reduction_of"]

@@ -1,18 +1,21 @@
-"""How an access moves through memory when a variable grows by one."""
+"""How an access moves through memory when a variable grows by one, and which of a value's conditions it changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial, reduce
 
-from weft.ir import Node, walk
+from weft.ir import Node, replace, walk
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.dim import symbol
+from weft.ir.kernel.prim import binary
 from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.structure.structural import structural_equal
 from weft.ir.structure.visit import children
-from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Let, PrimExpr, PrimVar
+from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Let, PrimCall, PrimExpr, PrimVar
+from weft.transform.analysis.loops.points import conjuncts
 
-__all__ = ["difference_along", "kinds_in", "loads_in", "same_place", "step_along", "uses"]
+__all__ = ["cases_along", "difference_along", "kinds_in", "loads_in", "same_place", "step_along", "uses"]
 
 _VECTOR_KINDS = frozenset(
     f"{kind}{bits}"
@@ -99,3 +102,28 @@ def kinds_in(*values: PrimExpr) -> list[str] | None:
         else:
             stack.extend(children(part))
     return sorted(found)
+
+
+def cases_along(value: PrimExpr, var: PrimVar) -> tuple[PrimExpr | None, PrimExpr, PrimExpr | None]:
+    """What of the condition of a value is the same along a variable, and the values where that holds and where not.
+
+    T.if_then_else(0 <= i and 0 <= j, x[i, j], y)     along j: 0 <= i, T.if_then_else(0 <= j, x[i, j], y), y
+
+    (None, the value, None) where there is no such part.
+    """
+    if not isinstance(value, PrimCall) or value.op != "if_then_else":
+        return None, value, None
+    condition, chosen, other = value.args
+    assert isinstance(condition, PrimExpr)
+    assert isinstance(chosen, PrimExpr)
+    assert isinstance(other, PrimExpr)
+    parts = conjuncts(condition)
+    same, along = ([part for part in parts if uses(part, var) is wanted] for wanted in (False, True))
+    if not same:
+        return None, value, None
+    within = replace(value, args=(_all_of(along), chosen, other)) if along else chosen
+    return _all_of(same), within, other
+
+
+def _all_of(parts: Sequence[PrimExpr]) -> PrimExpr:
+    return reduce(partial(binary, "and"), parts)

@@ -20,9 +20,8 @@ from weft.transform.autoschedule.gemm.match import Contraction, Filling
 from weft.transform.autoschedule.gemm.tiles import plus, times
 from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
 from weft.transform.autoschedule.registry import Site
-from weft.transform.autoschedule.rules.borders import cases_along
 from weft.transform.autoschedule.rules.loops import sequence
-from weft.transform.autoschedule.rules.strides import uses
+from weft.transform.autoschedule.rules.strides import cases_along, uses
 
 __all__ = ["filling_before", "padded_row"]
 
