@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 from weft.dtypes import Scalable
 from weft.errors import ShapeError
@@ -55,8 +55,12 @@ from weft.ir.tensor import (
     Unary,
     While,
 )
+from weft.support.layered_map import LayeredMap
 
 __all__ = ["Access", "Bounds", "Interval", "accesses", "block_accesses", "stated_accesses"]
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,12 @@ class Interval:
     low: Dim
     high: Dim
     exact: bool = True
+
+
+_FREE = Interval(0, 0)
+"""Stands for the interval of a variable that has none of its own."""
+_DEEPEST = 100
+"""The most levels of an expression that has an interval."""
 
 
 class Bounds:
@@ -83,8 +93,8 @@ class Bounds:
         roots: Mapping[PrimVar, frozenset[PrimVar]] | None = None,
     ) -> None:
         self.names = {} if names is None else names
-        self.ranges = dict(ranges or {})
-        self.roots = dict(roots or {})  # what variables that stand for an expression vary with
+        self.ranges = _layered(ranges)
+        self.roots = _layered(roots)  # what variables that stand for an expression vary with
 
     def with_range(self, variable: PrimVar, start: Extent, extent: Extent) -> Bounds:
         """These bounds with a variable that runs over [start, start + extent)."""
@@ -94,19 +104,26 @@ class Bounds:
             exact = first.exact and count.exact and first.low == first.high
             interval = Interval(first.low, first.high + count.high - 1, exact)
         bounds = self.with_interval(variable, interval)
+        if interval is None:
+            return bounds
         others = {x for part in (start, extent) if isinstance(part, PrimExpr) for x in self._varies(part)}
-        if others:  # how far it runs varies with them, so that it need not reach its bound where they reach theirs
-            bounds.roots[variable] = frozenset((variable, *others))
-        return bounds
+        if not others:
+            return bounds
+        # How far it runs varies with them, so that it need not reach its bound where they reach theirs.
+        known = self.roots.with_item(variable, frozenset((variable, *others)))
+        return Bounds(self.names, bounds.ranges, known)
 
     def with_interval(self, variable: PrimVar, interval: Interval | None) -> Bounds:
         """These bounds with the interval of a variable; None: nothing is known of it."""
-        return Bounds(self.names, {**self.ranges, variable: interval}, self.roots)
+        return Bounds(self.names, self.ranges.with_item(variable, interval), self.roots)
 
     def with_value(self, variable: PrimVar, value: PrimExpr) -> Bounds:
         """These bounds with a variable that stands for an expression: it varies with the variables of that."""
-        known = {**self.roots, variable: frozenset(self._varies(value))}
-        return Bounds(self.names, {**self.ranges, variable: self.of(value)}, known)
+        interval = self.of(value)
+        if interval is None:
+            return self.with_interval(variable, None)
+        known = self.roots.with_item(variable, frozenset(self._varies(value)))
+        return Bounds(self.names, self.ranges.with_item(variable, interval), known)
 
     def of_range(self, part: Range) -> Interval | None:
         """The interval of the indices of a range; None where its ends have no bounds."""
@@ -129,35 +146,39 @@ class Bounds:
         """A dimension back as an expression over the variables."""
         return dim_to_prim(value, {name: variable for variable, name in self.names.items()})
 
-    def of(self, expr: Extent) -> Interval | None:
-        """The interval of an expression, or None where it has no bounds that dimensions can say."""
+    def of(self, expr: Extent, room: int = _DEEPEST) -> Interval | None:
+        """The interval of an expression, or None where it has no bounds that dimensions can say.
+
+        Nor has one that nests deeper than `room`: dimensions of that many steps say nothing to anyone.
+        """
+        if not room:
+            return None
         if isinstance(expr, int):
             return Interval(expr, expr)
         if isinstance(expr, IntImm):
             return Interval(expr.value, expr.value)
         if isinstance(expr, PrimVar):
-            if expr in self.ranges:
-                return self.ranges[expr]
+            known = self.ranges.get(expr, _FREE)
+            if known is not _FREE:
+                return known
             value = symbol(self.name(expr))
             return Interval(value, value)
-        if isinstance(expr, Cast):
-            return self.of(expr.value)
-        if isinstance(expr, Broadcast):
-            return self.of(expr.value)
+        if isinstance(expr, (Cast, Broadcast)):
+            return self.of(expr.value, room - 1)
         if isinstance(expr, Unary) and expr.kind == "neg":
-            inner = self.of(expr.a)
+            inner = self.of(expr.a, room - 1)
             return None if inner is None else Interval(-inner.high, -inner.low, inner.exact)
         if isinstance(expr, Ramp):
-            return self._ramp(expr)
+            return self._ramp(expr, room - 1)
         if isinstance(expr, Binary):
             try:
-                return self._binary(expr)
+                return self._binary(expr, room - 1)
             except ShapeError:  # a division by zero, or over 64 bits: no dimension
                 return None
         return None
 
-    def _ramp(self, expr: Ramp) -> Interval | None:
-        base, stride = self.of(expr.base), self.of(expr.stride)
+    def _ramp(self, expr: Ramp, room: int) -> Interval | None:
+        base, stride = self.of(expr.base, room), self.of(expr.stride, room)
         if base is None or stride is None or not isinstance(stride.low, int) or stride.low != stride.high:
             return None
         if isinstance(expr.lanes, Scalable):  # how far it reaches is known to the machine alone
@@ -165,8 +186,9 @@ class Bounds:
         reach = stride.low * (expr.lanes - 1)
         return Interval(base.low + min(reach, 0), base.high + max(reach, 0), base.exact)
 
-    def _binary(self, expr: Binary) -> Interval | None:
-        a, b = self.of(expr.a), self.of(expr.b)
+    def _binary(self, expr: Binary, room: int) -> Interval | None:
+        a = self.of(expr.a, room)
+        b = None if a is None else self.of(expr.b, room)
         if a is None or b is None:
             return None
         # Two operands that vary together reach their extremes apart: the bounds hold but are not exact.
@@ -201,6 +223,10 @@ class Bounds:
             elif not isinstance(current, Buffer):
                 stack.extend(children(current, types=False))
         return found
+
+
+def _layered(items: Mapping[K, V] | None) -> LayeredMap[K, V]:
+    return items if isinstance(items, LayeredMap) else LayeredMap(items)
 
 
 def _multiply(a: Interval, b: Interval, exact: bool) -> Interval | None:

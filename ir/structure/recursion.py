@@ -22,13 +22,14 @@ from weft.ir.node import Node, fields_of
 from weft.ir.structure.visit import children
 from weft.ir.tensor import PrimFunc
 from weft.support.guards import is_listing, is_mapping
-from weft.support.stack import USUAL_STACK, stack_bytes
+from weft.support.stack import grow_stack, reachable_stack, shrink_stack
 
 __all__ = ["USUAL_NESTING", "deep_recursion", "deeply", "is_deep", "nesting", "room_for", "room_of", "used_frames"]
 
 T = TypeVar("T")
 _LIMIT = 100_000
-"""Calls of the package that are few enough for `USUAL_STACK`."""
+_CALL_BYTES = 450
+"""The stack that a call of Python takes where C calls it (a generator, `map`): calls from Python take less than 100."""
 USUAL_NESTING = 50
 _FRAMES = 16
 """The most Python calls that one level of nesting takes."""
@@ -153,6 +154,7 @@ def deep_recursion(frames: int = _LIMIT) -> Generator[None]:
         if not _asked:
             _before = sys.getrecursionlimit()
         _asked.append(wanted)
+        grow_stack()
         sys.setrecursionlimit(max(_before, *_asked))
     _own.granted = max(wanted, granted)
     try:
@@ -161,6 +163,8 @@ def deep_recursion(frames: int = _LIMIT) -> Generator[None]:
         _own.granted = granted
         with _lock:
             _asked.remove(wanted)
+            if not _asked:
+                shrink_stack()
             _set_limit(max([_before, *_asked]))
 
 
@@ -171,7 +175,7 @@ def _granted() -> int:
 
 def _most() -> int:
     """The most frames that this thread has stack for."""
-    return int(_LIMIT * min(1.0, stack_bytes() / USUAL_STACK))
+    return min(_LIMIT, reachable_stack() // _CALL_BYTES)
 
 
 def _set_limit(limit: int) -> None:

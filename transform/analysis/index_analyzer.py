@@ -151,27 +151,37 @@ class IndexAnalyzer:
 
         So do the values of variables. Values that are chosen, read, called or compared are what they are.
         """
+        stack: list[tuple[Guards, Extent, bool]] = [(guards, expr, False)]
+        while stack:
+            inside, current, found = stack.pop()
+            if found:
+                yield inside, current  # type: ignore[misc]
+            else:
+                stack.extend(reversed(self._looked_into(inside, current)))
+
+    def _looked_into(self, guards: Guards, expr: Extent) -> list[tuple[Guards, Any, bool]]:
+        """The parts of an expression in their order, each with its conditions and whether it is an operand itself."""
         if isinstance(expr, PrimVar):
             value = self.lets.get(expr)
-            found = self.divided.get(expr, ()) if value is None else self.operands(value)
-            yield from (((*guards, *inner), part) for inner, part in found)
-        elif isinstance(expr, Binary) and expr.kind in _QUOTIENTS | RING:
-            for side in (expr.a, expr.b):
-                yield from self.operands(side, guards)
-                if expr.kind in _QUOTIENTS and _is_word(side):
-                    yield guards, side
-        elif isinstance(expr, (Cast, Broadcast)):
-            yield from self.operands(expr.value, guards)
-        elif isinstance(expr, Unary):
-            yield from self.operands(expr.a, guards)
-        elif isinstance(expr, Ramp):
-            yield from self.operands(expr.base, guards)
-            yield from self.operands(expr.stride, guards)
-        elif isinstance(expr, Select) or (isinstance(expr, PrimCall) and expr.op == "if_then_else"):
+            if value is not None:
+                return [(guards, value, False)]
+            return [((*guards, *inner), part, True) for inner, part in self.divided.get(expr, ())]
+        if isinstance(expr, Binary) and expr.kind in _QUOTIENTS | RING:
+            divides = expr.kind in _QUOTIENTS
+            sides = [[(guards, x, False), (guards, x, True)][: 1 + (divides and _is_word(x))] for x in (expr.a, expr.b)]
+            return [*sides[0], *sides[1]]
+        if isinstance(expr, (Cast, Broadcast)):
+            return [(guards, expr.value, False)]
+        if isinstance(expr, Unary):
+            return [(guards, expr.a, False)]
+        if isinstance(expr, Ramp):
+            return [(guards, expr.base, False), (guards, expr.stride, False)]
+        if isinstance(expr, Select) or (isinstance(expr, PrimCall) and expr.op == "if_then_else"):
             parts = (expr.condition, expr.true_value, expr.false_value) if isinstance(expr, Select) else expr.args
             test, a, b = (part for part in parts if isinstance(part, PrimExpr))
-            for chosen, arm in ((test, a), (negated(test), b)):
-                yield from self.operands(arm, (*guards, self.closed(chosen)))
+            choices = ((test, a), (negated(test), b))
+            return [((*guards, self.closed(chosen)), arm, False) for chosen, arm in choices]
+        return []
 
     def variables(self, dim: Dim) -> set[PrimVar]:
         """The variables that the spelling of a dimension uses."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +16,21 @@ import pytest
 import weft
 from weft.ir import Tuple, TupleType, Var
 from weft.ir.kernel.simplify import simplify
-from weft.ir.tensor import Binary, Buffer, BufferStore, IntImm, PrimFunc, PrimVar
+from weft.ir.structure.visit import walk
+from weft.ir.tensor import (
+    Binary,
+    Bind,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    IntImm,
+    Let,
+    PrimFunc,
+    PrimVar,
+    SeqStmt,
+    Stmt,
+)
 from weft.ir.types import PrimType, TensorType
 
 DEEP = 3_000
@@ -106,3 +122,78 @@ def test_a_kernel_too_deep_for_the_interpreter_says_so() -> None:
     with pytest.raises(weft.WeftError) as caught:
         weft.interpret(kernel)["deep"](3, np.zeros(1, "int64"))
     assert (caught.value.code, caught.value.hint) == ("W951", "bind parts of long expressions to variables")
+
+
+X, OUT, ZERO = PrimVar("x", "int64"), Buffer("out", (1,), "int64"), IntImm(0, "int64")
+
+
+def lets_in_bodies(levels: int) -> Any:
+    made: Any = X
+    for number in range(levels):
+        variable = PrimVar(f"v{number}", "int64")
+        made = Let(variable, Binary("add", X, IntImm(number, "int64")), Binary("add", made, variable))
+    return made
+
+
+def lets_in_values(levels: int) -> Any:
+    made: Any = X
+    for number in range(levels):
+        variable = PrimVar(f"v{number}", "int64")
+        made = Let(variable, made, Binary("add", variable, IntImm(1, "int64")))
+    return made
+
+
+def index(levels: int) -> Any:
+    made: Any = X
+    for number in range(levels):
+        made = Binary("add", made, IntImm(number % 7, "int64"))
+    return Binary("floormod", made, IntImm(4, "int64"))
+
+
+def _stored(value: Any) -> Stmt:
+    return BufferStore(OUT, value, (ZERO,))
+
+
+DEEP_PLACES: dict[str, Callable[[int], Stmt]] = {
+    "lets in bodies": lambda levels: _stored(lets_in_bodies(levels)),
+    "lets in values": lambda levels: _stored(lets_in_values(levels)),
+    "an index": lambda levels: _stored(BufferLoad(Buffer("a", (4,), "int64"), (index(levels),))),
+    "an extent": lambda levels: For(PrimVar("i", "int64"), ZERO, index(levels), _stored(X)),
+    "a bound value": lambda levels: SeqStmt((Bind(PrimVar("b", "int64"), index(levels)), _stored(X))),
+}
+
+
+@pytest.mark.parametrize("place", DEEP_PLACES)
+def test_deep_places_of_a_kernel_are_verified_and_printed_in_linear_memory(place: str) -> None:
+    levels = 1500
+    body = DEEP_PLACES[place](levels)
+    buffers = [node for node in walk(body) if isinstance(node, Buffer) and node is not OUT]
+    kernel = PrimFunc((X, *dict.fromkeys(buffers), OUT), body, name="deep")
+    tracemalloc.start()
+    try:
+        assert weft.verify(weft.IRModule({"deep": kernel})) == []
+        assert "def deep(" in kernel.script()
+        assert tracemalloc.get_traced_memory()[1] < levels * 30_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_generators_that_recurse_end_with_an_error_and_not_with_the_process() -> None:
+    """C calls each of them, which takes five times the stack of a call of Python from Python."""
+    text = """
+import resource
+from weft.ir.structure.recursion import deep_recursion
+
+def down(levels):
+    yield from down(levels - 1) if levels else ()
+
+before = resource.getrlimit(resource.RLIMIT_STACK)
+with deep_recursion():
+    try:
+        list(down(200_000))
+    except RecursionError:
+        print("too deep")
+assert resource.getrlimit(resource.RLIMIT_STACK) == before
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "too deep\n"), done.stderr[-500:]
