@@ -56,6 +56,15 @@ def main(x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32")):
     for i in range(64):
         y[i] = (x[i] * T.float32(3.0)) * (x[i] * T.float32(5.0))
 """
+LANES = """
+@T.prim_func
+def main(x: T.Buffer((1050,), "float32"), y: T.Buffer((150,), "float32")):
+    T.func_attr({"tir.is_scheduled": True})
+    for i in range(10):
+        for j in T.vectorized(16):
+            if i * 16 + j < 150:
+                y[i * 16 + j] = x[(i * 16 + j) * 7] * T.float32(3.0)
+"""
 SCRATCH = """
 @I.ir_module
 class Module:
@@ -79,6 +88,7 @@ MODELS = {
     "scratch": SCRATCH,
     "strided": STRIDED,
     "loops": LOOPS,
+    "lanes": LANES,
 }
 # kind and field | the model that shows the change, or the code of the refusal | a target | it changed (+: with more)
 # and for configurations: ... | parts | options | options changed
@@ -129,7 +139,7 @@ llvm   vector_registers | loops      | llvm | + -vector-registers=8
 llvm   vector_registers | W726       | llvm -mcpu=cortex-m7f | + -vector-registers=8
 llvm   masks            | loops      | llvm -vector-bits=256 | + -masks=false
 llvm   masks            | W726       | llvm -mcpu=cortex-m7f | + -masks=true
-llvm   gather           | loops      | llvm -mcpu=x86-64-v4 -mtriple=x86_64-unknown-none | + -gather=false
+llvm   gather           | lanes      | llvm -mcpu=x86-64-v4 -mtriple=x86_64-unknown-none | + -gather=false
 llvm   gather           | W726       | llvm -mcpu=cortex-m7f | + -gather=true
 llvm   gather           | W726       | llvm -mcpu=cortex-a72 | + -gather=true
 llvm   l1_cache         | columns    | llvm | + -l1-cache=2K
@@ -262,13 +272,14 @@ def made(target: str, model: str) -> Any:
 
 
 def test_lanes_that_are_loaded_one_by_one_compute_the_same() -> None:
-    module = weft.parse(LOOPS)
-    assert isinstance(module, weft.ir.Function)
     random = np.random.default_rng(0)
-    x, w = (random.normal(size=size).astype("float32") for size in ((24, 40), (40, 70)))
-    wanted = weft.interpret(module)(x, w)
+    x, w, z = (random.normal(size=size).astype("float32") for size in ((24, 40), (40, 70), 1050))
     for target in ("llvm", "llvm -gather=false", "llvm -masks=false"):
-        np.testing.assert_allclose(weft.compile(module, target)["main"](x, w), wanted, rtol=1e-4)
+        product = weft.parse(LOOPS)
+        assert isinstance(product, weft.ir.Function)
+        np.testing.assert_allclose(weft.compile(product, target)["main"](x, w), weft.interpret(product)(x, w), rtol=1e-4)
+        weft.compile(weft.parse(LANES), target)["main"](z, y := np.zeros(150, "float32"))
+        np.testing.assert_array_equal(y, z[::7] * np.float32(3))
 
 
 FLIPS = [(*key, *case) for key, cases in CASES.items() for case in cases]

@@ -10,7 +10,7 @@ false, for which nothing is assumed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -63,7 +63,8 @@ def _in_order(kernel: PrimFunc) -> PrimFunc:
 
 def _overlapping(functions: Mapping[str, BaseFunc]) -> set[str]:
     """The kernels that are called with memory that may overlap."""
-    calls = {name: list(_calls(function, functions)) for name, function in functions.items()}
+    kernels = {name for name, function in functions.items() if isinstance(function, PrimFunc)}
+    calls = {name: list(_calls(function, kernels)) for name, function in functions.items()}
     found: set[str] = set()
     pending = [name for name, called in calls.items() if called]
     while pending:
@@ -78,9 +79,8 @@ def _overlapping(functions: Mapping[str, BaseFunc]) -> set[str]:
     return found
 
 
-def _calls(function: BaseFunc, functions: Mapping[str, BaseFunc]) -> Iterator[_KernelCall]:
+def _calls(function: BaseFunc, kernels: Collection[str]) -> Iterator[_KernelCall]:
     """The calls of kernels in a kernel."""
-    kernels = {name for name, called in functions.items() if isinstance(called, PrimFunc)}
     if isinstance(function, PrimFunc) and any(isinstance(node, GlobalVar) for node in walk(function.body)):
         for node in walk(lower_blocks(function).body):
             if isinstance(node, PrimCall) and isinstance(node.op, GlobalVar) and node.op.name in kernels:

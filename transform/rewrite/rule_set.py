@@ -13,6 +13,7 @@ Errors: PassError W557 an unknown set, a name that is taken, a set of other thin
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -52,7 +53,7 @@ class RuleSet:
     Raises PassError W557 for other items.
 
     >>> [str(found) for found in rule_set("transposes").evidence()][0]
-    'CancelTransposes: tested (24 instances, 5 sets of values each)'
+    'CancelTransposes: tested (24 instances, 6 sets of values each)'
     """
 
     name: str
@@ -117,14 +118,21 @@ def remove_rules(name: str) -> None:
 
 def rule_set(name: str) -> RuleSet:
     """The set with a name; PassError W557 with the nearest ones."""
-    found = _SETS.get(name)
+    known = _named_sets()
+    found = known.get(name)
     if found is None:
-        raise PassError(
-            f"there is no rule set {name!r}", code="W557", hint=nearest(name, _SETS) or ", ".join(sorted(_SETS))
-        )
+        hint = nearest(name, known) or ", ".join(sorted(known))
+        raise PassError(f"there is no rule set {name!r}", code="W557", hint=hint)
     return found
+
+
+def _named_sets() -> dict[str, RuleSet]:
+    """The sets by name; weft's own are loaded with the first question."""
+    importlib.import_module("weft.transform.public")
+    return _SETS
 
 
 def rule_sets() -> list[RuleSet]:
     """All sets, by name."""
-    return [_SETS[name] for name in sorted(_SETS)]
+    known = _named_sets()
+    return [known[name] for name in sorted(known)]

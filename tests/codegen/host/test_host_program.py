@@ -93,7 +93,8 @@ return z""")
 
 def test_the_arguments_of_a_closure_may_be_a_tuple_that_has_a_name() -> None:
     function = read("""given = (x, c)
-y = R.invoke_closure(c, given, ty_args=R.Tensor((4,), "float32"))
+closure = R.call_packed("make", x)
+y = R.invoke_closure(closure, given, ty_args=R.Tensor((4,), "float32"))
 return y""")
     (step,) = [step for step in function.body.steps if isinstance(step, Invoke)]
     assert [str(arg) for arg in step.arguments] == ["given[0]", "given[1]"]
