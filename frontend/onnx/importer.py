@@ -25,7 +25,7 @@ from weft.frontend.onnx.definitions import definition_of
 from weft.frontend.onnx.known import evaluate_known
 from weft.frontend.onnx.model import Model, node_line
 from weft.frontend.onnx.node import OnnxNode, attribute_value
-from weft.frontend.onnx.reference import FUNCTION, node_data, node_inputs
+from weft.frontend.onnx.reference.node import FUNCTION, node_data, node_inputs
 from weft.frontend.onnx.shapes import declared_types
 from weft.frontend.onnx.signature import Signature
 from weft.frontend.onnx.table import find_row

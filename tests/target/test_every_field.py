@@ -277,7 +277,9 @@ def test_lanes_that_are_loaded_one_by_one_compute_the_same() -> None:
     for target in ("llvm", "llvm -gather=false", "llvm -masks=false"):
         product = weft.parse(LOOPS)
         assert isinstance(product, weft.ir.Function)
-        np.testing.assert_allclose(weft.compile(product, target)["main"](x, w), weft.interpret(product)(x, w), rtol=1e-4)
+        np.testing.assert_allclose(
+            weft.compile(product, target)["main"](x, w), weft.interpret(product)(x, w), rtol=1e-4
+        )
         weft.compile(weft.parse(LANES), target)["main"](z, y := np.zeros(150, "float32"))
         np.testing.assert_array_equal(y, z[::7] * np.float32(3))
 

@@ -22,7 +22,7 @@ from weft.dtypes import bits
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
 from weft.transform.analysis.access_pattern import same_extents
-from weft.transform.autoschedule.gemm.dot import Dot, dot_of
+from weft.transform.autoschedule.gemm.dot_products.dot import Dot, dot_of
 from weft.transform.autoschedule.gemm.match import Contraction, converted
 from weft.transform.autoschedule.gemm.tiles import flat_view, panels_of_chunk, times_of
 from weft.transform.autoschedule.gemm.tiling import (

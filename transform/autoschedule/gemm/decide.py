@@ -30,7 +30,7 @@ from weft.transform.autoschedule.gemm.convolutions.channels import Channels, cha
 from weft.transform.autoschedule.gemm.convolutions.implicit_gemm import match_planes, match_windows
 from weft.transform.autoschedule.gemm.convolutions.planes import Planes, filling_of, planes_of
 from weft.transform.autoschedule.gemm.direct import direct, streams
-from weft.transform.autoschedule.gemm.dot import dot_of
+from weft.transform.autoschedule.gemm.dot_products.dot import dot_of
 from weft.transform.autoschedule.gemm.epilogue import cases_without_terms, with_epilogue
 from weft.transform.autoschedule.gemm.few_columns import few_columns
 from weft.transform.autoschedule.gemm.inner_products import block_of_results, inner_products, is_inner, rows_that_pack

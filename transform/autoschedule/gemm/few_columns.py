@@ -12,7 +12,7 @@ from __future__ import annotations
 from weft.ir.kernel.prim import binary, const
 from weft.ir.tensor import Buffer, BufferLoad, PrimExpr
 from weft.transform.analysis.access_pattern import most_of
-from weft.transform.autoschedule.gemm.dot import dot_of
+from weft.transform.autoschedule.gemm.dot_products.dot import dot_of
 from weft.transform.autoschedule.gemm.match import Contraction
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, packs_whole
 from weft.transform.autoschedule.rules.strides import kinds_in, step_along

@@ -22,7 +22,7 @@ from weft.ir import substitute
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import AllocBuffer, Buffer, BufferLoad, BufferStore, Extent, For, PrimExpr, PrimVar, Stmt
 from weft.target.machine_model import MachineModel
-from weft.transform.autoschedule.gemm.dot import dot_of
+from weft.transform.autoschedule.gemm.dot_products.dot import dot_of
 from weft.transform.autoschedule.gemm.few_columns import columns_along_k, few_columns
 from weft.transform.autoschedule.gemm.match import Contraction
 from weft.transform.autoschedule.gemm.tiles import ceil_of

@@ -50,7 +50,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.autoschedule.gemm.blocking import Blocking, row_of_a
-from weft.transform.autoschedule.gemm.dot_packing import DotPacking
+from weft.transform.autoschedule.gemm.dot_products.packing import DotPacking
 from weft.transform.autoschedule.gemm.epilogue import prefetches_of
 from weft.transform.autoschedule.gemm.packing import Packing, place_in_b
 from weft.transform.autoschedule.gemm.tiles import (

@@ -29,7 +29,7 @@ from weft.ir.tensor import (
     Shuffle,
     Stmt,
 )
-from weft.transform.autoschedule.gemm.dot import Dot
+from weft.transform.autoschedule.gemm.dot_products.dot import Dot
 from weft.transform.autoschedule.gemm.match import Contraction, uses
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, vector_tiers
 from weft.transform.autoschedule.rules.loops import in_blocks, sequence

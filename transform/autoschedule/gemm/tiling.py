@@ -13,7 +13,7 @@ from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import most_of
-from weft.transform.autoschedule.gemm.dot import dot_of
+from weft.transform.autoschedule.gemm.dot_products.dot import dot_of
 from weft.transform.autoschedule.gemm.match import Contraction, uses
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.rules.strides import step_along

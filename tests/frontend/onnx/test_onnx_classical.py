@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 import weft
 from weft.frontend import import_report
-from weft.frontend.onnx.bodies import coupled_probabilities
+from weft.frontend.onnx.reference.bodies import coupled_probabilities
 
 RNG = np.random.default_rng(0)
 X = np.round(RNG.normal(size=(7, 4)), 2).astype("float32")

@@ -13,7 +13,7 @@ import pytest
 import weft
 
 torch = pytest.importorskip("torch", reason="torch is large: make test-frontends installs it")
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 sys.path[:0] = [str(EXAMPLES), str(EXAMPLES / "search")]
 
 import compare  # noqa: E402

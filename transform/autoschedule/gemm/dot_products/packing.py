@@ -1,4 +1,4 @@
-"""Packing for dot-product instructions: neighbours along k in groups (`weft.transform.autoschedule.gemm.dot`)."""
+"""Packing for dot-product instructions, which take neighbours along k in groups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.autoschedule.gemm.blocking import Blocking
-from weft.transform.autoschedule.gemm.dot import Dot
+from weft.transform.autoschedule.gemm.dot_products.dot import Dot
 from weft.transform.autoschedule.gemm.match import converted
 from weft.transform.autoschedule.gemm.packing import place_in_b, windows
 from weft.transform.autoschedule.gemm.tiles import (

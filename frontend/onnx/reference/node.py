@@ -20,8 +20,8 @@ import numpy as np
 from weft.dtypes import array_dtype, presented, stored
 from weft.errors import ModelError
 from weft.frontend.extras import require
-from weft.frontend.onnx.bodies import own_bodies
 from weft.frontend.onnx.model import free_names
+from weft.frontend.onnx.reference.bodies import own_bodies
 from weft.frontend.references import as_reference
 from weft.runtime.registry import register_func
 
