@@ -298,7 +298,7 @@ class Kernel:
 
     def _overlapped(self, arrays: Sequence[Any]) -> set[int]:
         """The positions of written arrays that overlap others: they are copied, as for compiled code."""
-        given = [(i, array) for i, array in enumerate(arrays) if isinstance(array, np.ndarray)]
+        given = [(i, array) for i, array in enumerate(arrays) if is_array(array)]
         return {
             i
             for i, array in given
