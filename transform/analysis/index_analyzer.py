@@ -157,31 +157,7 @@ class IndexAnalyzer:
             if found:
                 yield inside, current  # type: ignore[misc]
             else:
-                stack.extend(reversed(self._looked_into(inside, current)))
-
-    def _looked_into(self, guards: Guards, expr: Extent) -> list[tuple[Guards, Any, bool]]:
-        """The parts of an expression in their order, each with its conditions and whether it is an operand itself."""
-        if isinstance(expr, PrimVar):
-            value = self.lets.get(expr)
-            if value is not None:
-                return [(guards, value, False)]
-            return [((*guards, *inner), part, True) for inner, part in self.divided.get(expr, ())]
-        if isinstance(expr, Binary) and expr.kind in _QUOTIENTS | RING:
-            divides = expr.kind in _QUOTIENTS
-            sides = [[(guards, x, False), (guards, x, True)][: 1 + (divides and _is_word(x))] for x in (expr.a, expr.b)]
-            return [*sides[0], *sides[1]]
-        if isinstance(expr, (Cast, Broadcast)):
-            return [(guards, expr.value, False)]
-        if isinstance(expr, Unary):
-            return [(guards, expr.a, False)]
-        if isinstance(expr, Ramp):
-            return [(guards, expr.base, False), (guards, expr.stride, False)]
-        if isinstance(expr, Select) or (isinstance(expr, PrimCall) and expr.op == "if_then_else"):
-            parts = (expr.condition, expr.true_value, expr.false_value) if isinstance(expr, Select) else expr.args
-            test, a, b = (part for part in parts if isinstance(part, PrimExpr))
-            choices = ((test, a), (negated(test), b))
-            return [((*guards, self.closed(chosen)), arm, False) for chosen, arm in choices]
-        return []
+                stack.extend(reversed(_looked_into(self, inside, current)))
 
     def variables(self, dim: Dim) -> set[PrimVar]:
         """The variables that the spelling of a dimension uses."""
@@ -226,6 +202,31 @@ class IndexAnalyzer:
     def text(self, dim: Dim) -> str | None:
         """A dimension as users read it; None when it has parts without a name."""
         return self.symbols.text(dim)
+
+
+def _looked_into(analyzer: IndexAnalyzer, guards: Guards, expr: Extent) -> list[tuple[Guards, Any, bool]]:
+    """The parts of an expression in their order, each with its conditions and whether it is an operand itanalyzer."""
+    if isinstance(expr, PrimVar):
+        value = analyzer.lets.get(expr)
+        if value is not None:
+            return [(guards, value, False)]
+        return [((*guards, *inner), part, True) for inner, part in analyzer.divided.get(expr, ())]
+    if isinstance(expr, Binary) and expr.kind in _QUOTIENTS | RING:
+        divides = expr.kind in _QUOTIENTS
+        sides = [[(guards, x, False), (guards, x, True)][: 1 + (divides and _is_word(x))] for x in (expr.a, expr.b)]
+        return [*sides[0], *sides[1]]
+    if isinstance(expr, (Cast, Broadcast)):
+        return [(guards, expr.value, False)]
+    if isinstance(expr, Unary):
+        return [(guards, expr.a, False)]
+    if isinstance(expr, Ramp):
+        return [(guards, expr.base, False), (guards, expr.stride, False)]
+    if isinstance(expr, Select) or (isinstance(expr, PrimCall) and expr.op == "if_then_else"):
+        parts = (expr.condition, expr.true_value, expr.false_value) if isinstance(expr, Select) else expr.args
+        test, a, b = (part for part in parts if isinstance(part, PrimExpr))
+        choices = ((test, a), (negated(test), b))
+        return [((*guards, analyzer.closed(chosen)), arm, False) for chosen, arm in choices]
+    return []
 
 
 def nonzero_factors(known: IndexAnalyzer, extent: Extent, facts: Facts) -> list[Dim]:
