@@ -24,7 +24,8 @@ from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.indexing.merge_sort import lazy
 from weft.ir.op.indexing.radix_sort import Sort, sort_of
 from weft.ir.op.indexing.selecting import MOST, FewFirst
-from weft.ir.op.indexing.vector_sort import VectorLeading, VectorSelect, VectorSort
+from weft.ir.op.indexing.vector_leading import VectorLeading
+from weft.ir.op.indexing.vector_sort import VectorSelect, VectorSort
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.op.layout_rules.families import along
 from weft.ir.op.reductions.reduction import empty_axis, reduced_axes, reduced_type, require_elements, require_values

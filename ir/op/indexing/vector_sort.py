@@ -36,21 +36,19 @@ from weft.ir.tensor import (
     Stmt,
 )
 
-__all__ = ["VectorLeading", "VectorSelect", "VectorSort"]
+__all__ = ["SELECTS", "SORTS", "Layout", "VectorSelect", "VectorSort", "layout_of"]
 
-_SORTS, _SELECTS = ("sort_keys", "sort_pairs"), ("select_key", "select_pair")
+SORTS, SELECTS = ("sort_keys", "sort_pairs"), ("select_key", "select_pair")
 _WIDTHS = (32, 64)
 _POSITION = "uint32"
 _SMALLEST = 2
 """Elements of one byte are counted: no comparison is as quick."""
-_FEW = 3
-"""How many times as many elements there are at least where it pays to select before the sort."""
 FEWEST = 16
 """A row that is known to have fewer elements does not fill a vector."""
 
 
 @dataclass(frozen=True)
-class _Layout:
+class Layout:
     """Where a key stands in the number that is sorted: above so many bits of its position, or with that beside."""
 
     bits: int
@@ -59,23 +57,24 @@ class _Layout:
 
     @property
     def dtype(self) -> str:
+        """The dtype of the numbers."""
         return f"uint{self.bits}"
 
 
-def _layout(dtype: str, capacity: Extent, with_positions: bool) -> _Layout | None:
+def layout_of(dtype: str, capacity: Extent, with_positions: bool) -> Layout | None:
     """The narrowest numbers that hold the keys of a dtype (and positions if they can); None where none do."""
     width = bits(dtype)
     if not has_keys(dtype) or width < 8 * _SMALLEST or (isinstance(capacity, int) and capacity < FEWEST):
         return None
     if not with_positions:
-        return _Layout(max(width, _WIDTHS[0]), 0)
+        return Layout(max(width, _WIDTHS[0]), 0)
     if isinstance(capacity, int) and capacity >= 1 << 32:
         return None
     for total in _WIDTHS:
         room = total - width
         if room >= 32 or (room > 0 and isinstance(capacity, int) and capacity <= 1 << room):
-            return _Layout(total, min(room, 32))
-    return _Layout(_WIDTHS[-1], 32, beside=True)
+            return Layout(total, min(room, 32))
+    return Layout(_WIDTHS[-1], 32, beside=True)
 
 
 class VectorSort:
@@ -87,7 +86,7 @@ class VectorSort:
         size: PrimExpr,
         element: Element,
         keys: SortKeys,
-        layout: _Layout,
+        layout: Layout,
         result: Buffer | None = None,
     ) -> None:
         self.size, self.element, self.sort_keys, self.layout = size, element, keys, layout
@@ -119,7 +118,7 @@ class VectorSort:
 
         The result is a vector of known size, all of whose elements are sorted.
         """
-        layout = _layout(dtype, capacity, not of_values)
+        layout = layout_of(dtype, capacity, not of_values)
         if layout is None:
             return None
         fits = of_values and isinstance(capacity, int) and layout.bits == bits(dtype)
@@ -128,7 +127,7 @@ class VectorSort:
     @property
     def condition(self) -> PrimExpr:
         """Whether the form may be taken: the target has the intrinsic, and positions have room."""
-        query = PrimCall("has_intrinsic", (StringImm(self._named(_SORTS)), StringImm(self.layout.dtype)), "bool")
+        query = PrimCall("has_intrinsic", (StringImm(self._named(SORTS)), StringImm(self.layout.dtype)), "bool")
         known = isinstance(self.keys.shape[0], int)
         if known or not self.layout.position_bits:
             return query
@@ -157,7 +156,7 @@ class VectorSort:
 
     def _work(self) -> Stmt:
         """What puts the keys in order."""
-        return self._call(_SORTS, self.size)
+        return self._call(SORTS, self.size)
 
     def _position(self, key: PrimExpr) -> PrimExpr:
         mask = (1 << self.layout.position_bits) - 1
@@ -173,16 +172,26 @@ class VectorSort:
             PrimVar("value", self.sort_keys.dtype),
             PrimVar("key", self.sort_keys.key_dtype),
         )
+        number = self._number(key, i)
+        body: list[Stmt] = [Bind(value, self.element(i)), Bind(key, self.sort_keys.key(value))]
+        body += self._stores(number, i, i)
+        body += self._look(key, value, number)
+        return For(i, 0, self.size, SeqStmt(tuple(body)))
+
+    def _number(self, key: PrimExpr, position: PrimExpr) -> PrimExpr:
+        """What is sorted for a key."""
         number: PrimExpr = cast(self.layout.dtype, key)
         if self.layout.position_bits and not self.layout.beside:
             number = binary("shift_left", number, const(self.layout.position_bits, self.layout.dtype))
-            number = binary("bitwise_or", number, cast(self.layout.dtype, i))
-        body: list[Stmt] = [Bind(value, self.element(i)), Bind(key, self.sort_keys.key(value))]
-        body.append(BufferStore(self.keys, number, (i,)))
+            number = binary("bitwise_or", number, cast(self.layout.dtype, position))
+        return number
+
+    def _stores(self, number: PrimExpr, position: PrimExpr, place: PrimExpr) -> list[Stmt]:
+        """Put a number, and the position beside it, in a place."""
+        found: list[Stmt] = [BufferStore(self.keys, number, (place,))]
         if self.layout.beside:
-            body.append(BufferStore(self.positions[0], cast(_POSITION, i), (i,)))
-        body += self._look(key, value, number)
-        return For(i, 0, self.size, SeqStmt(tuple(body)))
+            found.append(BufferStore(self.positions[0], cast(_POSITION, position), (place,)))
+        return found
 
     def _look(self, key: PrimExpr, value: PrimExpr, number: PrimExpr) -> list[Stmt]:
         return [self.restored.look(key, value)] if self.restored else []
@@ -199,32 +208,6 @@ class VectorSort:
         return names[self.layout.beside]
 
 
-class VectorLeading(VectorSort):
-    """The sort of the first elements in order of a row: where these are few they are selected first."""
-
-    def __init__(
-        self, capacity: Extent, size: PrimExpr, element: Element, keys: SortKeys, layout: _Layout, count: PrimExpr
-    ) -> None:
-        super().__init__(capacity, size, element, keys, layout)
-        self.count = count
-
-    @staticmethod
-    def of_count(
-        capacity: Extent, size: PrimExpr, element: Element, dtype: str, descending: bool, count: PrimExpr
-    ) -> VectorLeading | None:
-        """The sort of so many elements, at least one; None where keys do not fit."""
-        layout = _layout(dtype, capacity, True)
-        found = SortKeys(dtype, descending)
-        return None if layout is None else VectorLeading(capacity, size, element, found, layout, count)
-
-    def statements(self) -> list[Stmt]:
-        """What selects and sorts."""
-        are_few = binary("le", self.count * _FEW, self.size)
-        selected = self._call(_SELECTS, self.size, self.count - 1)
-        few = SeqStmt((selected, self._call(_SORTS, self.count)))
-        return [self._fill(), IfThenElse(are_few, few, self._call(_SORTS, self.size))]
-
-
 class VectorSelect(VectorSort):
     """The elements of one rank, and of the last, of a row that is not empty.
 
@@ -232,7 +215,7 @@ class VectorSelect(VectorSort):
     """
 
     def __init__(
-        self, capacity: Extent, size: PrimExpr, element: Element, keys: SortKeys, layout: _Layout, rank: PrimExpr
+        self, capacity: Extent, size: PrimExpr, element: Element, keys: SortKeys, layout: Layout, rank: PrimExpr
     ) -> None:
         super().__init__(capacity, size, element, keys, layout)
         self.rank, self.restored = rank, None
@@ -246,9 +229,9 @@ class VectorSelect(VectorSort):
         capacity: Extent, size: PrimExpr, element: Element, dtype: str, descending: bool, rank: PrimExpr
     ) -> VectorSelect | None:
         """What finds the element of a rank in a row; None where its keys do not fit."""
-        layout = _layout(dtype, capacity, True)
+        layout = layout_of(dtype, capacity, True)
         if layout is not None and layout.beside:
-            layout = _layout(dtype, capacity, False)
+            layout = layout_of(dtype, capacity, False)
         found = SortKeys(dtype, descending)
         return None if layout is None else VectorSelect(capacity, size, element, found, layout, rank)
 
@@ -305,4 +288,4 @@ class VectorSelect(VectorSort):
         return [BufferStore(self.greatest, above, (index(0),))]
 
     def _work(self) -> Stmt:
-        return self._call(_SELECTS, self.size, self.rank)
+        return self._call(SELECTS, self.size, self.rank)
