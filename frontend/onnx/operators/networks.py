@@ -49,19 +49,6 @@ class Window:
             after.append(great if mode == "SAME_UPPER" else small)
         return [*before, *after]
 
-    def inside(self, n: OnnxNode, x: Expr, result: Expr) -> Expr:
-        """The result without windows that begin in the padding at the end, which ceil_mode makes."""
-        rank = len(self.kernel)
-        if not n.attr("ceil_mode", 0) or (not any(self.pads) and all(map(int.__le__, self.strides, self.kernel))):
-            return result
-        sizes, made = n.dims(x, range(2, 2 + rank)), n.dims(result, range(2, 2 + rank))
-        kept = [
-            new - 1 if (new - 1) * stride >= size + pad else new
-            for size, new, stride, pad in zip(sizes, made, self.strides, self.pads[:rank], strict=True)
-        ]
-        axes = [2 + axis for axis in range(rank) if kept[axis] != made[axis]]
-        return R.strided_slice(result, axes, [0] * len(axes), [kept[a - 2] for a in axes]) if axes else result
-
 
 def _biased(n: OnnxNode, result: Expr, bias: Expr | None, rank: int) -> Expr:
     if bias is None:
@@ -140,9 +127,9 @@ def max_pool(n: OnnxNode, x: Expr) -> Any:
     window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
     options = window.kernel, window.strides, window.pads, window.dilation, bool(n.attr("ceil_mode", 0))
     if not n.output_wanted(1):
-        return window.inside(n, x, windows.MAX_POOL[rank](x, *options))
+        return windows.MAX_POOL[rank](x, *options)
     both = n.emit(windows.MAX_POOL_WITH_INDICES[rank](x, *options), "pooled")
-    values, places = (window.inside(n, x, n.emit(TupleGetItem(both, index))) for index in range(2))
+    values, places = (n.emit(TupleGetItem(both, index)) for index in range(2))
     return values, _in_whole(n, x, n.emit(places, "places"), bool(n.attr("storage_order", 0)))
 
 
@@ -169,18 +156,20 @@ def average_pool(n: OnnxNode, x: Expr) -> Expr:
     """The mean of each window."""
     window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
     options = bool(n.attr("ceil_mode", 0)), bool(n.attr("count_include_pad", 0))
-    made = windows.AVG_POOL[rank](x, window.kernel, window.strides, window.pads, window.dilation, *options)
-    return window.inside(n, x, made)
+    return windows.AVG_POOL[rank](x, window.kernel, window.strides, window.pads, window.dilation, *options)
 
 
 def lp_pool(n: OnnxNode, x: Expr) -> Expr:
-    """The p-norm of each window: from the mean of powers, padding counted."""
+    """The p-norm of each window: from the mean of powers, padding counted, and what hangs over the end too."""
     window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
     p = float(n.attr("p", 2))
+    pads = window.pads
     if n.attr("ceil_mode", 0):
-        raise Unsupported("windows that stand out at the end")
+        steps = zip(window.kernel, window.dilation, window.strides, pads[rank:], strict=True)
+        hang = [min(max((size - 1) * gap + 1 - end, 0), step) - 1 for size, gap, step, end in steps]
+        pads = [*pads[:rank], *(end + more for end, more in zip(pads[rank:], hang, strict=True))]
     powers = R.power(R.abs(x), p)
-    mean = windows.AVG_POOL[rank](powers, window.kernel, window.strides, window.pads, window.dilation, False, True)
+    mean = windows.AVG_POOL[rank](powers, window.kernel, window.strides, pads, window.dilation, False, True)
     return R.power(R.multiply(mean, float(np.prod(window.kernel))), 1.0 / p)
 
 

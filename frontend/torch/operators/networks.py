@@ -73,17 +73,6 @@ def conv(
     return convolution(n, x, w, bias, stride, padding, dilation, False, 0, groups)
 
 
-def _pooled(n: FxNode, x: Expr, rank: int, function: Any, ceil: bool) -> Expr:
-    """A pooling of windows; with ceil also of those that stand out at the end, if they begin before it."""
-    made = _batched(n, x, rank, function)
-    if not ceil:
-        return made
-    made = n.emit(made, "pooled")
-    front = n.rank(x) - rank
-    cut = [front + a for a in range(rank) if n.dims_out[front + a] != n.shape(made)[front + a]]
-    return R.strided_slice(made, cut, [0] * len(cut), [n.dims_out[a] for a in cut]) if cut else made
-
-
 def max_pool(
     n: FxNode, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil: bool = False
 ) -> Any:
@@ -92,7 +81,7 @@ def max_pool(
     kernel = sequence(kernel, rank)
     stride = sequence(stride, rank) if stride else kernel
     pads, dilation = [*sequence(padding, rank)] * 2, sequence(dilation, rank)
-    return _pooled(n, x, rank, lambda v: windows.MAX_POOL[rank](v, kernel, stride, pads, dilation, ceil), ceil)
+    return _batched(n, x, rank, lambda v: windows.MAX_POOL[rank](v, kernel, stride, pads, dilation, ceil))
 
 
 def max_pool_with_places(
@@ -109,7 +98,7 @@ def max_pool_with_places(
     batch = n.emit(R.expand_dims(x, [0])) if single else x
     both = n.emit(windows.MAX_POOL_WITH_INDICES[rank](batch, kernel, stride, pads, dilation, ceil), "pooled")
     parts = [n.emit(TupleGetItem(both, index)) for index in range(2)]
-    return [_pooled(n, x, rank, lambda _, part=part: part, ceil) for part in parts]
+    return [_batched(n, x, rank, lambda _, part=part: part) for part in parts]
 
 
 def fractional_max_pool(n: FxNode, x: Expr, kernel: Any, size: Any, samples: Expr) -> Any:
@@ -177,12 +166,9 @@ def avg_pool(
             whole = _padded_for(n, v, rank, kernel, stride, pads)
             factor = math.prod(kernel) / float(divisor)
             return R.multiply(windows.AVG_POOL[rank](whole, kernel, stride, (0,) * rank, ones, False, False), factor)
-        if ceil and count_padding and any(pads):  # padding counts, what stands out beyond it does not
-            wide = R.nn.pad(v, [0] * 4 + [pad for size in pads for pad in (size, size)], "constant", 0.0)
-            return windows.AVG_POOL[rank](n.emit(wide), kernel, stride, (0,) * rank, ones, True, False)
-        return windows.AVG_POOL[rank](v, kernel, stride, [*pads] * 2, ones, ceil, count_padding and not ceil)
+        return windows.AVG_POOL[rank](v, kernel, stride, [*pads] * 2, ones, ceil, count_padding)
 
-    return _pooled(n, x, rank, pooled, ceil)
+    return _batched(n, x, rank, pooled)
 
 
 def _padded_for(n: FxNode, x: Expr, rank: int, kernel: Any, stride: Any, pads: Any) -> Expr:

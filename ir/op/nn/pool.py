@@ -1,7 +1,8 @@
 """Pools over one, two or three spatial axes, adaptive pools, and padding.
 
-A window that hangs over the end (ceil_mode) joins what there is of it. Dtype: that of data; means of integers are
-rounded toward zero.
+A window that hangs over the end (ceil_mode) joins what there is of it; a last one that begins in the padding at the
+end is left out. The greatest value of a window in the padding alone is the least of the dtype. Dtype: that of data;
+means of integers are rounded toward zero.
 Errors: those of windows (W205, W227, W228); ShapeError W203, W205 for padding; DTypeError W321.
 """
 
@@ -35,7 +36,16 @@ from weft.ir.op.common import (
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.layout_rules.families import by_text, padding
 from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
-from weft.ir.op.nn.window import SpatialFamily, Window, begins_and_ends, by_letter, check_window, spread, window_of
+from weft.ir.op.nn.window import (
+    SpatialFamily,
+    Window,
+    begins_and_ends,
+    by_letter,
+    check_window,
+    spread,
+    window_of,
+    window_positions,
+)
 from weft.ir.op.precision import Precision, Reads, follow
 from weft.ir.op.reductions.reduction import mean_dtype
 from weft.ir.op.registry import register_op
@@ -213,11 +223,10 @@ def _pooled(
     size, step, gap = (spread(values, count) for values in (pool_size, strides, dilation))
     begins, ends = begins_and_ends(padding, count)
     x = unpacked(data, layout, f"NC{spatial}").astype(np.float64)
-    shape = [x.shape[2 + a] + begins[a] + ends[a] - gap[a] * (size[a] - 1) - 1 for a in range(count)]
-    if min(shape, default=0) < 0:
-        raise ValueError("the window does not fit")
-    outputs = [-(-room // s) + 1 if ceil_mode else room // s + 1 for room, s in zip(shape, step, strict=True)]
-    around = [(0, 0), (0, 0), *zip(begins, ends, strict=True)]
+    reach = [gap[a] * (size[a] - 1) + 1 for a in range(count)]
+    pads = list(zip(begins, ends, strict=True))
+    outputs = [window_positions(x.shape[2 + a], reach[a], step[a], pads[a], ceil_mode) for a in range(count)]
+    around = [(0, 0), (0, 0), *pads]
     weight = np.pad(np.ones(x.shape), around, constant_values=count_include_pad)
     x = np.pad(x, around, constant_values=0.0 if average else -np.inf)
     hang = [(0, 0), (0, 0), *((0, step[a]) for a in range(count))]
@@ -231,7 +240,8 @@ def _pooled(
         part = x[(slice(None), slice(None), *cut)]
         total = total + part if average else np.maximum(total, part)
         number += weight[(slice(None), slice(None), *cut)]
-    result = total / np.maximum(number, 1) if average else total
+    least = lowest(str(data.dtype))  # of a window in the padding alone
+    result = total / np.maximum(number, 1) if average else np.maximum(total, least)
     return packed(result, out_layout or layout, f"NC{spatial}").astype(data.dtype)
 
 

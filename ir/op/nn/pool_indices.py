@@ -35,7 +35,16 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.nn.pool import window_params
-from weft.ir.op.nn.window import SpatialFamily, Window, begins_and_ends, check_window, per_axis, spread, window_of
+from weft.ir.op.nn.window import (
+    SpatialFamily,
+    Window,
+    begins_and_ends,
+    check_window,
+    per_axis,
+    spread,
+    window_of,
+    window_positions,
+)
 from weft.ir.op.untyped import untyped_np
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
@@ -164,10 +173,8 @@ class _MaxPoolWithIndices(SpatialFamily):
         given = (spread(values, self.count) for values in (pool_size, strides, dilation))
         options = (data.shape[2:], *given, *begins_and_ends(padding, self.count))
         for extent, size, step, gap, begin, end in zip(*options, strict=True):
-            room = extent + begin + end - (size - 1) * gap - 1
-            if room < 0:
-                raise ValueError("the window does not fit")
-            outputs = untyped_np.arange(-(-room // step) + 1 if ceil_mode else room // step + 1)
+            positions = window_positions(extent, (size - 1) * gap + 1, step, (begin, end), ceil_mode)
+            outputs = untyped_np.arange(positions)
             read = outputs[:, None] * step - begin + untyped_np.arange(size) * gap
             reads.append(untyped_np.broadcast_to(read, (*data.shape[:2], *read.shape)))
         return _numpy_greatest(data, reads)

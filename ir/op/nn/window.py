@@ -61,6 +61,17 @@ def begins_and_ends(padding: tuple[int, ...], count: int) -> tuple[tuple[int, ..
     return (padding, padding) if len(padding) == count else (padding[:count], padding[count:])
 
 
+def window_positions(size: int, reach: int, step: int, padding: tuple[int, int], ceil: bool) -> int:
+    """The number of positions of a window along an axis, for references; ValueError where it does not fit."""
+    begin, end = padding
+    room = size + begin + end - reach
+    if room < 0:
+        raise ValueError("the window does not fit")
+    count = (-(-room // step) if ceil else room // step) + 1
+    begins_behind = (count - 1) * step >= begin + size
+    return count - 1 if ceil and begins_behind else count
+
+
 def _padding(args: Arguments, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     values = args.padding
     if min(values, default=0) < 0:
@@ -76,7 +87,10 @@ def _padding(args: Arguments, count: int) -> tuple[tuple[int, ...], tuple[int, .
 
 @dataclass(frozen=True)
 class Window:
-    """How windows slide over the spatial axes; every field has one value for each axis."""
+    """How windows slide over the spatial axes; every field has one value for each axis.
+
+    With ceil also windows that hang over the end count, but a last one that begins in the padding there.
+    """
 
     letters: str
     sizes: Dims
@@ -103,8 +117,11 @@ class Window:
         if isinstance(room, int) and room < 0:
             along = f"{self.padded(axis, size)} elements along {self.letters[axis]}"
             raise shape_error(args, f"a window of {self.reach(axis)} does not fit {along}", "W227")
-        step = self.strides[axis]
-        return (room + step - 1) // step + 1 if self.ceil else room // step + 1
+        step, reach = self.strides[axis], self.reach(axis)
+        if not self.ceil or not isinstance(reach, int):
+            return room // step + 1
+        # Rounded up, less one position if the last window would begin behind data, in the padding at the end.
+        return (room + min(max(reach - self.ends[axis], 0), step) - 1) // step + 1
 
 
 def window_of(args: Arguments, letters: str, sizes: Sequence[Dim], ceil: bool = False) -> Window:

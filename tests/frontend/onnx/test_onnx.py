@@ -230,6 +230,15 @@ def test_elements_go_back_to_where_a_pool_found_them() -> None:
         np.testing.assert_array_equal(*evaluated(proto, x=x, i=places))
 
 
+def test_norms_of_windows_over_the_end_leave_a_last_one_in_the_padding_out() -> None:
+    pool = node("LpPool", "x", "y", kernel_shape=[2], strides=[2], pads=[0, 1], ceil_mode=1)
+    module = weft.frontend.onnx.load(model([pool], {"x": [1, 1, "w"]}, ["y"]))
+    assert not import_report(module).fallbacks
+    for size, expected in ((5, [5, 5, 12]), (4, [5, 5])):
+        x = np.array([[[3, -4, 0, 5, 12]]], "float32")[..., :size]
+        np.testing.assert_allclose(np.asarray(weft.compile(module)["main"](x)), [[expected]], rtol=1e-6)
+
+
 def test_norms_over_space_regions_and_bands_are_native() -> None:
     x = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype("float32")
     proto = model([node("GlobalLpPool", "x", "y", p=3)], {"x": ["n", 3, "h", 5]}, ["y"])

@@ -227,6 +227,31 @@ def test_a_window_over_the_end_joins_what_there_is() -> None:
     assert apply("nn.max_pool1d", -x, padding=1, pool_size=3, strides=3).tolist() == [[[-1, -3, -6]]]
 
 
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_a_last_window_that_begins_in_the_padding_at_the_end_is_left_out(symbolic: bool) -> None:
+    x = np.arange(1, 6, dtype="int8").reshape(1, 1, 5)
+    options: dict[str, Any] = {"pool_size": 1, "strides": 3, "padding": [0, 1], "ceil_mode": True}
+    for name in ("nn.max_pool1d", "nn.avg_pool1d"):
+        assert apply(name, x, symbolic=symbolic, **options).tolist() == [[[1, 4]]]
+        assert reference(name, x, **options).tolist() == [[[1, 4]]]
+    places = [[[0, 3]]]
+    assert apply("nn.max_pool1d_with_indices", x, symbolic=symbolic, **options)[1].tolist() == places
+    assert reference("nn.max_pool1d_with_indices", x, **options)[1].tolist() == places
+    grad = np.ones((1, 1, 1, 2), "float32")
+    options = {"pool_size": (1, 1), "strides": (1, 3), "padding": (0, 0, 0, 1), "ceil_mode": True}
+    back = apply("grad.avg_pool2d_backward", grad, np.ones((1, 1, 1, 5), "float32"), symbolic=symbolic, **options)
+    assert back.tolist() == [[[[1, 0, 0, 1, 0]]]]
+
+
+@pytest.mark.parametrize(("dtype", "least"), [("int8", -128), ("uint8", 0), ("float16", -np.inf)])
+def test_the_greatest_value_of_a_window_in_the_padding_alone_is_the_least(dtype: str, least: float) -> None:
+    x = np.ones((1, 1, 1), dtype)
+    for run in (apply, reference):
+        assert run("nn.max_pool1d", x, padding=[0, 1]).tolist() == [[[1, least]]]
+    for run in (apply, reference):
+        assert run("nn.avg_pool1d", x, padding=[0, 1], count_include_pad=False).tolist() == [[[1, 0]]]
+
+
 def test_padding_counts_only_when_asked() -> None:
     x = np.ones((1, 1, 4), "float32")
     options: dict[str, Any] = {"pool_size": 2, "strides": 2, "padding": 1}
