@@ -1,14 +1,17 @@
 """The positions of the few first elements of a row: one walk that keeps them in order (insertion) as statements.
 
 An element is compared with the last of those that are kept, a block of them at a time; few of many blocks are looked at
-again. The interface is that of `merge_sort.RowSort`, for ranks below `kept`.
+again. In long rows a sample at even distances goes first. The last that it keeps is a bound: copies of it, which every
+equal element comes before, are what is kept as the walk begins, so that few elements of ascending rows are inserted.
+The interface is that of `merge_sort.RowSort`, for ranks below `kept`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-from weft.ir.kernel.prim import binary, cast, const
+from weft.ir.kernel.prim import binary, cast, const, unary
 from weft.ir.op.indexing.merge_sort import RowSort, lazy
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.tensor import (
@@ -16,6 +19,7 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
+    Extent,
     For,
     IfThenElse,
     PrimExpr,
@@ -31,15 +35,28 @@ MOST = 32
 """How many elements are kept at most."""
 _BLOCK = 32
 """The elements that are looked at together."""
+_LONG = 4096
+"""The least elements of a row that is sampled."""
+_STRIDE = 256
+"""The distance of the elements of a sample where the size is known at run time."""
 
 
 class FewFirst:
     """The selection of the `kept` first elements of a row of `size`, at least as many."""
 
     def __init__(
-        self, kept: int, size: PrimExpr, element: Callable[[PrimExpr], PrimExpr], dtype: str, descending: bool
+        self,
+        kept: int,
+        capacity: Extent,
+        size: PrimExpr,
+        element: Callable[[PrimExpr], PrimExpr],
+        dtype: str,
+        descending: bool,
     ) -> None:
         self.kept, self.size, self.element = kept, size, element
+        self.stride = math.isqrt(capacity // kept) if isinstance(capacity, int) else _STRIDE
+        self.least = max(_LONG, self.stride * kept)
+        self.is_long = not isinstance(capacity, int) or capacity >= self.least
         self.before = RowSort(kept, size, element, dtype, descending).is_before
         self.dtype = dtype
         self.order = Buffer("order", (kept,), INDEX)
@@ -58,28 +75,73 @@ class FewFirst:
 
     def statements(self) -> list[Stmt]:
         """What selects."""
-        i, block = PrimVar("i", INDEX), PrimVar("block", INDEX)
-        blocks = binary("floordiv", self.size - self.kept, index(_BLOCK))
-        rest = binary("floormod", self.size - self.kept, index(_BLOCK))
-        value = PrimVar("value", self.dtype)
-        first = For(i, 0, self.kept, SeqStmt((Bind(value, self.element(i)), self._insert(i, value, i))))
-        start = block * _BLOCK + self.kept
+        block, begin = PrimVar("block", INDEX), PrimVar("begin", INDEX)
+        blocks = binary("floordiv", self.size - begin, index(_BLOCK))
+        rest = binary("floormod", self.size - begin, index(_BLOCK))
+        start = block * _BLOCK + begin
         return [
-            first,
+            *self._begin(begin),
             For(
                 block,
                 0,
                 blocks,
                 SeqStmt((self._look(start), IfThenElse(self._is_hit, self._walk(start, index(_BLOCK))))),
             ),
-            self._walk(blocks * _BLOCK + self.kept, rest),
+            self._walk(blocks * _BLOCK + begin, rest),
         ]
 
+    def _begin(self, begin: PrimVar) -> list[Stmt]:
+        """What is there before the walk, and the position where that begins."""
+        first = self._insert_first(lambda i: i, index(self.kept))
+        if not self.is_long:
+            return [first, Bind(begin, index(self.kept))]
+        is_long = binary("le", index(self.least), self.size)
+        sample = binary("floordiv", self.size, index(self.stride)) - self.kept
+        j, at, value = PrimVar("j", INDEX), PrimVar("at", INDEX), PrimVar("value", self.dtype)
+        kept = IfThenElse(self.before(value, self._last), self._insert(at, value, index(self.kept - 1)))
+        more = (Bind(at, (j + self.kept) * self.stride), Bind(value, self.element(at)), kept)
+        bound, rank = PrimVar("bound", self.dtype), PrimVar("rank", INDEX)
+        copies = (BufferStore(self.values, bound, (rank,)), BufferStore(self.order, self.size, (rank,)))
+        sampled = (
+            self._insert_first(lambda i: i * self.stride, index(self.kept)),
+            For(j, 0, sample, SeqStmt(more)),
+            Bind(bound, self._last),
+            For(rank, 0, self.kept, SeqStmt(copies)),
+        )
+        walked = binary("mul", cast(INDEX, unary("not", is_long)), index(self.kept))
+        return [IfThenElse(is_long, SeqStmt(sampled), first), Bind(begin, walked)]
+
+    def _insert_first(self, position: Callable[[PrimExpr], PrimExpr], count: PrimExpr) -> Stmt:
+        """Put the elements at the first so many positions in order."""
+        i, value = PrimVar("i", INDEX), PrimVar("value", self.dtype)
+        at = position(i)
+        return For(i, 0, count, SeqStmt((Bind(value, self.element(at)), self._insert(at, value, i))))
+
+    def _comes_before(self, value: PrimExpr, rank: PrimExpr) -> PrimExpr:
+        """Whether an element comes before what is kept at a rank; all others there have smaller positions."""
+        kept = BufferLoad(self.values, (rank,))
+        comes = self.before(value, kept)
+        if not self.is_long:
+            return comes
+        return binary("or", comes, binary("and", self._is_copy(rank), unary("not", self.before(kept, value))))
+
+    def _is_copy(self, rank: PrimExpr) -> PrimExpr:
+        """Whether a copy of the bound is what is kept at a rank: its position is behind the row."""
+        return binary("eq", self.at(rank), self.size)
+
     def _look(self, start: PrimExpr) -> Stmt:
-        """Note whether some element of a block is among the first so far: a reduction, which vectors do."""
+        """Note whether some element of a block is among the first so far."""
+        strict = self._note(start, lambda value: self.before(value, self._last))
+        if not self.is_long:
+            return strict
+        equal = self._note(start, lambda value: unary("not", self.before(self._last, value)))
+        return IfThenElse(self._is_copy(index(self.kept - 1)), equal, strict)
+
+    def _note(self, start: PrimExpr, is_kept: Callable[[PrimExpr], PrimExpr]) -> Stmt:
+        """Note whether some element of a block is kept: a reduction, which vectors do."""
         j, zero = PrimVar("j", INDEX), (index(0),)
-        is_kept = cast("int32", self.before(self.element(start + j), self._last))
-        seen = binary("bitwise_or", BufferLoad(self.hits, zero), is_kept)
+        kept = cast("int32", is_kept(self.element(start + j)))
+        seen = binary("bitwise_or", BufferLoad(self.hits, zero), kept)
         return SeqStmt(
             (BufferStore(self.hits, const(0, "int32"), zero), For(j, 0, _BLOCK, BufferStore(self.hits, seen, zero)))
         )
@@ -96,7 +158,8 @@ class FewFirst:
     def _walk(self, start: PrimExpr, count: PrimExpr) -> Stmt:
         """Keep those elements of a range that are among the first."""
         j, at, value = PrimVar("j", INDEX), PrimVar("at", INDEX), PrimVar("value", self.dtype)
-        kept = IfThenElse(self.before(value, self._last), self._insert(at, value, index(self.kept - 1)))
+        last = index(self.kept - 1)
+        kept = IfThenElse(self._comes_before(value, last), self._insert(at, value, last))
         return For(j, 0, count, SeqStmt((Bind(at, start + j), Bind(value, self.element(at)), kept)))
 
     def _insert(self, position: PrimExpr, value: PrimExpr, filled: PrimExpr) -> Stmt:
@@ -104,7 +167,7 @@ class FewFirst:
         zero = (index(0),)
         place = BufferLoad(self.place, zero)
         before = BufferLoad(self.values, (place - 1,))
-        moves = lazy(binary("lt", index(0), place), self.before(value, before), const(False, "bool"))
+        moves = lazy(binary("lt", index(0), place), self._comes_before(value, place - 1), const(False, "bool"))
         shift = (
             BufferStore(self.order, self.at(place - 1), (place,)),
             BufferStore(self.values, before, (place,)),

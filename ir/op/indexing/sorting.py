@@ -147,7 +147,8 @@ class _Leading(_RowKernel):
 
     def _sort(self, count: Extent) -> Order:
         if self._takes_few(count):
-            return FewFirst(int(self.count), self.size, self._element, self.dtype, self.descending)  # type: ignore[arg-type]
+            kept = int(self.count)  # type: ignore[arg-type]
+            return FewFirst(kept, count, self.size, self._element, self.dtype, self.descending)
         return sort_of(count, self.size, self._element, self.dtype, self.descending, self._of_values)
 
     def _vector_sort(self, count: Extent) -> VectorSort | None:
