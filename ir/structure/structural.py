@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
@@ -25,6 +26,7 @@ from weft.ir.module import IRModule
 from weft.ir.node import FieldInfo, FrozenMap, Node, fields_of
 from weft.ir.structure.array_digests import array_digest
 from weft.ir.structure.malformed import explained_by, malformed
+from weft.ir.structure.visit import MANY_NODES, refuse_repetition
 from weft.ir.tensor import Block, Buffer, PrimFunc, PrimVar
 from weft.support.array_bytes import content_bytes
 from weft.support.guards import is_array
@@ -104,6 +106,8 @@ class _Path:
         return "".join(reversed(pieces))
 
 
+_FEW_STEPS = 10_000
+"""The steps of a comparison for which it is quicker to compare pairs again than to remember them."""
 _Pair = tuple[Any, Any, _Path | None, bool]
 """Two values to compare, where they stand (None: the end of a top-level function), and whether they bind."""
 
@@ -118,11 +122,17 @@ class _Comparison:
         self.symbols_back: dict[str, str] = {}
         self.later: list[tuple[DimExpr, DimExpr, _Path]] = []
         self.in_kernel = False
+        # Pairs that need no second look, with how much was bound at the first: what is bound stays so.
+        self.compared: dict[tuple[int, int, bool], tuple[int, Any, Any]] = {}
 
     def run(self, a: Any, b: Any) -> str | None:
         stack: list[_Pair] = [(a, b, _Path(None, "root"), False)]
+        steps = 0
         while stack:
             x, y, path, defines = stack.pop()
+            steps += 1
+            if steps > _FEW_STEPS and self._was_compared(x, y, defines):
+                continue
             if path is None:  # the end of a top-level function: its symbols go out of scope
                 self.in_kernel = False
                 message = self._finish_scope()
@@ -131,6 +141,17 @@ class _Comparison:
             if message is not None:
                 return message
         return self._finish_scope()
+
+    def _was_compared(self, x: Any, y: Any, defines: bool) -> bool:
+        """Whether a pair of values with parts was met before, with the same objects bound; else it is noted."""
+        if not isinstance(x, (Node, tuple, FrozenMap)):
+            return False
+        key, bound = (id(x), id(y), defines), len(self.left)
+        known = self.compared.get(key)
+        if known is not None and known[0] == bound:
+            return True
+        self.compared[key] = (bound, x, y)  # which keeps them, and so their ids are theirs
+        return False
 
     def _step(self, x: Any, y: Any, path: _Path, defines: bool, stack: list[_Pair]) -> str | None:
         if isinstance(x, Node) and isinstance(y, Node):
@@ -212,6 +233,7 @@ class _Comparison:
         self.later.clear()
         self.symbols.clear()
         self.symbols_back.clear()
+        self.compared.clear()
         return None
 
 
@@ -286,27 +308,34 @@ class _Hashing:
     def run(self, value: Any) -> bytes:
         stack: list[tuple[Any, bool]] = [(value, False)]
         parts, numbers, known = self.parts, self.numbers, _PLAIN_FIELDS
+        steps = MANY_NODES
         while stack:
-            current, defines = stack.pop()
-            cls = current.__class__
-            plain = known.get(cls)
-            if plain is None:
-                plain = _plain_fields(cls)
-            if plain:
-                parts.append(cls.__name__)
-                for name, binds in plain:
-                    stack.append((getattr(current, name), defines or binds))
-            elif cls is str or cls is int:
-                parts.append(f"{cls.__name__}\x1f{current}")
-            elif cls is tuple:
-                parts.append(f"tuple\x1f{len(current)}")
-                for item in reversed(current):
-                    stack.append((item, defines))
-            elif (number := numbers.get(id(current))) is not None:  # bound objects that were visited, no other ones
-                parts.append(f"{cls.__name__}\x1f{number}")
+            for _ in range(steps):
+                if not stack:
+                    break
+                current, defines = stack.pop()
+                cls = current.__class__
+                plain = known.get(cls)
+                if plain is None:
+                    plain = _plain_fields(cls)
+                if plain:
+                    parts.append(cls.__name__)
+                    for name, binds in plain:
+                        stack.append((getattr(current, name), defines or binds))
+                elif cls is str or cls is int:
+                    parts.append(f"{cls.__name__}\x1f{current}")
+                elif cls is tuple:
+                    parts.append(f"tuple\x1f{len(current)}")
+                    for item in reversed(current):
+                        stack.append((item, defines))
+                elif (number := numbers.get(id(current))) is not None:  # bound objects that were visited, no other ones
+                    parts.append(f"{cls.__name__}\x1f{number}")
+                else:
+                    self._step(current, defines, stack)
             else:
-                self._step(current, defines, stack)
-        self._flush()
+                refuse_repetition(value)
+                steps = sys.maxsize
+            self._flush()
         return self.digest.digest()
 
     def _step(self, x: Any, defines: bool, stack: list[tuple[Any, bool]]) -> None:

@@ -9,6 +9,7 @@
     rewrite_statements      the same of statements alone, without a look into expressions; recurses on their depth
     substitute(node, map)   replace variables and buffers
     substitute_symbols      replace named symbols in every dimension of a graph-level node
+    refuse_repetition(root) ResourceError W952 for few nodes that hold each other so often that nothing walks them all
 
 Occurrences of a Buffer or Var are leaves for `walk`; their own fields (shape, type) are visited where they are bound.
 `rewrite` memoises by identity, so a binder and its occurrences are replaced by one new object.
@@ -20,9 +21,11 @@ Occurrences of a Buffer or Var are leaves for `walk`; their own fields (shape, t
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from weft.errors import ResourceError
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.graph import Var
@@ -31,10 +34,12 @@ from weft.ir.tensor import Buffer, BufferStore, PrimExpr, Stmt
 from weft.ir.types import Type
 
 __all__ = [
+    "MANY_NODES",
     "children",
     "inner_statements",
     "map_statements",
     "post_order",
+    "refuse_repetition",
     "rewrite",
     "rewrite_statements",
     "statements",
@@ -106,31 +111,37 @@ def walk(root: Node, *, types: bool = False) -> Iterator[Node]:
     """
     stack: list[Any] = [root]  # what is only mentioned, not bound, is a leaf: it stands in a tuple of its own
     stacked, kinds = _STACKED.get, _KINDS.get
+    steps = MANY_NODES
     while stack:
-        current = stack.pop()
-        cls = current.__class__
-        if cls is tuple:
-            yield current[0]
-            continue
-        yield current
-        if isinstance(current, Var):
-            if types and current.ty is not None:
-                stack.append(current.ty)
-            continue
-        parts = stacked(cls)
-        for name, bound in _stacked(cls) if parts is None else parts:
-            value = getattr(current, name)
-            kind = kinds(value.__class__) or _kind_of(value.__class__)
-            if kind == _NODE:
-                stack.append(value)
-            elif kind == _OCCURRENCE:
-                stack.append(value if bound else (value,))
-            elif kind != _DATA:
-                found: list[Node] = []
-                _collect(value, kind, types, found)
-                for item in reversed(found):
-                    mentioned = not bound and _KINDS[item.__class__] == _OCCURRENCE
-                    stack.append((item,) if mentioned else item)
+        for _ in range(steps):
+            if not stack:
+                return
+            current = stack.pop()
+            cls = current.__class__
+            if cls is tuple:
+                yield current[0]
+                continue
+            yield current
+            if isinstance(current, Var):
+                if types and current.ty is not None:
+                    stack.append(current.ty)
+                continue
+            parts = stacked(cls)
+            for name, bound in _stacked(cls) if parts is None else parts:
+                value = getattr(current, name)
+                kind = kinds(value.__class__) or _kind_of(value.__class__)
+                if kind == _NODE:
+                    stack.append(value)
+                elif kind == _OCCURRENCE:
+                    stack.append(value if bound else (value,))
+                elif kind != _DATA:
+                    found: list[Node] = []
+                    _collect(value, kind, types, found)
+                    for item in reversed(found):
+                        mentioned = not bound and _KINDS[item.__class__] == _OCCURRENCE
+                        stack.append((item,) if mentioned else item)
+        refuse_repetition(root)
+        steps = sys.maxsize
 
 
 def statements(root: Stmt) -> Iterator[Stmt]:
@@ -191,6 +202,37 @@ def post_order(root: Node, *, types: bool = False) -> Iterator[Node]:
         else:
             stack.append((current, True))
             stack.extend((child, False) for child in reversed(_children(current, types)))
+
+
+MANY_NODES = 1 << 17
+"""The nodes of a program that may hold each other as often as they like."""
+_REPEATED = 16
+"""How often each node of a larger one may stand in it on average."""
+
+
+def refuse_repetition(root: Any) -> None:
+    """ResourceError W952 for nodes that hold each other so often that their text has many times as many.
+
+    `m = m + m` forty times makes 40 nodes, and a text of 2**40.
+
+    >>> from weft.ir.types import TupleType
+    >>> refuse_repetition(TupleType(()))
+    """
+    if not isinstance(root, Node):
+        return
+    sizes: dict[int, int] = {}
+    for current in post_order(root):
+        leaf = isinstance(current, (Buffer, Var))
+        sizes[id(current)] = 1 if leaf else 1 + sum(sizes[id(child)] for child in _children(current, False))
+    written = sizes[id(root)]
+    if written > max(MANY_NODES, _REPEATED * len(sizes)):
+        count = f"{written:,}" if written < 10**12 else "more than 10**12"
+        raise ResourceError(
+            f"{len(sizes)} nodes use each other so often that there are {count} when each use is counted",
+            code="W952",
+            span=getattr(root, "span", None),
+            hint="bind what is used several times to a variable",
+        )
 
 
 Replace = Callable[[Node], "Node | None"]

@@ -17,7 +17,7 @@ from weft.ir.attrs import Carrier
 from weft.ir.graph import GlobalVar
 from weft.ir.node import Node
 from weft.ir.structure.recursion import deeply
-from weft.ir.structure.visit import children
+from weft.ir.structure.visit import MANY_NODES, children, refuse_repetition
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -181,7 +181,11 @@ class _Walk:
     def expression(self, root: Node, code: str = "W450") -> None:
         """Check an expression and all in it, without recursion on depth."""
         stack: list[Node | Callable[[], None]] = [root]
+        steps = 0
         while stack:
+            steps += 1
+            if steps == MANY_NODES:
+                refuse_repetition(root)
             current = stack.pop()
             if not isinstance(current, Node):
                 current()
