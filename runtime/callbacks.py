@@ -3,7 +3,9 @@
 Compiled code calls `callback(frame, site, arguments, results)` (`callback_address`), which takes the GIL. The site
 says which function, what the words of its arguments are, and what comes back:
 
-    site ::= {kind: "call", name, args: type*, result: type | None, action?}      types: `weft.runtime.abi.types`
+    site ::= {kind: "call", name, args: type*, result: type | None, action?, in_kernel?}
+
+(types: `weft.runtime.abi.types`; a site of a kernel has `in_kernel`).
 
 A site with `action` means one of weft's own (`ACTIONS`), which no text can name. A registered function gets arrays of
 its own (`weft.support.isolation`).
@@ -21,13 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import offered_items, stored
+from weft.dtypes import tensor_dtype
 from weft.errors import RecursionDepthError, ShapeError, WeftError, note_call, one_screen
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.failures import span_of
 from weft.runtime.abi.frame import DYNAMIC_RANK, FRAME_WORDS, HANDLE
-from weft.runtime.abi.scalars import DTYPE_CODES, check_scalar, scalar_word, shape_sizes, storage, word_scalar
-from weft.runtime.abi.values import address, as_array, dense, tensor_parts, value_text, view_memory
+from weft.runtime.abi.scalars import DTYPE_CODES, scalar_word, storage, word_scalar
+from weft.runtime.abi.symbols import converted
+from weft.runtime.abi.values import address, dense, tensor_parts, view_memory
 from weft.runtime.device.interrupts import caller
 from weft.runtime.device.stack import lowest_place
 from weft.runtime.registry import lookup
@@ -106,7 +109,7 @@ def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) 
         raise error.at(span_of(site.get("span"))) from None
     try:
         result = function(*values)
-        packed = _result(state, site["result"], result, site["name"]) if site["result"] else []
+        packed = _result(state, site, result) if site["result"] else []
     except WeftError as error:
         raise error.at(span_of(site.get("span"))) from None
     except Exception as error:  # of the user's function: it stays what it is
@@ -170,31 +173,25 @@ def _strided(data: int, shape: tuple[int, ...], strides: Words, dtype: str) -> n
     return np.lib.stride_tricks.as_strided(flat, shape, [stride * kind.itemsize for stride in strides])
 
 
-def _result(state: CallState, ty: abi.Type, value: Any, name: str) -> list[int]:
-    """The words of what a function returned; ShapeError W223 when it does not have its type."""
+def _result(state: CallState, site: dict[str, Any], value: Any) -> list[int]:
+    """The words of what a function returned; ShapeError W223 when it does not have the type that the site states."""
+    ty: abi.Type = site["result"]
+    if site.get("in_kernel"):  # a call there may stand alone, and any truth is an integer
+        value = 0 if value is None else int(value) if isinstance(value, bool) and "int" in str(ty) else value
+    return _words(state, ty, converted(value, ty, f"the result of {site['name']!r}"))
+
+
+def _words(state: CallState, ty: abi.Type, value: Any) -> list[int]:
+    """The words of a value that has a type."""
     if isinstance(ty, abi.Tensor):
-        return _tensor_result(state, ty, value, name)
+        return _tensor_words(state, ty, value)
     if isinstance(ty, abi.Tuple):
-        if not ty.fields:
-            return []
-        items = offered_items(value)
-        if items is None or len(items) != len(ty.fields):
-            raise _wrong(ty, value, name)
-        pairs = zip(items, ty.fields, strict=True)
-        return [word for item, field in pairs for word in _result(state, field, item, name)]
+        return [word for item, field in zip(value, ty.fields, strict=True) for word in _words(state, field, item)]
     if isinstance(ty, abi.Shape):
-        sizes = shape_sizes(value, ty.rank)
-        if sizes is None:
-            raise _wrong(ty, value, name)
+        sizes = list(value)
         return sizes if ty.rank >= 0 else [len(sizes), *sizes, *[0] * (DYNAMIC_RANK - len(sizes))]
     if isinstance(ty, abi.Scalar):
-        plain = 0 if value is None else int(value) if isinstance(value, bool) and "int" in ty.dtype else value
-        scalar = check_scalar(plain, ty.dtype)
-        if scalar is None:
-            raise _wrong(ty, value, name)
-        return [scalar_word(scalar, ty.dtype)]
-    if isinstance(ty, abi.String) and not isinstance(value, str):
-        raise _wrong(ty, value, name)
+        return [scalar_word(value, ty.dtype)]
     state.objects.append(_kept(value))
     return [len(state.objects) - 1]
 
@@ -206,25 +203,13 @@ def _kept(value: Any) -> Any:
     return tuple(map(_kept, value)) if isinstance(value, tuple) else value
 
 
-def _tensor_result(state: CallState, ty: abi.Tensor, value: Any, name: str) -> list[int]:
-    array = as_array(value)
-    if array is not None and ty.dtype is not None:
-        array = stored(array, ty.dtype)
-    wrong = array is None or (ty.dtype is not None and array.dtype != storage(ty.dtype))
-    if array is None or wrong or (ty.rank >= 0 and array.ndim != ty.rank) or array.ndim > DYNAMIC_RANK:
-        raise _wrong(ty, value, name)
-    array = dense(array) if array is value else np.array(array, order="C")  # memory of somebody's else is copied
+def _tensor_words(state: CallState, ty: abi.Tensor, value: np.ndarray) -> list[int]:
+    array = dense(value)
     state.keep.append(array)
     if ty.is_static:
         return [address(array), 0, *array.shape]
-    code = DTYPE_CODES.get(ty.dtype or array.dtype.name)
-    if code is None:
-        raise _wrong(ty, value, name)
+    code = DTYPE_CODES[ty.dtype or tensor_dtype(array) or ""]
     return [address(array), 0, array.ndim, code, *array.shape, *[0] * (DYNAMIC_RANK - array.ndim)]
-
-
-def _wrong(ty: abi.Type, value: Any, name: str) -> ShapeError:
-    return ShapeError(f"the result of {name!r}: expected {ty}, got {value_text(value)}", code="W223")
 
 
 def _show(site: dict[str, Any]) -> Callable[..., None]:

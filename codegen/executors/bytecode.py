@@ -23,9 +23,11 @@ Operand = list[Any]
 
 
 def vm_type(ty: Type | None) -> abi.Type:
-    """A type as the runtime knows it; functions are objects here."""
-    if ty is None or isinstance(ty, FuncType):
+    """A type as the runtime knows it."""
+    if ty is None:
         return abi.Object()
+    if isinstance(ty, FuncType):
+        return abi.Function()
     if isinstance(ty, TupleType):
         return abi.Tuple(tuple(map(vm_type, ty.fields)))
     return abi_type(ty)

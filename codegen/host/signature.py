@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from weft.codegen.host.kernels import result_dtype, written_positions
+from weft.dtypes import is_complex
 from weft.errors import Span, TargetError
 from weft.ir.deduction.subtyping import type_text
 from weft.ir.dim import Dim, operation
@@ -63,7 +64,7 @@ def abi_type(ty: Type) -> abi.Type:
     if isinstance(ty, ShapeType):
         return abi.Shape(None if ty.dims is None else abi_dims(ty.dims), ty.ndim)
     if isinstance(ty, PrimType):
-        if ty.value is not None and ty.dims is None:
+        if (ty.value is not None and ty.dims is None) or is_complex(ty.dtype):
             raise TargetError(f"llvm: {type_text(ty)} has no compiled form", code="W743", span=ty.span)
         return abi.Scalar(ty.dtype) if ty.dims is None else abi.Scalar(ty.dtype, abi_dim(ty.dims[0]), is_size=True)
     if isinstance(ty, TupleType):

@@ -8,6 +8,6 @@ what was never written, outputs that were not wholly written, shapes and dtypes 
 """
 
 from weft.ir.interpret.entry import Interpreter, interpret
-from weft.ir.interpret.small_floats import decode, encode
+from weft.support.small_floats import decode, encode
 
 __all__ = ["Interpreter", "decode", "encode", "interpret"]

@@ -63,7 +63,7 @@ from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType, Type
 from weft.support.array_bytes import memory_bytes
 from weft.support.guards import is_tuple
-from weft.support.isolation import Isolated, hand_over
+from weft.support.isolation import Isolated, hand_over, raised_outside
 
 __all__ = ["Closure", "Evaluator", "Scope", "Session", "Storage"]
 
@@ -263,6 +263,8 @@ class Evaluator:
                 except WeftError as failure:
                     raise failure.at(binding.value.span or binding.span) from None
                 except MemoryError as failure:
+                    if raised_outside(failure):
+                        raise
                     message = self._no_memory(binding, scope) or f"no memory for {binding.var.name}: {failure}"
                     raise OutOfMemoryError(message, code="W950", span=binding.value.span or binding.span) from None
         return self.value(node.body, scope)
@@ -493,7 +495,9 @@ def _bind_parameters(function: Function, args: Sequence[Any], scope: Scope, erro
 
 
 def _called_outside(value: Expr) -> str | None:
-    """The name of the function outside of the module that an operator calls."""
+    """The name of the function outside of the module that a call is of."""
+    if isinstance(value, Call) and isinstance(value.op, ExternFunc):
+        return value.op.name
     first = value.args[0] if isinstance(value, Call) and isinstance(value.op, Op) and value.args else None
     return first.name if isinstance(first, ExternFunc) else None
 

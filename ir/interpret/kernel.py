@@ -35,6 +35,7 @@ from weft.ir.types import TensorType
 from weft.ir.verify import fault_of
 from weft.support.dlpack import offered_array
 from weft.support.guards import is_array
+from weft.support.isolation import raised_outside
 from weft.support.profile import ProfileRow, profiled
 
 __all__ = ["Caller", "Kernel", "in_order", "quiet_room", "too_deep", "written_buffers"]
@@ -159,7 +160,9 @@ class Kernel:
         plain = len(given) != len(self.function.params) or all(type(arg) is not np.ndarray for arg in given)
         try:
             return self.run(given, Caller()) if plain else self._run_stored(given)
-        except RecursionError:
+        except RecursionError as error:
+            if raised_outside(error):
+                raise
             raise too_deep(self.function) from None
         except FAILURES as error:
             raise fault_of(self.function) or error from error.__cause__

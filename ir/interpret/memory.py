@@ -17,9 +17,9 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import BoundsError, OutOfMemoryError
-from weft.ir.interpret.small_floats import decode, encode
 from weft.support.array_bytes import memory_bytes
 from weft.support.isolation import Typed
+from weft.support.small_floats import decode, encode
 
 __all__ = ["Memory", "Pointer", "View", "compact_strides"]
 

@@ -22,7 +22,6 @@ from weft.ir.graph import Call, Expr, ExternFunc, GlobalVar
 from weft.ir.interpret.closures.intrinsics import shown_values
 from weft.ir.interpret.graph import Closure, Evaluator, Scope, Storage
 from weft.ir.interpret.scalars import wrap_array
-from weft.ir.interpret.small_floats import decode, encode
 from weft.ir.interpret.values import shown, typed
 from weft.ir.kernel.extents import check_extents
 from weft.ir.kernel.intrinsics import InOwnType
@@ -33,6 +32,7 @@ from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, T
 from weft.support.array_bytes import content_bytes
 from weft.support.guards import is_array, is_listing, is_tuple
 from weft.support.isolation import Isolated, Typed, hand_over
+from weft.support.small_floats import decode, encode
 
 __all__ = ["apply_operator"]
 

@@ -14,14 +14,15 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from weft import dtypes
-from weft.ir.interpret.small_floats import round_to
 from weft.ir.kernel.comparisons import COMPARE
 from weft.support.guards import is_array, is_number
+from weft.support.numbers import number
+from weft.support.small_floats import round_to
 
 __all__ = [
     "binary_function",
@@ -75,24 +76,11 @@ def wrap_array(dtype: str) -> Unary:
 
 def check_scalar(value: Any, dtype: str) -> Any:
     """A caller's number as a scalar of `dtype`, or None when its kind or range does not fit."""
-    if is_array(value) and value.shape == ():
-        return check_scalar(value[()], dtype)
-    if is_number(value):
-        number = cast("Any", value)
-        if number.dtype.name != dtype and not (dtypes.is_integer(dtype) and number.dtype.kind in "iu"):
-            return None
-        value = number.item() if number.dtype.kind not in "fc" else number
-    if dtypes.is_bool(dtype):
-        return bool(value) if isinstance(value, bool) else None
-    if isinstance(value, bool):
-        return None
-    if dtypes.is_integer(dtype):
-        return value if isinstance(value, int) and dtypes.can_hold(dtype, value) else None
-    if dtypes.is_float(dtype):
-        return coerce(value, dtype) if isinstance(value, (int, float, np.floating)) else None
-    if dtypes.is_complex(dtype):
-        return coerce(value, dtype) if isinstance(value, (int, float, complex)) else None
-    return None
+    kind = dtypes.element(dtype)
+    if dtypes.is_float(kind) and not dtypes.is_numpy(kind) and is_number(value) and value.dtype.name == "float32":
+        return value if value != value or round_to(value, kind) == value else None  # as `coerce` makes it
+    found = number(value, dtype)
+    return None if found is None else coerce(found, dtype)
 
 
 # Scalars ------------------------------------------------------------------------------------------------------------

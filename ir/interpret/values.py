@@ -84,6 +84,8 @@ def adopt(value: Any, ty: Type | None) -> Any:
         if type(value) is not np.ndarray:
             offered = offered_array(value)
             value = value if offered is None else offered
+        if is_array(value) and ty.dtype is None and not value.dtype.isnative:
+            value = value.astype(value.dtype.newbyteorder("="))
         return dtypes.stored(value, ty.dtype) if ty.dtype is not None and is_array(value) else value
     items = dtypes.offered_items(value)
     if isinstance(ty, TupleType) and items is not None and len(items) == len(ty.fields):
@@ -191,7 +193,7 @@ def _is_constant(scalar: Any, ty: PrimType) -> bool:
 
 
 def _tensor_sizes(value: Any, ty: TensorType, shape_of: ShapeOf) -> Iterator[tuple[Sequence[Dim], Sequence[int]]]:
-    if not is_array(value) or (ty.dtype is not None and not dtypes.holds(value, ty.dtype)):
+    if not is_array(value) or not (dtypes.holds(value, ty.dtype) if ty.dtype else dtypes.tensor_dtype(value)):
         raise Mismatch(expected_text(ty), value_text(value))
     if ty.ndim >= 0 and value.ndim != ty.ndim:
         raise Mismatch(expected_text(ty), value_text(value), kind="W852")

@@ -4,7 +4,7 @@
     type      ::= ["tensor", dtype | null, dims | null, rank, use?]  rank -1 is unknown; use: copied | written
                 | ["buffer", dtype, dims, strides | null, written]   a tensor-level parameter
                 | ["shape", dims | null, rank] | ["prim", dtype, dim | null, "size"?]
-                | ["tuple", type*] | ["string"] | ["object"]
+                | ["tuple", type*] | ["string"] | ["function"] | ["object"]
     argument  ::= type | ["buffer", dtype, rank] | ["string", text] | ["prim", dtype]
     dim       ::= int | name | [text, tree] | null                   null: any size
     tree      ::= int | name | [operation, tree*]                    add mul floordiv mod min max pow
@@ -186,6 +186,7 @@ _READ: Mapping[str, Callable[..., abi.Type]] = {
     "prim": _scalar,
     "tuple": _tuple,
     "string": _plain(abi.String),
+    "function": _plain(abi.Function),
     "object": _plain(abi.Object),
 }
 _WRITE: Mapping[type, Callable[[Any], list[Any]]] = {
@@ -195,6 +196,7 @@ _WRITE: Mapping[type, Callable[[Any], list[Any]]] = {
     abi.Scalar: lambda ty: ["prim", ty.dtype, dim_to_json(ty.dim), *(["size"] if ty.is_size else [])],
     abi.Tuple: lambda ty: ["tuple", *map(type_to_json, ty.fields)],
     abi.String: lambda ty: ["string"],
+    abi.Function: lambda ty: ["function"],
     abi.Object: lambda ty: ["object"],
     abi.StridedBuffer: lambda ty: ["buffer", ty.dtype, ty.rank],
     abi.Text: lambda ty: ["string", ty.text],

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import CODES, offered_items, storage
+from weft.dtypes import CODES, is_float, offered_items, storage
 from weft.runtime.abi.frame import DYNAMIC_RANK
+from weft.support.numbers import number
+from weft.support.small_floats import decode, encode
 
 __all__ = [
     "DTYPE_CODES",
@@ -47,23 +49,9 @@ def shape_sizes(value: Any, rank: int) -> list[int] | None:
 
 def check_scalar(value: Any, dtype: str) -> Any:
     """A number as a value of the dtype, or None when its kind or range does not fit."""
-    if isinstance(value, np.ndarray) and value.shape == ():
-        value = value[()]
-    if isinstance(value, np.generic):
-        if value.dtype.name != dtype and not (isinstance(value, np.integer) and "int" in dtype):
-            return None
-        value = value.item()
-    if dtype == "bool":
-        return value if isinstance(value, bool) else None
-    if isinstance(value, bool):
-        return None
-    if "int" in dtype:
-        bits = int(dtype.lstrip("uint"))
-        low, high = (0, 1 << bits) if dtype.startswith("u") else (-(1 << (bits - 1)), 1 << (bits - 1))
-        return value if isinstance(value, int) and low <= value < high else None
     if dtype == "handle":
-        return value if isinstance(value, int) else None
-    return float(value) if isinstance(value, (int, float)) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return number(value, dtype)
 
 
 _FORMATS = {"float64": ("<d", "<q"), "float32": ("<f", "<i"), "float16": ("<e", "<h")}
@@ -75,9 +63,8 @@ def scalar_word(value: Any, dtype: str) -> int:
         with np.errstate(over="ignore"):
             exact = np.dtype(dtype).type(value)
         return int(exact.view(f"int{exact.dtype.itemsize * 8}"))
-    if dtype == "bfloat16":
-        bits = int(np.float32(value).view("uint32"))
-        return (bits >> 16) | 0x40 if value != value else (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    if is_float(dtype):  # one that NumPy lacks
+        return int(encode(value, dtype))
     return value - (1 << 64) if isinstance(value, int) and value >= 1 << 63 else int(value)
 
 
@@ -87,8 +74,8 @@ def word_scalar(word: int, dtype: str) -> Any:
         float_format, _ = _FORMATS[dtype]
         size = struct.calcsize(float_format)
         return struct.unpack(float_format, struct.pack("<q", word)[:size])[0]
-    if dtype == "bfloat16":
-        return struct.unpack("<f", struct.pack("<I", (word & 0xFFFF) << 16))[0]
+    if is_float(dtype):
+        return float(decode(word & 0xFFFF, dtype))
     if dtype == "bool":
         return bool(word)
     return word & (1 << int(dtype[4:])) - 1 if dtype.startswith("uint") else word

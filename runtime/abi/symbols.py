@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import holds, offered_items, stored
+from weft.dtypes import holds, offered_items, stored, tensor_dtype
 from weft.errors import OutOfMemoryError, ShapeError
 from weft.runtime.abi import types as abi
+from weft.runtime.abi.closure import is_function
 from weft.runtime.abi.dims import Dim, dim_names, evaluate_dim, first_solved
+from weft.runtime.abi.frame import DYNAMIC_RANK
 from weft.runtime.abi.scalars import check_scalar, is_size, shape_sizes
 from weft.runtime.abi.values import as_array, value_text
 
@@ -136,8 +138,8 @@ def _claims(
 ) -> Iterator[tuple[Sequence[Dim], Sequence[int], Any, abi.Type]]:
     """(dims, sizes, value, type) of each sized part; ShapeError for another kind, dtype or rank."""
     if isinstance(ty, (abi.Tensor, abi.Buffer)):
-        wrong_kind = not isinstance(value, np.ndarray) or (ty.dtype is not None and not holds(value, ty.dtype))
-        if wrong_kind or (ty.rank >= 0 and value.ndim != ty.rank):
+        right = isinstance(value, np.ndarray) and _has_dtype(value, ty.dtype)
+        if not right or (ty.rank >= 0 and value.ndim != ty.rank):
             raise _mismatch(what, ty, value, code)
         if ty.dims is not None:
             yield ty.dims, value.shape, value, ty
@@ -156,17 +158,35 @@ def _claims(
             raise _mismatch(what, ty, value, code)
         if ty.dim is not None and is_size(value):
             yield ty.dims, [value], value, ty
-    elif isinstance(ty, abi.String) and not isinstance(value, str):
+    elif (isinstance(ty, abi.String) and not isinstance(value, str)) or (
+        isinstance(ty, abi.Function) and not is_function(value)
+    ):
         raise _mismatch(what, ty, value, code)
 
 
+def _has_dtype(array: np.ndarray, dtype: str | None) -> bool:
+    """Whether an array is a tensor of a dtype, or of any where none is stated."""
+    return tensor_dtype(array) is not None if dtype is None else holds(array, dtype)
+
+
 def converted(value: Any, ty: abi.Type, what: str) -> Any:
-    """What a function outside the program returned, as a value of the program; ShapeError W223."""
+    """What a function outside the program returned, as a value of the program; ShapeError W223.
+
+    It has the kind, the dtypes and the ranks of its type; sizes are compared by `Symbols.match`.
+    """
+    made = _formed(value, ty, what)
+    for _ in _claims(made, ty, what, "W223"):
+        pass
+    return made
+
+
+def _formed(value: Any, ty: abi.Type, what: str) -> Any:
+    """A value in the form that programs use for a type; ShapeError W223 for one that has no such form."""
     if isinstance(ty, abi.Tensor):
         array = as_array(value)
-        if array is None:
+        if array is None or (not ty.is_static and array.ndim > DYNAMIC_RANK):
             raise _mismatch(what, ty, value, "W223")
-        array = array if array is value else np.array(array)
+        array = array if array is value else np.array(array)  # memory of somebody's else is copied
         return array if ty.dtype is None else stored(array, ty.dtype)
     if isinstance(ty, abi.Tuple):
         if not ty.fields:
@@ -174,14 +194,14 @@ def converted(value: Any, ty: abi.Type, what: str) -> Any:
         items = offered_items(value)
         if items is None or len(items) != len(ty.fields):
             raise _mismatch(what, ty, value, "W223")
-        return tuple(converted(item, field, what) for item, field in zip(items, ty.fields, strict=True))
+        return tuple(_formed(item, field, what) for item, field in zip(items, ty.fields, strict=True))
     if isinstance(ty, abi.Shape):
         sizes = shape_sizes(value, ty.rank)
         if sizes is None:
             raise _mismatch(what, ty, value, "W223")
         return tuple(sizes)
     if isinstance(ty, abi.Scalar):
-        scalar = check_scalar(0 if value is None else value, ty.dtype)
+        scalar = check_scalar(value, ty.dtype)
         if scalar is None:
             raise _mismatch(what, ty, value, "W223")
         return scalar

@@ -1,8 +1,8 @@
 """Types and signatures of compiled functions, as records: what codegen states and the runtime checks arguments against.
 
     signature ::= Signature(name, kind, symbol, params, result, span, private)
-    type      ::= Tensor | Buffer | Shape | Scalar | Tuple | String | Object           of parameters and results
-                | StridedBuffer | Text                                                of what compiled code hands out
+    type      ::= Tensor | Buffer | Shape | Scalar | Tuple | String | Function | Object  of parameters and results
+                | StridedBuffer | Text                                                  of what compiled code hands out
 
 `str` of a type is what messages show, `words` how many 64-bit words a value of it takes (`weft.runtime.abi.frame`).
 The JSON form of all of them is `weft.runtime.abi.json_form`.
@@ -18,6 +18,7 @@ from weft.runtime.abi.frame import DYNAMIC_RANK
 
 __all__ = [
     "Buffer",
+    "Function",
     "Object",
     "Parameter",
     "Scalar",
@@ -163,6 +164,19 @@ class String:
 
 
 @dataclass(frozen=True, slots=True)
+class Function:
+    """A function as a value, which the runtime holds."""
+
+    @property
+    def words(self) -> int:
+        """Its number."""
+        return 1
+
+    def __str__(self) -> str:
+        return "a function"
+
+
+@dataclass(frozen=True, slots=True)
 class Object:
     """Any object, which the runtime holds."""
 
@@ -216,7 +230,7 @@ class Strides:
         return f"strides {shape_text(self.dims)}"
 
 
-Type = Tensor | Buffer | Shape | Scalar | Tuple | String | Object | StridedBuffer | Text
+Type = Tensor | Buffer | Shape | Scalar | Tuple | String | Function | Object | StridedBuffer | Text
 Sized = Tensor | Buffer | Shape | Scalar | Strides
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from weft.dtypes import held, is_numpy, offered_items, presented, shares_bits, stored
 from weft.errors import ArgumentError, OutOfMemoryError, value_words
 from weft.runtime.abi import types as abi
+from weft.runtime.abi.closure import is_function
 from weft.runtime.abi.dims import Dim, shape_text
 from weft.runtime.abi.frame import DYNAMIC_RANK
 from weft.runtime.abi.scalars import (
@@ -239,7 +240,12 @@ class ArgumentPacker:
             raise self.refuse(ty, value, position, name)
         self._object(ty, value, position, name)
 
-    def _object(self, ty: abi.Object | abi.String, value: Any, position: int, name: str) -> None:
+    def _function(self, ty: abi.Function, value: Any, position: int, name: str) -> None:
+        if not is_function(value):
+            raise self.refuse(ty, value, position, name)
+        self._object(ty, value, position, name)
+
+    def _object(self, ty: abi.Object | abi.String | abi.Function, value: Any, position: int, name: str) -> None:
         self.words.append(len(self.objects))
         self.objects.append(value)
 
@@ -359,6 +365,7 @@ _PACK: dict[type, Callable[[ArgumentPacker, Any, Any, int, str], None]] = {
     abi.Scalar: ArgumentPacker._prim,
     abi.Tuple: ArgumentPacker._tuple,
     abi.String: ArgumentPacker._string,
+    abi.Function: ArgumentPacker._function,
     abi.Object: ArgumentPacker._object,
 }
 

@@ -29,6 +29,7 @@ from weft.errors import (
     printable,
 )
 from weft.runtime.abi import types as abi
+from weft.runtime.abi.closure import Closure
 from weft.runtime.abi.dims import shape_text
 from weft.runtime.abi.failures import span_of
 from weft.runtime.abi.scalars import check_scalar, storage
@@ -55,14 +56,6 @@ __all__ = [
 
 MOST_FRAMES = 200_000
 _DISCARD = -1
-
-
-@dataclass(frozen=True)
-class Closure:
-    """A function of the program with its first arguments."""
-
-    name: str
-    fixed: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ import numpy as np
 from weft import dtypes
 from weft.errors import Span, WeftError
 from weft.ir.graph import Constant
-from weft.ir.interpret.small_floats import decode, encode
 from weft.script.source.diagnostics import fail
+from weft.support.small_floats import decode, encode
 
 __all__ = ["LARGE", "constant_lists", "constant_parts", "constant_value", "float_text", "number_text"]
 

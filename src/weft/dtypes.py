@@ -54,6 +54,7 @@ __all__ = [
     "shares_bits",
     "storage",
     "stored",
+    "tensor_dtype",
     "with_lanes",
     "with_parts",
 ]
@@ -449,6 +450,16 @@ def held(array: np.ndarray) -> str | None:
     """
     metadata = array.dtype.metadata
     return None if metadata is None else metadata.get(_HELD)
+
+
+def tensor_dtype(array: np.ndarray) -> str | None:
+    """The dtype that an array has as a tensor; None for one of elements that no tensor has.
+
+    >>> tensor_dtype(np.zeros(1, ">f4")), tensor_dtype(np.zeros(1, storage("int4"))), tensor_dtype(np.array([None]))
+    ('float32', 'int4', None)
+    """
+    name = held(array) or array.dtype.name
+    return name if name in CODES else None
 
 
 def holds(array: np.ndarray, dtype: str) -> bool:

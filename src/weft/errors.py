@@ -313,7 +313,7 @@ def note_call(error: BaseException, name: str, place: Span | None) -> None:
     >>> error.__notes__
     ["in 'shop.price'"]
     """
-    with contextlib.suppress(Exception):  # a class of the user's may refuse notes
+    with contextlib.suppress(BaseException):  # a class of the user's may refuse notes with anything
         error.add_note(f"in {name!r}" + ("" if place is None else f", called at\n{place.render()}"))
 
 

@@ -21,7 +21,6 @@ from weft.codegen.backends.c.helpers import MATH, bits_helper, c_type, cast_help
 from weft.codegen.backends.c.short_floats import SHORT_FLOATS, marking, narrowing, widening
 from weft.errors import Span, TargetError
 from weft.ir.graph import Expr
-from weft.ir.interpret.small_floats import encode
 from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.kernel.prim import as_expr, buffer_strides
 from weft.ir.tensor import (
@@ -43,6 +42,7 @@ from weft.ir.tensor import (
     Shuffle,
     Unary,
 )
+from weft.support.small_floats import encode
 
 __all__ = ["expression", "float_literal", "int_literal", "unsupported"]
 

@@ -19,12 +19,12 @@ from weft.ir.interpret.closures.accesses import argument, locator, pointer_to
 from weft.ir.interpret.closures.compiled import Compiled, Compiler, Frame
 from weft.ir.interpret.memory import Pointer, View
 from weft.ir.interpret.scalars import check_scalar, coerce, element_type
-from weft.ir.interpret.small_floats import decode, encode, round_to
 from weft.ir.kernel.formulas import expanded
 from weft.ir.kernel.intrinsics import INTRINSICS, InOwnType
 from weft.ir.tensor import Buffer, BufferLoad, PrimCall, PrimExpr
 from weft.support import profile
 from weft.support.isolation import hand_over
+from weft.support.small_floats import decode, encode, round_to
 
 __all__ = ["compile_intrinsic", "missing_function", "no_number", "shown_values"]
 

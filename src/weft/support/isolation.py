@@ -2,11 +2,12 @@
 
     isolated(function)(*values)         values ::= Typed | array | tuple of values | anything else
 
-The function gets copies: it may keep, change and free them, and what it returns is copied too, so that neither side
-sees or frees memory of the other. What it writes into a writable array goes back when it returns; arrays that overlap
-are copies that overlap in the same way. A copy does not own its memory, so that NumPy does not let it be resized.
-An array whose dtype is known (`Typed`) comes as `weft.dtypes.array_dtype` says: bfloat16 and what else NumPy lacks as
-arrays of `ml_dtypes`. Compiled code and the interpreter call registered functions through here, and nowhere else.
+The function gets copies: it may keep, change and free them, and what it returns is copied too (in native byte order),
+so that neither side sees or frees memory of the other. What it writes into a writable array goes back when it returns;
+arrays that overlap are copies that overlap in the same way. A copy does not own its memory, so that NumPy does not let
+it be resized. An array whose dtype is known (`Typed`) comes as `weft.dtypes.array_dtype` says: bfloat16 and what else
+NumPy lacks as arrays of `ml_dtypes`. Compiled code and the interpreter call registered functions through here, and
+nowhere else.
 
 Errors: ShapeError W223 for an array that the function gave another form, RecursionDepthError W951 for functions that
 call compiled or interpreted functions which call them, so often that the stack of the thread would end.
@@ -25,7 +26,7 @@ from weft.dtypes import held, offered_items, presented, stored
 from weft.errors import RecursionDepthError, ShapeError
 from weft.support.stack import stack_bytes
 
-__all__ = ["Isolated", "Typed", "hand_over", "isolated", "plain", "shown"]
+__all__ = ["Isolated", "Typed", "hand_over", "isolated", "plain", "raised_outside", "shown"]
 
 
 _CALL_BYTES = 64 << 10
@@ -101,13 +102,28 @@ class Isolated:
         _collect(values, found)
         copies = _copies(found)
         held = [copy.base for _, copy in copies]  # NumPy resizes no array that is held here too
-        result = self.function(*_replaced(values, iter([copy for _, copy in copies])))
+        result = _run(self.function, _replaced(values, iter([copy for _, copy in copies])))
         for typed, copy in copies:
             if typed.array.flags.writeable:
                 typed.array[...] = _written(copy, typed)
         result = _copied(result)
         del held
         return result
+
+
+def _run(function: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+    """Run a function from outside: the frame that `raised_outside` looks for."""
+    return function(*values)
+
+
+def raised_outside(error: BaseException) -> bool:
+    """Whether a function from outside raised an error: it is the user's and stays what it is."""
+    step = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code is _run.__code__:
+            return True
+        step = step.tb_next
+    return False
 
 
 def isolated(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -221,7 +237,8 @@ def _written(copy: np.ndarray, typed: Typed) -> np.ndarray:
 def _copied(value: Any) -> Any:
     """What a function returned, apart from what it keeps: arrays in tuples and lists are copied."""
     if isinstance(value, np.ndarray):
-        return np.array(cast("np.ndarray", value))
+        array = cast("np.ndarray", value)
+        return np.array(array, array.dtype if array.dtype.isnative else array.dtype.newbyteorder("="))
     items = offered_items(value)
     if items is None:
         return value

@@ -53,7 +53,7 @@ _types = st.recursive(
     | _shapes
     | _buffers
     | st.builds(abi.Scalar, _dtypes, st.none() | _leaves, st.booleans())
-    | st.sampled_from((abi.String(), abi.Object())),
+    | st.sampled_from((abi.String(), abi.Function(), abi.Object())),
     lambda inner: st.builds(abi.Tuple, st.lists(inner, max_size=3).map(tuple)),
     max_leaves=5,
 )

@@ -12,7 +12,7 @@ import struct
 import numpy as np
 
 from weft import dtypes
-from weft.ir.interpret.small_floats import encode
+from weft.support.small_floats import encode
 
 __all__ = [
     "bytes_of",

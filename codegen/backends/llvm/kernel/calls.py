@@ -227,7 +227,9 @@ def _callback(emitter: KernelEmitter, expr: PrimCall, name: str, args: Sequence[
             words.append(to_word(emitter.w, dtype, emitter.value(arg)))
             kinds.append(abi.Scalar(dtype))
     result = None if expr.dtype in ("void", "handle") else abi.Scalar(expr.dtype)
-    site = emitter.program.site(kind="call", name=name, args=kinds, result=result, span=expr.span, **text)
+    site = emitter.program.site(
+        kind="call", name=name, args=kinds, result=result, span=expr.span, in_kernel=True, **text
+    )
     slot = call_back(emitter.w, site, words, 1)
     emitter.leave_if(slot[0])
     return from_word(emitter.w, expr.dtype, emitter.w.emit(load("i64", slot[1]))) if result else "0"

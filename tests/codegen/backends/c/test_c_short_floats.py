@@ -14,7 +14,7 @@ from tests.codegen.backends.c.test_c import STRICT, generate, lowered, parsed, r
 import weft
 from weft.codegen.backends.c.short_floats import narrowing, widening
 from weft.dtypes import SCALARS, array_dtype, bits, stored
-from weft.ir.interpret.small_floats import encode
+from weft.support.small_floats import encode
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
 SHORT = {name: array_dtype(name) for name, row in SCALARS.items() if row.layout and row.bits <= 16}

@@ -12,9 +12,9 @@ import weft
 from weft import dtypes
 from weft.codegen.backends.llvm.machine.host_target import LEVELS
 from weft.codegen.backends.llvm.machine.machine import host, host_features
-from weft.ir.interpret.small_floats import encode
 from weft.ir.kernel.prim import cast, intrinsic
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, For, PrimExpr, PrimFunc, PrimVar
+from weft.support.small_floats import encode
 
 X86 = host()[0].startswith("x86_64")
 HERE = [
