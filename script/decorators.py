@@ -141,7 +141,7 @@ def _macro_decorator(func: Any, level: str, hygienic: bool, caller: tuple[FrameT
 
 
 def _read_macro(func: Any, level: str, hygienic: bool, caller: tuple[FrameType, int]) -> Macro:
-    if not isinstance(func, FunctionType):
+    if not isinstance(func, FunctionType) or func.__name__ == "<lambda>":
         raise _no_function(func)
     code = func.__code__
     source, tree = program_text(caller[0], code, func.__globals__)
@@ -154,7 +154,9 @@ def _read_macro(func: Any, level: str, hygienic: bool, caller: tuple[FrameType, 
 
 
 def _no_function(value: object) -> WeftError:
-    """The error for what a decorator of functions decorates, or was called with, where that is no function."""
+    """The error for what a decorator of functions decorates, or was called with, where that is no `def`."""
+    if isinstance(value, FunctionType):
+        return fail("W104", "the decorator takes a `def`, got a lambda", hint="a lambda's parameters have no types")
     hint = "@I.ir_module decorates a class" if isinstance(value, type) else "options are named: @R.function(pure=False)"
     return fail("W104", f"the decorator takes a Python function, got {described(value)}", hint=hint)
 
@@ -200,7 +202,7 @@ def _function_closures(cls: type) -> Iterator[Mapping[str, Any]]:
 
 
 def _read_function(func: Any, caller: tuple[FrameType, int]) -> Function | PrimFunc | FunctionType:
-    if not isinstance(func, FunctionType):
+    if not isinstance(func, FunctionType) or func.__name__ == "<lambda>":
         raise _no_function(func)
     if _inside_class(func):
         return func

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from weft import dtypes
 from weft.ir.dim import Dim, prove_le, prove_lt
+from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.kernel.regions import Access, Bounds, accesses
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, IntImm, PrimExpr, PrimFunc, Select
@@ -105,6 +106,7 @@ def _check_range(access: Access, position: int, report: Report, function: PrimFu
 
 
 def _message(buffer: Buffer, position: int, index: Dim) -> str:
-    sizes = [str(extent) if isinstance(extent, int) else getattr(extent, "name", "...") for extent in buffer.shape]
+    dims = [prim_to_dim(extent) for extent in buffer.shape]
+    sizes = ["..." if dim is None else str(dim) for dim in dims]
     shape = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
     return f"index {index} in dimension {position} is out of range for {buffer.name!r} of shape {shape}"

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -215,6 +216,12 @@ def test_printed_text_runs_as_python() -> None:
     names: dict[str, Any] = {}
     exec(compile(text, "<printed>", "exec"), names)
     weft.assert_structural_equal(names["Module"], module)
+
+
+@pytest.mark.parametrize("decorator", [R.function, T.prim_func, T.macro])
+def test_a_lambda_is_refused_for_what_it_is(decorator: Callable[[Any], Any]) -> None:
+    with pytest.raises(weft.ScriptError, match="W104: the decorator takes a `def`, got a lambda"):
+        decorator(lambda x: x + 1)
 
 
 def test_source_that_nobody_kept_is_an_error_that_says_what_to_do() -> None:

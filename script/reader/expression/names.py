@@ -96,7 +96,7 @@ def undefined_name(session: Session, name: str, tree: ast.AST) -> WeftError:
         return session.fail("W110", "the text names constants of a metadata section that it does not have", tree, hint)
     hint = _BUILTIN_HINTS.get(name) or did_you_mean(name, {*session.scope.visible(), *session.symbols})
     if hint is None and name in session.module.function_names:
-        hint = f"functions of the module are called as `cls.{name}`"
+        hint = f"functions of the module are called as `{session.module.name or 'cls'}.{name}`"
     return session.fail("W110", f"undefined name '{name}'", tree, hint)
 
 

@@ -31,7 +31,7 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
-from weft.ir.op import get_op
+from weft.ir.op import get_op, likely_operators
 from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.forms.constants import constant_value
@@ -220,7 +220,11 @@ def undefined_value(session: GraphSession, name: str, tree: ast.AST) -> WeftErro
     why = session.hidden.get(name)
     if why is not None:
         return session.fail("W119", f"'{name}' is not visible here", tree, why)
-    return undefined_name(session, name, tree)
+    error = undefined_name(session, name, tree)
+    if error.hint is None:
+        named = [operator for operator in likely_operators(name) if operator.rpartition(".")[2] == name]
+        error.hint = f"did you mean `R.{named[0]}`?" if named else None
+    return error
 
 
 def as_leaf(session: GraphSession, value: Any, tree: ast.AST) -> Expr:

@@ -379,3 +379,11 @@ def f(a: T.handle):
     with pytest.raises(weft.ShapeError, match=r"buffer 'A' has 2 dimensions and \d strides") as caught:
         weft.parse(text)
     assert caught.value.code == "W202"
+
+
+def test_the_sizes_of_a_buffer_stand_in_the_message_as_they_were_written() -> None:
+    b = Buffer("b", (N + 1,))
+    i = PrimVar("i", "int64")
+    function = PrimFunc((b,), For(i, 0, N + 2, store(b, 0.0, i)))
+    [found] = [finding for finding in weft.verify(IRModule({"f": function})) if finding.code == "W456"]
+    assert found.message == "index n + 1 in dimension 0 is out of range for 'b' of shape (n + 1,)"

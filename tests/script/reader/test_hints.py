@@ -41,6 +41,8 @@ MISTAKES = {
     "size as a constant": (GRAPH, 'return x * R.const(n, "float32")', "W114", "n", 'R.astype(n, "float32")'),
     "axis out of range": (GRAPH, "return R.sum(x, axis=2)", "W203", "R.sum(x, axis=2)", "axes are -2 to 1"),
     "print": (GRAPH, "print(x)\n    return x", "W110", "print", "R.print"),
+    "operator without its namespace": (GRAPH, "return relu(x)", "W110", "relu", "did you mean `R.nn.relu`?"),
+    "function of the module": (MODULE, "return k(x)", "W110", "k", "functions of the module are called as `M.k`"),
     "scalar function in a graph": (GRAPH, "return T.exp(x)", "W115", "T.exp", "did you mean `R.exp`?"),
     "operator in a kernel": (KERNEL, "y[0] = R.exp(x[0])", "W115", "R.exp", "did you mean `T.exp`?"),
     "parameter bound anew": (KERNEL, "y = x", "W115", "y", "`y[...] = ...` writes elements"),
@@ -152,3 +154,14 @@ def test_tuples_of_the_graph_are_joined_by_plus() -> None:
 
     result = weft.interpret(states)(np.zeros(2, "float32"))
     assert [part.tolist() for part in result] == [[0, 0], [0, 0], [1, 1], [1], [1]]
+
+
+def test_an_array_beside_a_tensor_is_given_as_a_constant() -> None:
+    weights = np.ones((4, 3))
+    with pytest.raises(weft.ScriptError, match="`@` of a tensor and a ndarray") as caught:
+
+        @R.function
+        def graph(x: R.Tensor(("n", 4), "float32")):
+            return x @ weights
+
+    assert (caught.value.code, caught.value.hint) == ("W114", "arrays are given as `R.const(array)`")

@@ -87,7 +87,8 @@ def combine_values(session: GraphSession, kind: str, left: Any, right: Any, tree
         return joined
     for side in (left, right):
         if not isinstance(side, (Expr, bool, int, float, complex, DimExpr)):
-            raise session.fail("W114", f"`{BINARY[kind].text}` of {describe(left)} and {describe(right)}", tree)
+            hint = "arrays are given as `R.const(array)`" if isinstance(side, np.ndarray) else None
+            raise session.fail("W114", f"`{BINARY[kind].text}` of {describe(left)} and {describe(right)}", tree, hint)
     left_size, right_size = size_of(session, left), size_of(session, right)
     if left_size is not None and right_size is not None:
         if kind in _RELATIONS:
