@@ -18,6 +18,7 @@ from weft.errors import ScriptError, ShapeError, Span
 from weft.ir.dim import Dim, DimExpr, free_symbols, maximum, operation, parse_dim, prove_nonnegative, substitute, symbol
 from weft.ir.node import Node, ignored, node
 from weft.support.guards import is_listing
+from weft.support.stack import with_stack
 
 __all__ = ["IndexMap", "MappedLayout", "index_map", "index_map_text", "read_index_map"]
 
@@ -115,7 +116,7 @@ def _called(function: Callable[..., Any]) -> IndexMap:
 def read_index_map(text: str) -> IndexMap:
     """The index map of a text; ScriptError W142 when it is none."""
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = with_stack(lambda: ast.parse(text.strip(), mode="eval")).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         tree = None
     if not isinstance(tree, ast.Lambda) or tree.args.vararg or tree.args.kwarg or tree.args.kwonlyargs:

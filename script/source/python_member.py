@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from weft.ir.graph import PythonFunc
 from weft.script.source.text import Unit
+from weft.support.stack import with_stack
 
 __all__ = ["member_lines", "member_source"]
 
@@ -35,7 +36,7 @@ def member_lines(member: PythonFunc, margin: str) -> list[str] | None:
     What a reader leaves out (comments around the function, blanks on empty lines) would not come back.
     """
     try:
-        body = ast.parse(member.source).body
+        body = with_stack(lambda: ast.parse(member.source)).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     if len(body) != 1 or not isinstance(body[0], ast.FunctionDef) or body[0].name != member.name:

@@ -26,6 +26,7 @@ from weft.script.source.budget import Budget
 from weft.script.source.diagnostics import Consequence, Limits, fail
 from weft.support.collection import rare_collections
 from weft.support.excepthook import is_internal
+from weft.support.stack import with_stack
 
 __all__ = ["MISSING", "NAMESPACE_MODULES", "Unit", "make_source", "parse_python", "print_deeply", "read_deeply"]
 
@@ -74,7 +75,7 @@ def parse_python(source: Source, limits: Limits) -> ast.Module:
     try:
         with warnings.catch_warnings(), rare_collections():
             warnings.simplefilter("ignore")  # Python's advice on style (`1if x`) is not about the script
-            return _parsed(source.text)
+            return with_stack(lambda: _parsed(source.text))
     except SyntaxError as error:
         raise _syntax_error(source, error) from None
     except (RecursionError, MemoryError):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.errors import ScheduleError
+from weft.support.stack import with_stack
 from weft.transform.infra.registry import nearest
 from weft.transform.schedule.handles import BlockRV, ExprRV, Handle, LoopRV
 from weft.transform.schedule.trace import PRIMITIVES, Instruction, Trace
@@ -42,7 +43,7 @@ class _Reader:
     def steps(self, line: str) -> Iterable[Instruction]:
         """The steps of a line."""
         try:
-            body = ast.parse(line.strip()).body if isinstance(line, str) else []
+            body = with_stack(lambda: ast.parse(line.strip())).body if isinstance(line, str) else []
         except (SyntaxError, ValueError):
             body = []
         if not body:

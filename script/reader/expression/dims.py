@@ -18,6 +18,7 @@ from weft.script.reader.folding import rounded
 from weft.script.reader.scope import describe, is_dim
 from weft.script.reader.session import Session
 from weft.script.source.diagnostics import did_you_mean
+from weft.support.stack import with_stack
 
 __all__ = [
     "BUILTINS",
@@ -121,7 +122,7 @@ def dim_of_text(session: Session, text: str, tree: ast.expr) -> Dim:
 def tree_of_text(session: Session, text: str, tree: ast.expr) -> ast.expr:
     """The expression that a string holds, with the place of the string."""
     try:
-        inner = ast.parse(text.strip(), mode="eval").body
+        inner = with_stack(lambda: ast.parse(text.strip(), mode="eval")).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise not_a_size(session, text, tree) from None
     for node in ast.walk(inner):

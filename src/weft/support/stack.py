@@ -1,6 +1,8 @@
-"""How large the stack of a thread is, as far as Python knows, and a larger one for the main thread for a while.
+"""How large the stack of a thread is, and a larger one for the main thread, or for work that nests deeply, for a while.
 
-stack_bytes()       the bytes that the current thread was given
+stack_bytes()       the bytes that the current thread was given, as far as Python knows
+thread_stack()      where its stack is, as the system tells it
+with_stack(work)    what `work` gives, in a thread of its own where this one has little stack
 reachable_stack()   the bytes that it has with `grow_stack`
 grow_stack()        raise the limit of the main thread's stack: on Linux that stack grows while it is used
 shrink_stack()      the limit that there was
@@ -8,15 +10,34 @@ shrink_stack()      the limit that there was
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import sys
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
 
-__all__ = ["USUAL_STACK", "grow_stack", "reachable_stack", "shrink_stack", "stack_bytes"]
+__all__ = [
+    "USUAL_STACK",
+    "grow_stack",
+    "reachable_stack",
+    "shrink_stack",
+    "stack_bytes",
+    "thread_stack",
+    "with_stack",
+]
+
+T = TypeVar("T")
 
 USUAL_STACK = 8 << 20
 _DEEP_STACK = 64 << 20
 """What the main thread may grow to for programs that nest deeply."""
+_ENOUGH = 2 << 20
+"""The stack that Python's parser takes for the deepest text that it reads, and room to spare."""
+_ATTRIBUTES = 128  # bytes, more than a pthread_attr_t takes anywhere
+_known = threading.local()
+_starting = threading.Lock()
 _grown_from: int | None = None
 """The limit of the main thread's stack that comes back, while it is raised."""
 
@@ -34,6 +55,64 @@ def stack_bytes() -> int:
         return _grown_from
     soft = _limits()[0]
     return USUAL_STACK if soft < 0 else soft
+
+
+def thread_stack() -> tuple[int, int]:
+    """The lowest address of this thread's stack and its bytes, asked once; zeros where the system does not say.
+
+    >>> start, size = thread_stack()
+    >>> start >= 0 and size >= 0
+    True
+    """
+    found: tuple[int, int] | None = getattr(_known, "stack", None)
+    if found is None:
+        found = _known.stack = _asked() if sys.platform == "linux" else (0, 0)
+    return found
+
+
+def _asked() -> tuple[int, int]:
+    try:
+        library = ctypes.CDLL(None)
+        own, get, stack = library.pthread_self, library.pthread_getattr_np, library.pthread_attr_getstack
+    except (OSError, AttributeError):  # another C library
+        return 0, 0
+    own.restype = ctypes.c_void_p
+    attributes = ctypes.create_string_buffer(_ATTRIBUTES)
+    start, size = ctypes.c_void_p(), ctypes.c_size_t()
+    if get(ctypes.c_void_p(own()), attributes) != 0:
+        return 0, 0
+    stack(attributes, ctypes.byref(start), ctypes.byref(size))
+    library.pthread_attr_destroy(attributes)
+    return start.value or 0, size.value
+
+
+def with_stack(work: Callable[[], T]) -> T:
+    """What `work` gives, or raises: in a thread with the usual stack where this one has too little for deep calls of C.
+
+    >>> with_stack(lambda: 3)
+    3
+    """
+    if (thread_stack()[1] or stack_bytes()) >= _ENOUGH:
+        return work()
+    done: Future[T] = Future()
+
+    def finish() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    with _starting:
+        before = threading.stack_size(USUAL_STACK)
+        try:
+            thread = threading.Thread(target=finish, name="weft-deep")
+            thread.start()
+        except RuntimeError:  # no thread can be had
+            return work()
+        finally:
+            threading.stack_size(before)
+    thread.join()
+    return done.result()
 
 
 def reachable_stack() -> int:

@@ -15,7 +15,7 @@ from weft.target.machine_model import STACK_BYTES
 
 __all__ = ["allocate", "declare"]
 
-_STACK_TOTAL = 128 << 10  # all of a function; threads may have small stacks
+_STACK_TOTAL = 24 << 10  # all of a function: threads may have small stacks
 
 
 def allocate(emitter: KernelEmitter, stmt: AllocBuffer) -> None:

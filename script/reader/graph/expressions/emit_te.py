@@ -27,6 +27,7 @@ from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.macros import Macro
 from weft.script.reader.scope import Scope, describe, is_dim, is_plain
 from weft.script.source.text import MISSING, Unit
+from weft.support.stack import with_stack
 
 __all__ = ["read_emit_te"]
 
@@ -100,7 +101,7 @@ def _evaluated(session: GraphSession, tree: ast.Lambda, unit: Unit, scope: Scope
                 )
             if value is not MISSING:
                 names[node.id] = value
-    code = compile(ast.Expression(tree), unit.source.name, "eval")
+    code = with_stack(lambda: compile(ast.Expression(tree), unit.source.name, "eval"))
     # The text is that of the program, which runs around the script: a decorator may call what Python makes of it.
     return eval(code, {"__builtins__": builtins, **names})
 
