@@ -478,6 +478,8 @@ def _bind_parameters(function: Function, args: Sequence[Any], scope: Scope, erro
             span=function.span,
         )
     adopted = [values.adopt(arg, param.ty) for param, arg in zip(function.params, args, strict=True)]
+    if error is ArgumentError:  # they come from outside
+        adopted = [values.masked(value, param.ty) for param, value in zip(function.params, adopted, strict=True)]
     triples: list[tuple[Any, Type, str]] = []
     for position, (param, value) in enumerate(zip(function.params, adopted, strict=True), 1):
         scope.variables[param] = value
@@ -507,6 +509,8 @@ def _checked(value: Any, ty: Type | None, what: str, scope: Scope, span: Span | 
     if ty is None:
         return value
     value = values.adopt(value, ty)
+    if code == "W223":
+        value = values.masked(value, ty)
     try:
         values.check([(value, ty, what)], scope.symbols, scope.lookup)
     except values.Mismatch as mismatch:

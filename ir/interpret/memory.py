@@ -17,6 +17,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import BoundsError, OutOfMemoryError
+from weft.ir.interpret.scalars import wrap_array, wrapper
 from weft.support.array_bytes import memory_bytes
 from weft.support.isolation import Typed
 from weft.support.small_floats import decode, encode
@@ -129,6 +130,12 @@ class View:
         else:
             self.read = self.data.__getitem__ if scalar_float else self.data.item
             self.write = self.data.__setitem__
+            if not dtypes.is_numpy(dtype) and dtypes.is_integer(dtype):
+                self.read = self._short_integers(wrapper(dtype))
+
+    def _short_integers(self, wrap: Callable[[int], int]) -> Callable[[Any], Any]:
+        """How an integer of less than a byte is read: of the bits above it, which a caller may set, nothing."""
+        return lambda address: wrap(self.data.item(address))
 
     def _small_floats(self, dtype: str) -> tuple[Callable[[Any], Any], Callable[[Any, Any], None]]:
         """How an element of a type that NumPy lacks is read and written."""
@@ -144,7 +151,9 @@ class View:
     def read_lanes(self, addresses: np.ndarray) -> np.ndarray:
         """The elements at several addresses."""
         raw = self.data[addresses]
-        return decode(raw, self.dtype) if dtypes.is_float(self.dtype) and not dtypes.is_numpy(self.dtype) else raw
+        if dtypes.is_float(self.dtype) and not dtypes.is_numpy(self.dtype):
+            return decode(raw, self.dtype)
+        return wrap_array(self.dtype)(raw) if dtypes.is_integer(self.dtype) else raw
 
     def write_lanes(self, addresses: np.ndarray, values: np.ndarray) -> None:
         """Store elements at several addresses, in the order of the lanes, and mark them."""
@@ -171,7 +180,8 @@ class View:
 
     def array(self) -> np.ndarray:
         """The elements as a NumPy array that shares the memory (raw bits for types that NumPy lacks)."""
-        steps = tuple(stride * self.data.itemsize for stride in self.strides)
+        size = self.data.itemsize  # of one element the stride may be more than NumPy holds
+        steps = [stride * size if n > 1 else size for n, stride in zip(self.shape, self.strides, strict=True)]
         self.check_reach()
         return np.lib.stride_tricks.as_strided(self.data[self.offset :], self.shape, steps)
 

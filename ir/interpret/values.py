@@ -18,14 +18,14 @@ from weft import dtypes
 from weft.errors import value_words
 from weft.ir.dim import Dim
 from weft.ir.graph import Var
-from weft.ir.interpret.scalars import check_scalar
+from weft.ir.interpret.scalars import check_scalar, wrap_array
 from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.support.dlpack import offered_array
 from weft.support.guards import is_array, is_number, is_tuple
 from weft.support.isolation import Typed
 
-__all__ = ["Mismatch", "adopt", "check", "expected_text", "shown", "typed", "value_text"]
+__all__ = ["Mismatch", "adopt", "check", "expected_text", "masked", "shown", "typed", "value_text"]
 
 ShapeOf = Callable[[Var], Sequence[int]]
 
@@ -98,6 +98,18 @@ def adopt(value: Any, ty: Type | None) -> Any:
         scalar = check_scalar(value, ty.dtype)
         return value if scalar is None else scalar
     return items if isinstance(value, list) else value
+
+
+def masked(value: Any, ty: Type | None) -> Any:
+    """A value from outside whose integers of less than a byte have no bits above them, as compiled code reads them."""
+    if isinstance(ty, TupleType) and is_tuple(value) and len(value) == len(ty.fields):
+        return tuple(map(masked, value, ty.fields))
+    if not isinstance(ty, TensorType) or ty.dtype is None or dtypes.is_numpy(ty.dtype) or not is_array(value):
+        return value
+    if not dtypes.is_integer(ty.dtype) or value.dtype != dtypes.storage(ty.dtype):
+        return value
+    wrapped = wrap_array(ty.dtype)(value)
+    return value if np.array_equal(wrapped, value) else wrapped
 
 
 def _is_whole(value: Any) -> bool:

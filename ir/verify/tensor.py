@@ -146,6 +146,9 @@ class _Walk:
                 self.names.define(extent)
         for param in self.function.params:
             if isinstance(param, Buffer):
+                if isinstance(param.elem_offset, int) and param.elem_offset < 0:
+                    message = f"buffer {param.name!r} begins {-param.elem_offset} elements in front of its memory"
+                    self.report.add("W462", message, param.span)
                 self.layout(param, "W453")
 
     def layout(self, buffer: Buffer, code: str = "W450") -> None:
@@ -153,6 +156,10 @@ class _Walk:
         for extent in (*buffer.shape, *(buffer.strides or ())):
             if isinstance(extent, int) and extent < 0:
                 self.report.add("W462", f"buffer {buffer.name!r} has the size {extent}", buffer.span)
+        align = buffer.align  # 0 and the field's -1: that of its elements
+        if align not in (0, -1) and (align & (align - 1) or not 0 < align < 1 << 31):
+            message = f"buffer {buffer.name!r} has the alignment {buffer.align}, which is no power of two below 2**31"
+            self.report.add("W462", message, buffer.span)
         for extent in (*buffer.shape, *(buffer.strides or ()), buffer.elem_offset, buffer.data):
             if isinstance(extent, PrimExpr):
                 self.expression(extent, code)

@@ -225,7 +225,7 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
         ("W459", "a stored value has the dtype of its buffer", "a float32 is stored in 'A', a buffer of int32"),
         ("W460", "operands have one dtype", "bitwise_not of a float32"),
         ("W461", "a condition is a truth value", "a condition is int32, not bool"),
-        ("W462", "sizes are not negative", "buffer 'A' has the size -1"),
+        ("W462", "sizes and offsets are not negative, alignments powers of two", "buffer 'A' has the size -1"),
         ("W463", "an intrinsic gets the operands that it takes", "unknown operation 'foo'"),
         ("W464", "break and continue stand in a loop", "break outside a loop"),
         ("W465", "a returned value has the declared type", "the function returns int32, and this return has no value"),
