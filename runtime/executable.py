@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import shares_bits, stored
+from weft.dtypes import offered_items, shares_bits, stored
 from weft.errors import ArgumentError, ArtifactError, printable
 from weft.runtime import archive
 from weft.runtime.abi.failures import failure, span_of
@@ -113,6 +113,13 @@ def _resident(array: np.ndarray, device: Device) -> tuple[int, Any]:
     return memory.address, made
 
 
+def _replaced(result: Any, given: Mapping[int, Any]) -> Any:
+    """A result with arrays of the caller in the place of their copies, which are there by `id`."""
+    if isinstance(result, tuple):
+        return tuple(_replaced(item, given) for item in result)
+    return given.get(id(result), result) if isinstance(result, np.ndarray) else result
+
+
 class CompiledFunction:
     """One compiled function.
 
@@ -177,14 +184,17 @@ class _Caller:
         }
         return fast_call(self.signature, code, table, words, functions, loaded)
 
-    def guarded(self, /, *args: Any, **options: Any) -> Any:
+    def guarded(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Call with arguments in guarded memory, and look at all of it afterwards."""
         watch = self._loaded.guards
         assert watch is not None
-        with watch.arguments(args) as copies:
-            result = self(*copies, **options)
+        items = offered_items(out)
+        targets = (out,) if items is None else items
+        with watch.arguments([*args, *targets]) as copies:  # an array that is an argument too is one array
+            into = copies[len(args) :]
+            result = self(*copies[: len(args)], out=into[0] if items is None else tuple(into), **named)
             watch.check(self.name)
-        return result
+        return _replaced(result, {id(copy): given for copy, given in zip(copies, (*args, *targets), strict=True)})
 
     def _begin(self) -> int:
         """The handle of a new call."""

@@ -470,11 +470,12 @@ def copy_into(out: Any, value: Any, where: str, function: str) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     raw = stored(value, value.dtype.name)
-    fits = isinstance(out, np.ndarray) and out.dtype in (value.dtype, raw.dtype) and out.shape == value.shape
-    if not fits:
-        raise ArgumentError(f"{where} of {function}: expected {value_text(value)}, got {value_text(out)}", code="W854")
-    if not out.flags.writeable:
+    array = np.asarray(out) if isinstance(out, np.ndarray) else None  # whatever a class of its own says of its shape
+    if array is None or array.dtype not in (value.dtype, raw.dtype) or array.shape != value.shape:
+        got = value_text(out if array is None else array)
+        raise ArgumentError(f"{where} of {function}: expected {value_text(value)}, got {got}", code="W854")
+    if not array.flags.writeable:
         raise ArgumentError(f"{where} of {function} is read-only", code="W853")
     if out is not value:
-        out[...] = value if out.dtype == value.dtype else raw
+        array[...] = value if array.dtype == value.dtype else raw
     return out

@@ -154,7 +154,7 @@ class Guards:
                 self.free(copy.ctypes.data)
 
     def _copy(self, value: object, taken: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]]) -> object:
-        if not isinstance(value, np.ndarray) or not value.flags.carray or not value.size or value.base is not None:
+        if type(value) is not np.ndarray or not value.flags.carray or not value.size or value.base is not None:
             return value
         if value.dtype.hasobject:  # which the call refuses
             return value

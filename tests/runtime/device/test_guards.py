@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft import BoundsError, Executable, parse
+from weft import ArgumentError, BoundsError, Executable, parse
 from weft.ir import IRModule
 from weft.runtime.device.guards import guarded
 from weft.testing import fuzz
@@ -115,3 +116,35 @@ def test_arrays_of_objects_are_refused_as_without_guards() -> None:
         run = weft.compile(module)["main"]
     with pytest.raises(weft.ArgumentError):
         run(np.array([None, None]))
+
+
+@pytest.mark.parametrize("form", ["array", "tuple"])
+def test_an_output_that_is_an_argument_too_is_written(form: str) -> None:
+    results = "y" if form == "array" else "(y, y * y)"
+    text = f'@R.function\ndef main(x: R.Tensor((4,), "float32")):\n    y = x + x\n    return {results}\n'
+    with guarded():
+        exe = weft.compile(IRModule({"main": weft.parse(text)}))  # pyright: ignore[reportArgumentType]
+    x, more = np.arange(4, dtype="float32"), np.zeros(4, "float32")
+    out = x if form == "array" else (x, more)
+    result = exe["main"](x, out=out)
+    assert x.tolist() == [0, 2, 4, 6]
+    assert (result if form == "array" else result[0]) is x
+    assert more.tolist() == ([0, 0, 0, 0] if form == "array" else [0, 4, 16, 36])
+
+
+class Lying(np.ndarray):
+    """An array that states another shape than it has."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # pyright: ignore
+        return (4,)
+
+
+@pytest.mark.parametrize("guard", [False, True])
+def test_an_output_is_as_large_as_it_is(guard: bool) -> None:
+    text = '@R.function\ndef main(x: R.Tensor((4,), "float32")):\n    return x + x\n'
+    with guarded() if guard else contextlib.nullcontext():
+        exe = weft.compile(IRModule({"main": weft.parse(text)}))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ArgumentError) as caught:
+        exe["main"](np.zeros(4, "float32"), out=np.zeros(2, "float32").view(Lying))
+    assert caught.value.code == "W854"
