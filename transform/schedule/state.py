@@ -74,17 +74,19 @@ class ScheduleState:
     def _name_of_function(self, name: str | None) -> str:
         name = self._function if name is None else name
         functions = [key for key, function in self._module.items() if isinstance(function, PrimFunc)]
+        if not functions:
+            raise failure("W601", "the module has no tensor function", hint="weft.transform.LegalizeOps() makes them")
         if name is None:
             raise failure(
                 "W601",
                 "the module has several tensor functions, and none is chosen",
-                hint=f"sch.work_on(...) one of {', '.join(functions) or 'none'}",
+                hint=f"sch.work_on(...) one of {', '.join(functions)}",
             )
         if name not in functions:
             raise failure(
                 "W601",
                 f"the module has no tensor function {name!r}",
-                hint=nearest(name, functions) or f"it has: {', '.join(functions) or 'none'}",
+                hint=nearest(name, functions) or f"it has: {', '.join(functions)}",
             )
         return name
 

@@ -470,3 +470,11 @@ def test_a_good_schedule_computes_what_the_written_loops_do() -> None:
         arrays[2][...] = 0
         run(*arrays)
         np.testing.assert_allclose(arrays[2], arrays[0] @ arrays[1], rtol=1e-4, atol=1e-4)
+
+
+def test_a_module_of_graph_functions_alone_has_nothing_to_schedule() -> None:
+    graph = weft.parse('@R.function\ndef main(x: R.Tensor((4,), "float32")):\n    return R.exp(x)\n')
+    sch = Schedule(IRModule({"main": graph}))
+    with pytest.raises(weft.ScheduleError, match="W601: the module has no tensor function") as caught:
+        sch.get_block("exp")
+    assert caught.value.hint == "weft.transform.LegalizeOps() makes them"
