@@ -92,10 +92,9 @@ class FewFirst:
 
     def _begin(self, begin: PrimVar) -> list[Stmt]:
         """What is there before the walk, and the position where that begins."""
-        first = self._insert_first(lambda i: i, index(self.kept))
         if not self.is_long:
-            return [first, Bind(begin, index(self.kept))]
-        is_long = binary("le", index(self.least), self.size)
+            return [self._insert_first(index(1)), Bind(begin, index(self.kept))]
+        is_long, step = binary("le", index(self.least), self.size), PrimVar("step", INDEX)
         sample = binary("floordiv", self.size, index(self.stride)) - self.kept
         j, at, value = PrimVar("j", INDEX), PrimVar("at", INDEX), PrimVar("value", self.dtype)
         kept = IfThenElse(self.before(value, self._last), self._insert(at, value, index(self.kept - 1)))
@@ -103,19 +102,23 @@ class FewFirst:
         bound, rank = PrimVar("bound", self.dtype), PrimVar("rank", INDEX)
         copies = (BufferStore(self.values, bound, (rank,)), BufferStore(self.order, self.size, (rank,)))
         sampled = (
-            self._insert_first(lambda i: i * self.stride, index(self.kept)),
             For(j, 0, sample, SeqStmt(more)),
             Bind(bound, self._last),
             For(rank, 0, self.kept, SeqStmt(copies)),
         )
         walked = binary("mul", cast(INDEX, unary("not", is_long)), index(self.kept))
-        return [IfThenElse(is_long, SeqStmt(sampled), first), Bind(begin, walked)]
+        return [
+            Bind(step, cast(INDEX, is_long) * (self.stride - 1) + 1),
+            self._insert_first(step),
+            IfThenElse(is_long, SeqStmt(sampled)),
+            Bind(begin, walked),
+        ]
 
-    def _insert_first(self, position: Callable[[PrimExpr], PrimExpr], count: PrimExpr) -> Stmt:
-        """Put the elements at the first so many positions in order."""
+    def _insert_first(self, step: PrimExpr) -> Stmt:
+        """Put the first elements in order, of all or of those at so many positions."""
         i, value = PrimVar("i", INDEX), PrimVar("value", self.dtype)
-        at = position(i)
-        return For(i, 0, count, SeqStmt((Bind(value, self.element(at)), self._insert(at, value, i))))
+        at = i * step
+        return For(i, 0, self.kept, SeqStmt((Bind(value, self.element(at)), self._insert(at, value, i))))
 
     def _comes_before(self, value: PrimExpr, rank: PrimExpr) -> PrimExpr:
         """Whether an element comes before what is kept at a rank; all others there have smaller positions."""
