@@ -12,6 +12,8 @@ from weft.errors import ArtifactError
 from weft.ir.graph import ExternFunc
 from weft.ir.interpret import entry as reference
 from weft.ir.module import BaseFunc, IRModule
+from weft.ir.structure.malformed import explained_by
+from weft.ir.verify import fault_of
 from weft.runtime.artifact import ArtifactSet
 from weft.runtime.loaded import LoadedModule
 from weft.runtime.loading import COMPILED, loadable
@@ -20,6 +22,7 @@ from weft.runtime.registry import find_func
 __all__ = ["interpret"]
 
 
+@explained_by(fault_of)
 def interpret(module: IRModule | BaseFunc, *, trace: bool = False, trust: bool = False) -> reference.Interpreter:
     """The functions of a module as callables on NumPy arrays, by name; callable itself when there is one, or `main`.
 

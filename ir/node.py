@@ -17,6 +17,7 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, M
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
+from weft.errors import RecursionDepthError
 from weft.ir.structure.portable import deep_copy, reduced, shallow_copy, short_text
 from weft.support.guards import is_listing, is_number, is_tuple
 from weft.support.providers import provider
@@ -144,6 +145,9 @@ def replace(old: N, **changes: Any) -> N:
     return type(old)(**values)
 
 
+_SCALARS = frozenset({str, int, bool, float, type(None)})
+
+
 class FrozenMap(Mapping[str, Any]):
     """An immutable mapping with string keys that keeps insertion order; equality ignores order.
 
@@ -151,10 +155,20 @@ class FrozenMap(Mapping[str, Any]):
     FrozenMap({'a': 1, 'b': 2})
     """
 
-    __slots__ = ("_items",)
+    __slots__ = ("_items", "_levels")
 
     def __init__(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
-        self._items = {key: freeze(value) for key, value in dict(items).items()}
+        """Raises ResourceError W951 for data that nests deeper than 64 levels."""
+        given = dict(items)
+        self._items: dict[str, Any] = {}
+        self._levels = 1
+        for key, value in given.items():
+            if value.__class__ in _SCALARS:
+                self._items[key] = value
+                continue
+            self._items[key], levels = _frozen(value, 1)
+            self._levels = max(self._levels, 1 + levels)
+        _refuse_depth(self._levels)
 
     def __getitem__(self, key: str) -> Any:
         return self._items[key]
@@ -208,13 +222,38 @@ class FrozenMap(Mapping[str, Any]):
 
 def freeze(value: Any) -> Any:
     """Attribute data in immutable form: lists become tuples, dicts FrozenMaps, numbers of NumPy those of Python."""
+    return _frozen(value, 0)[0]
+
+
+_MOST_LEVELS = 64
+"""The levels of lists and dicts in attributes: what reads them recurses."""
+
+
+def _refuse_depth(levels: int) -> None:
+    if levels > _MOST_LEVELS:
+        raise RecursionDepthError(
+            f"data of attributes nests deeper than {_MOST_LEVELS} levels", code="W951", hint="write it flatter"
+        )
+
+
+def _frozen(value: Any, outside: int) -> tuple[Any, int]:
+    """The immutable form of a value that stands so many levels deep, and how many levels it has."""
     if is_listing(value):
-        new = tuple(freeze(item) for item in value)
-        same = is_tuple(value) and all(a is b for a, b in zip(new, value, strict=True))
-        return value if same else new
+        _refuse_depth(outside + 1)
+        if _SCALARS.issuperset(map(type, value)):
+            return value if is_tuple(value) else tuple(value), 1
+        parts = [_frozen(item, outside + 1) for item in value]
+        levels = 1 + max([levels for _, levels in parts], default=0)
+        same = is_tuple(value) and all(new is old for (new, _), old in zip(parts, value, strict=True))
+        return value if same else tuple(new for new, _ in parts), levels
     if isinstance(value, dict):
-        return FrozenMap(cast("dict[str, Any]", value))
-    return value.item() if is_number(value) else value
+        _refuse_depth(outside + 1)
+        items = {key: _frozen(item, outside + 1)[0] for key, item in cast("dict[str, Any]", value).items()}
+        value = FrozenMap(items)
+    if isinstance(value, FrozenMap):
+        _refuse_depth(outside + value._levels)
+        return value, value._levels
+    return value.item() if is_number(value) else value, 0
 
 
 EMPTY = FrozenMap()

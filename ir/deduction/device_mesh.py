@@ -134,9 +134,15 @@ def same_mesh(a: DeviceMesh | None, b: DeviceMesh | None) -> bool:
 
 def is_spread(ty: Type | None) -> bool:
     """Whether a type is, or has as a field, that of a spread tensor."""
-    if isinstance(ty, TupleType):
-        return any(map(is_spread, ty.fields))
-    return isinstance(ty, DTensorType)
+    pending, seen = [ty], set[int]()
+    while pending:
+        part = pending.pop()
+        if isinstance(part, DTensorType):
+            return True
+        if isinstance(part, TupleType) and id(part) not in seen:
+            seen.add(id(part))
+            pending.extend(part.fields)
+    return False
 
 
 def whole_tensors(ty: Type) -> Type:

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from weft.errors import ArgumentError, Span, VerifyError, WeftError, described
+from weft.errors import ArgumentError, RecursionDepthError, Span, VerifyError, WeftError, described
 from weft.ir.node import Node, fields_of
+from weft.ir.structure.recursion import is_deep
 from weft.support.guards import is_listing, is_mapping, is_tuple
 
 __all__ = ["FAILURES", "explained_by", "malformed"]
@@ -26,7 +27,10 @@ FAILURES = (AttributeError, TypeError, ValueError, IndexError, KeyError, Asserti
 
 
 def explained_by(fault: Callable[[Any], WeftError | None]) -> Callable[[F], F]:
-    """A decorator for functions of nodes: where one fails, `fault` is asked whether its first argument is at fault."""
+    """A decorator for functions of nodes: where one fails, `fault` is asked whether its first argument is at fault.
+
+    Where the stack ends in one, and that argument nests deeply, in its types too, the error is W951.
+    """
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
@@ -35,6 +39,14 @@ def explained_by(fault: Callable[[Any], WeftError | None]) -> Callable[[F], F]:
                 return function(first, *args, **options)
             except WeftError:
                 raise
+            except RecursionError:
+                if not is_deep(first):
+                    raise
+                raise RecursionDepthError(
+                    f"{described(first)} is nested too deeply for {function.__name__}",
+                    code="W951",
+                    hint="bind parts to variables, and nest types less",
+                ) from None
             except FAILURES as error:
                 if isinstance(error, TypeError):
                     _refuse_mismatch(function, (first, *args), options)

@@ -13,7 +13,8 @@ from weft.errors import WeftError, described
 from weft.ir.attrs import GLOBAL_SYMBOL, REWRITER, Carrier
 from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, Op
 from weft.ir.module import BaseFunc, IRModule
-from weft.ir.structure.malformed import FAILURES, malformed
+from weft.ir.structure.malformed import FAILURES, explained_by, malformed
+from weft.ir.structure.recursion import deeply
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import BufferStore, PrimCall, PrimFunc
 from weft.ir.types import FuncType
@@ -51,6 +52,7 @@ def _verify(value: IRModule | BaseFunc) -> list[Finding]:
     return findings
 
 
+@explained_by(malformed)
 def verify(value: IRModule | BaseFunc) -> list[Finding]:
     """Everything that is wrong with a module or a single function; the empty list when it is well formed.
 
@@ -58,7 +60,7 @@ def verify(value: IRModule | BaseFunc) -> list[Finding]:
     []
     """
     try:
-        findings = _verify(value)
+        findings = deeply(value, lambda: _verify(value))
     except FAILURES:
         if malformed(value) is None:
             raise

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import weft
-from weft.ir import Tuple, TupleType, Var
+from weft.ir import Function, IRModule, SeqExpr, Tuple, TupleType, Var
 from weft.ir.kernel.simplify import simplify
+from weft.ir.node import FrozenMap
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     Binary,
@@ -197,3 +198,28 @@ assert resource.getrlimit(resource.RLIMIT_STACK) == before
 """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "too deep\n"), done.stderr[-500:]
+
+
+@pytest.mark.parametrize("wrap", [lambda made: {"a": made}, lambda made: (made,), lambda made: FrozenMap({"a": made})])
+def test_data_of_attributes_nests_little_or_is_refused(wrap: Callable[[Any], Any]) -> None:
+    def data(levels: int) -> Any:
+        made: Any = 1
+        for _ in range(levels):
+            made = wrap(made)
+        return made
+
+    known = FrozenMap({"data": data(63)})
+    assert pickle.loads(pickle.dumps(known)) == known == FrozenMap({"data": known["data"]})
+    with pytest.raises(weft.WeftError, match="deeper than 64 levels") as caught:
+        FrozenMap({"data": data(2_000)})
+    assert caught.value.code == "W951"
+
+
+def test_functions_of_deep_types_are_verified_and_interpreted() -> None:
+    ty: Any = TensorType((4,), "float32")
+    for _ in range(DEEP):
+        ty = TupleType((ty,))
+    p = Var("p", ty)
+    function = Function((p,), SeqExpr((), p), ty, name="main")
+    assert weft.verify(IRModule({"main": function})) == []
+    assert weft.interpret(function) is not None
