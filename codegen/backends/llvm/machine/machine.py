@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -145,6 +146,8 @@ def _compiled(machine: Machine, target_machine: Any, text: str, pipeline: str) -
 
 
 _printing = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a fork waits for what is printed: the child starts without the thread that prints
+    os.register_at_fork(before=_printing.acquire, after_in_parent=_printing.release, after_in_child=_printing.release)
 
 
 def assembly_of(module: Any) -> str:
