@@ -473,7 +473,10 @@ def test_a_good_schedule_computes_what_the_written_loops_do() -> None:
 
 
 def test_a_module_of_graph_functions_alone_has_nothing_to_schedule() -> None:
-    graph = weft.parse('@R.function\ndef main(x: R.Tensor((4,), "float32")):\n    return R.exp(x)\n')
+    @R.function
+    def graph(x: R.Tensor((4,), "float32")):
+        return R.exp(x)
+
     sch = Schedule(IRModule({"main": graph}))
     with pytest.raises(weft.ScheduleError, match="W601: the module has no tensor function") as caught:
         sch.get_block("exp")
