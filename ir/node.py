@@ -155,20 +155,20 @@ class FrozenMap(Mapping[str, Any]):
     FrozenMap({'a': 1, 'b': 2})
     """
 
-    __slots__ = ("_items", "_levels")
+    __slots__ = ("_items", "levels")
 
     def __init__(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
         """Raises ResourceError W951 for data that nests deeper than 64 levels."""
         given = dict(items)
         self._items: dict[str, Any] = {}
-        self._levels = 1
+        self.levels = 1
         for key, value in given.items():
             if value.__class__ in _SCALARS:
                 self._items[key] = value
                 continue
             self._items[key], levels = _frozen(value, 1)
-            self._levels = max(self._levels, 1 + levels)
-        _refuse_depth(self._levels)
+            self.levels = max(self.levels, 1 + levels)
+        _refuse_depth(self.levels)
 
     def __getitem__(self, key: str) -> Any:
         return self._items[key]
@@ -251,8 +251,8 @@ def _frozen(value: Any, outside: int) -> tuple[Any, int]:
         items = {key: _frozen(item, outside + 1)[0] for key, item in cast("dict[str, Any]", value).items()}
         value = FrozenMap(items)
     if isinstance(value, FrozenMap):
-        _refuse_depth(outside + value._levels)
-        return value, value._levels
+        _refuse_depth(outside + value.levels)
+        return value, value.levels
     return value.item() if is_number(value) else value, 0
 
 

@@ -29,7 +29,7 @@ from weft.ir.structure.malformed import explained_by, malformed
 from weft.ir.structure.visit import MANY_NODES, refuse_repetition
 from weft.ir.tensor import Block, Buffer, PrimFunc, PrimVar
 from weft.support.array_bytes import content_bytes
-from weft.support.guards import is_array
+from weft.support.guards import is_array, is_tuple
 
 __all__ = ["assert_structural_equal", "first_mismatch", "structural_equal", "structural_hash"]
 
@@ -144,7 +144,7 @@ class _Comparison:
 
     def _was_compared(self, x: Any, y: Any, defines: bool) -> bool:
         """Whether a pair of values with parts was met before, with the same objects bound; else it is noted."""
-        if not isinstance(x, (Node, tuple, FrozenMap)):
+        if not (isinstance(x, (Node, FrozenMap)) or is_tuple(x)):
             return False
         key, bound = (id(x), id(y), defines), len(self.left)
         known = self.compared.get(key)
