@@ -7,6 +7,7 @@ from typing import Any
 
 from weft.errors import ScriptError
 from weft.ir.node import Node
+from weft.ir.structure.visit import MANY_NODES, refuse_repetition
 from weft.ir.tensor import FloatImm, IntImm, PrimExpr
 from weft.script.forms.constants import float_text
 from weft.script.forms.showing import SHOWN
@@ -60,12 +61,14 @@ def join(printer: Printer, pieces: Iterable[Piece]) -> str:
     stack: list[Piece] = list(pieces)[::-1]
     if len(stack) == 1 and isinstance(stack[0], str):
         return stack[0]
+    _count(printer)
     pieces_of = printer.style.get(prim_pieces, prim_pieces.plain)
     while stack:
         piece = stack.pop()
         if isinstance(piece, str):
             out.append(piece)
             continue
+        _count(printer)
         expr, minimum = piece
         parts, precedence = pieces_of(printer, expr)
         if precedence < minimum:
@@ -75,6 +78,13 @@ def join(printer: Printer, pieces: Iterable[Piece]) -> str:
         else:
             stack.extend(parts[::-1])
     return "".join(out)
+
+
+def _count(printer: Printer) -> None:
+    """Note one more part of the text; where they are many, a look at the whole tells whether they ever end."""
+    printer.joined += 1
+    if printer.joined == MANY_NODES:
+        refuse_repetition(printer.root)
 
 
 def show_form(printer: Printer, form: Form, values: Mapping[str, Any], **options: Any) -> str:

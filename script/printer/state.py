@@ -128,6 +128,8 @@ class Printer:
     unchecked: bool = False  # whether the function, printed alone, has faults that reading would refuse
     block_buffer: Form = BUFFERS["T.alloc_buffer"]  # what makes a buffer of a block
     # the text
+    root: Any = None  # what is printed
+    joined: int = 0  # the expressions and forms that were put together
     lines: list[str] = field(default_factory=list)
     indent: str = ""
     pending: list[str] = field(default_factory=list)  # lines that the next one needs before it

@@ -46,7 +46,8 @@ _HEADERS = {
 
 
 def write_text(printer: Printer, node: Any) -> str:
-    """The text of any node."""
+    """The text of any node; ResourceError W952 for one whose parts use each other too often to be written out."""
+    printer.root = node
     if isinstance(node, (IRModule, Function, PrimFunc)):
         printer.lines.append(_HEADERS[printer.spelling].rstrip("\n"))
         printer.lines.append("")

@@ -21,7 +21,6 @@ import numpy as np
 
 from weft.errors import Source, Span, WeftError
 from weft.ir.structure.recursion import deep_recursion, deeply, used_frames
-from weft.ir.structure.visit import refuse_repetition
 from weft.script.source.budget import Budget
 from weft.script.source.diagnostics import Consequence, Limits, fail
 from weft.support.collection import rare_collections
@@ -140,7 +139,6 @@ def read_deeply(tree: ast.AST, read: Callable[[], T]) -> T:
 
 def print_deeply(root: Any, written: Callable[[], T]) -> T:
     """What prints a node, or a module, with room for its nesting."""
-    refuse_repetition(root)
     with rare_collections(), _named():
         return deeply(root, written)
 
