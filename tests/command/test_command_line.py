@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -349,6 +350,13 @@ def test_run_calls_main_on_files_by_position_and_by_name(run: Run, how: list[str
     status, report = run.json("run", "model.py", "--input", "x.npy", "--input", "b=b.npy", *how, "--output", "out.npy")
     assert (status, report["function"], report["results"][0]["shape"]) == (0, "main", [2, 4])
     np.testing.assert_array_equal(np.load("out.npy"), INPUTS["x"] * np.float32(0.5) + 1)
+
+
+def test_a_member_of_an_npz_file_that_is_no_array_is_named(run: Run) -> None:
+    with zipfile.ZipFile("odd.npz", "w") as archive:
+        archive.writestr("x.npy", b"")
+    status, _, err = run("run", "model.py", "--interpret", "--input", "odd.npz")
+    assert (status, err) == (1, "W010: odd.npz is not a .npz file of plain arrays: 'x' is none\n")
 
 
 def test_run_takes_names_from_an_npz_file(run: Run) -> None:

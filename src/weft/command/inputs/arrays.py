@@ -73,7 +73,13 @@ def _load(path: str) -> np.ndarray | dict[str, np.ndarray]:
             hint = "numpy.save and numpy.savez write such files"
             raise InputError(f"{path} is not a .npy or .npz file", file=path, hint=hint)
         loaded = np.load(path, allow_pickle=False)
-        return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        members = dict(loaded)
+        for name, array in members.items():
+            if not isinstance(array, np.ndarray):  # bytes, of a member that is no array
+                raise InputError(f"{path} is not a .npz file of plain arrays: {name!r} is none", file=path)
+        return members
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}", file=path) from None
     except InputError:
