@@ -23,9 +23,12 @@ def with_own_names(stmt: Stmt, function: PrimFunc) -> Stmt:
     >>> copy.loop_var is i, copy.body.buffer is x
     (False, True)
     """
-    given = {*(param for param in function.params if isinstance(param, PrimVar)), *buffer_symbols(function)}
-    elsewhere = {*given, *_variables(function.body)}
-    bound = dict.fromkeys((*_variables(stmt), *(size for size in _sizes(stmt) if size not in elsewhere)))
+    bound = dict.fromkeys(_variables(stmt))
+    sizes = [size for size in _sizes(stmt) if size not in bound]
+    if sizes:  # seldom: the function may be long, and copied from many times
+        given = {*(param for param in function.params if isinstance(param, PrimVar)), *buffer_symbols(function)}
+        elsewhere = {*given, *_variables(function.body)}
+        bound |= dict.fromkeys(size for size in sizes if size not in elsewhere)
     stmt = substitute(stmt, {variable: _copied(variable) for variable in bound})
     for index in range(len(list(_buffers(stmt)))):  # views come after what they view
         buffer = list(_buffers(stmt))[index]
