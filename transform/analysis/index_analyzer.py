@@ -205,7 +205,7 @@ class IndexAnalyzer:
 
 
 def _looked_into(analyzer: IndexAnalyzer, guards: Guards, expr: Extent) -> list[tuple[Guards, Any, bool]]:
-    """The parts of an expression in their order, each with its conditions and whether it is an operand itanalyzer."""
+    """The parts of an expression in their order, each with its conditions and whether it is an operand itself."""
     if isinstance(expr, PrimVar):
         value = analyzer.lets.get(expr)
         if value is not None:
