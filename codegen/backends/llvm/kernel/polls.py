@@ -20,10 +20,11 @@ from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
 from weft.codegen.backends.llvm.asm.instructions import Instruction, binary, call, icmp, load, store
 from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.kernel.emitter import COLD, KernelEmitter
-from weft.codegen.backends.llvm.kernel.work import most_of, variables_in, work_of
+from weft.codegen.backends.llvm.kernel.work import variables_in, work_of
 from weft.ir.structure.visit import children, statements, walk
 from weft.ir.tensor import BufferLoad, Extent, For, IfThenElse, PrimExpr, PrimVar, Stmt, While
 from weft.runtime.abi.frame import POLL
+from weft.transform.analysis.access_pattern import most_of
 
 __all__ = ["Poll", "ask", "charge", "is_bounded", "may_be_long", "part_of", "poll_of"]
 

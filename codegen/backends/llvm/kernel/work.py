@@ -12,22 +12,21 @@ from weft.ir.node import Node
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     AssertStmt,
-    Binary,
     Bind,
     BufferStore,
     Evaluate,
     Extent,
     For,
     IfThenElse,
-    IntImm,
     PrimCall,
     PrimExpr,
     PrimVar,
     SeqStmt,
     Stmt,
 )
+from weft.transform.analysis.access_pattern import most_of
 
-__all__ = ["most_of", "variables_in", "work_of"]
+__all__ = ["variables_in", "work_of"]
 
 _UNKNOWN_EXTENT = 8
 _LANES_AT_ONCE = 8
@@ -66,26 +65,6 @@ def _work_of_call(emitter: KernelEmitter, call: Node) -> Size:
     size = next(arg for arg in call.args if isinstance(arg, PrimExpr) and arg.dtype != "handle")
     known = all(v in emitter.variables for v in variables_in(size))
     return emitter.w.mul(emitter.size(size) if known else _UNKNOWN_EXTENT, _FOR_EACH_KEY)
-
-
-def most_of(extent: Extent) -> int | None:
-    """The number that an extent never exceeds, where its form says one: tiles of a size, the last one shorter.
-
-    >>> most_of(12), most_of(PrimVar("n", "int64"))
-    (12, None)
-    """
-    if isinstance(extent, (int, IntImm)):
-        return extent if isinstance(extent, int) else extent.value
-    if not isinstance(extent, Binary):
-        return None
-    left, right = most_of(extent.a), most_of(extent.b)
-    if extent.kind == "min":
-        return min((most for most in (left, right) if most is not None), default=None)
-    if left is None or right is None:
-        return None
-    if extent.kind == "floordiv":
-        return left // right if right > 0 and isinstance(extent.b, IntImm) else None
-    return left + right if extent.kind == "add" else None
 
 
 def variables_in(extent: Extent) -> Iterator[PrimVar]:
