@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 
 from weft.ir.kernel.prim import binary, cast, const, unary
+from weft.ir.op.indexing.block_hits import BLOCK, BlockHits
 from weft.ir.op.indexing.merge_sort import RowSort, lazy
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.tensor import (
@@ -33,8 +34,6 @@ __all__ = ["MOST", "FewFirst"]
 
 MOST = 32
 """How many elements are kept at most."""
-_BLOCK = 32
-"""The elements that are looked at together."""
 _LONG = 4096
 """The least elements of a row that is sampled."""
 _STRIDE = 256
@@ -62,8 +61,8 @@ class FewFirst:
         self.order = Buffer("order", (kept,), INDEX)
         self.values = Buffer("values", (kept,), dtype)
         self.place = Buffer("place", (1,), INDEX)
-        self.hits = Buffer("hits", (1,), "int32")
-        self.buffers = (self.order, self.values, self.place, self.hits)
+        self.hits = BlockHits()
+        self.buffers = (self.order, self.values, self.place, self.hits.buffer)
 
     def at(self, rank: int | PrimExpr) -> PrimExpr:
         """The position of the element of a rank."""
@@ -76,18 +75,18 @@ class FewFirst:
     def statements(self) -> list[Stmt]:
         """What selects."""
         block, begin = PrimVar("block", INDEX), PrimVar("begin", INDEX)
-        blocks = binary("floordiv", self.size - begin, index(_BLOCK))
-        rest = binary("floormod", self.size - begin, index(_BLOCK))
-        start = block * _BLOCK + begin
+        blocks = binary("floordiv", self.size - begin, index(BLOCK))
+        rest = binary("floormod", self.size - begin, index(BLOCK))
+        start = block * BLOCK + begin
         return [
             *self._begin(begin),
             For(
                 block,
                 0,
                 blocks,
-                SeqStmt((self._look(start), IfThenElse(self._is_hit, self._walk(start, index(_BLOCK))))),
+                SeqStmt((self._look(start), IfThenElse(self.hits.is_hit, self._walk(start, index(BLOCK))))),
             ),
-            self._walk(blocks * _BLOCK + begin, rest),
+            self._walk(blocks * BLOCK + begin, rest),
         ]
 
     def _begin(self, begin: PrimVar) -> list[Stmt]:
@@ -141,17 +140,8 @@ class FewFirst:
         return IfThenElse(self._is_copy(index(self.kept - 1)), equal, strict)
 
     def _note(self, start: PrimExpr, is_kept: Callable[[PrimExpr], PrimExpr]) -> Stmt:
-        """Note whether some element of a block is kept: a reduction, which vectors do."""
-        j, zero = PrimVar("j", INDEX), (index(0),)
-        kept = cast("int32", is_kept(self.element(start + j)))
-        seen = binary("bitwise_or", BufferLoad(self.hits, zero), kept)
-        return SeqStmt(
-            (BufferStore(self.hits, const(0, "int32"), zero), For(j, 0, _BLOCK, BufferStore(self.hits, seen, zero)))
-        )
-
-    @property
-    def _is_hit(self) -> PrimExpr:
-        return binary("ne", BufferLoad(self.hits, (index(0),)), const(0, "int32"))
+        """Note whether some element of a block is kept."""
+        return self.hits.look(lambda j: is_kept(self.element(start + j)))
 
     @property
     def _last(self) -> PrimExpr:

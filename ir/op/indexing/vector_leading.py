@@ -10,6 +10,7 @@ The walk looks at a block of elements together, so that blocks without a candida
 from __future__ import annotations
 
 from weft.ir.kernel.prim import binary, cast, const
+from weft.ir.op.indexing.block_hits import BLOCK, BlockHits
 from weft.ir.op.indexing.sort_keys import Element, SortKeys
 from weft.ir.op.indexing.vector_sort import SELECTS, SORTS, Layout, VectorSort, layout_of
 from weft.ir.op.kernel_builder import INDEX, index
@@ -37,8 +38,6 @@ _LONG = 4 * _SAMPLE
 """The least elements of a row that is sampled."""
 _SPARSE = 8
 """How many times as many elements there are at least where it pays to sample."""
-_BLOCK = 32
-"""The elements that are looked at together."""
 
 
 class VectorLeading(VectorSort):
@@ -50,9 +49,9 @@ class VectorLeading(VectorSort):
         super().__init__(capacity, size, element, keys, layout)
         self.count = count
         self.is_long = not isinstance(capacity, int) or capacity >= _LONG
-        self.hits, self.found = Buffer("hits", (1,), "int32"), Buffer("found", (1,), INDEX)
+        self.hits, self.found = BlockHits(), Buffer("found", (1,), INDEX)
         if self.is_long:
-            self.buffers = (*self.buffers, self.hits, self.found)
+            self.buffers = (*self.buffers, self.hits.buffer, self.found)
 
     @staticmethod
     def of_count(
@@ -88,10 +87,9 @@ class VectorLeading(VectorSort):
         block = PrimVar("block", INDEX)
         position = i * binary("floordiv", self.size, index(_SAMPLE))
         sampled = self._stores(self._number(self.sort_keys.key(self.element(position)), position), position, i)
-        blocks = binary("floordiv", self.size, index(_BLOCK))
-        start, rest = block * _BLOCK, binary("floormod", self.size, index(_BLOCK))
-        is_hit = binary("ne", BufferLoad(self.hits, (index(0),)), const(0, "int32"))
-        walk = (self._look_at(start, limit), IfThenElse(is_hit, self._keep(start, index(_BLOCK), limit)))
+        blocks = binary("floordiv", self.size, index(BLOCK))
+        start, rest = block * BLOCK, binary("floormod", self.size, index(BLOCK))
+        walk = (self._look_at(start, limit), IfThenElse(self.hits.is_hit, self._keep(start, index(BLOCK), limit)))
         return SeqStmt(
             (
                 For(i, 0, index(_SAMPLE), SeqStmt(tuple(sampled))),
@@ -99,7 +97,7 @@ class VectorLeading(VectorSort):
                 self._call(SELECTS, index(_SAMPLE), most),
                 Bind(limit, BufferLoad(self.keys, (most,))),
                 For(block, 0, blocks, SeqStmt(walk)),
-                self._keep(blocks * _BLOCK, rest, limit),
+                self._keep(blocks * BLOCK, rest, limit),
             )
         )
 
@@ -109,15 +107,11 @@ class VectorLeading(VectorSort):
         return share + binary("floordiv", share, index(4)) + 8
 
     def _look_at(self, start: PrimExpr, limit: PrimExpr) -> Stmt:
-        """Note whether some key of a block does not come after the limit: a reduction, which vectors do."""
-        j, zero, key_dtype = PrimVar("j", INDEX), (index(0),), self.sort_keys.key_dtype
+        """Note whether some key of a block does not come after the limit."""
+        key_dtype = self.sort_keys.key_dtype
         beside = 0 if self.layout.beside else self.layout.position_bits
         above = cast(key_dtype, binary("shift_right", limit, const(beside, limit.dtype)) if beside else limit)
-        is_kept = cast("int32", binary("le", self.sort_keys.key(self.element(start + j)), above))
-        seen = binary("bitwise_or", BufferLoad(self.hits, zero), is_kept)
-        return SeqStmt(
-            (BufferStore(self.hits, const(0, "int32"), zero), For(j, 0, _BLOCK, BufferStore(self.hits, seen, zero)))
-        )
+        return self.hits.look(lambda j: binary("le", self.sort_keys.key(self.element(start + j)), above))
 
     def _keep(self, start: PrimExpr, count: PrimExpr, limit: PrimExpr) -> Stmt:
         """Add the numbers of a range that do not come after the limit; others are written over by the next."""
