@@ -54,7 +54,7 @@ from weft.runtime.programs import RUNNERS
 from weft.runtime.programs.fastcall import fast_call, result_tensors
 from weft.support.aligned import ALIGNMENT
 from weft.support.isolation import isolated
-from weft.support.profile import ProfileRow, profiled
+from weft.support.profile import Profiled
 from weft.support.providers import load as load_place
 from weft.support.providers import provider
 
@@ -120,7 +120,7 @@ def _replaced(result: Any, given: Mapping[int, Any]) -> Any:
     return given.get(id(result), result) if isinstance(result, np.ndarray) else result
 
 
-class CompiledFunction:
+class CompiledFunction(Profiled):
     """One compiled function.
 
     Raises: ArgumentError for arguments that do not fit the signature (W850 number or name, W851 dtype or kind, W852
@@ -144,10 +144,6 @@ class CompiledFunction:
         Arguments go by position or name. `out=` takes the arrays that results are to be written into.
         """
         return self._call(*args, **options)
-
-    def profile(self, /, *args: Any, **options: Any) -> list[ProfileRow]:
-        """Run once and say what each loop took that `InstrumentProfile` marked, the most expensive first."""
-        return profiled(lambda: self._call(*args, **options))
 
 
 class _Caller:

@@ -37,7 +37,7 @@ from weft.ir.verify import fault_of
 from weft.ir.verify.spread import refuse_spread
 from weft.support.guards import is_array, is_listing, is_tuple
 from weft.support.isolation import hand_over, isolated
-from weft.support.profile import ProfileRow, profiled
+from weft.support.profile import Profiled
 
 __all__ = ["Interpreter", "interpret"]
 
@@ -121,17 +121,13 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
         return self.kernel(function).run(values, Caller(ShapeError, span=span, outputs=frozenset()))
 
 
-class GraphFunction:
+class GraphFunction(Profiled):
     """A graph function as a callable."""
 
     def __init__(self, interpreter: Interpreter, function: Function, levels: int) -> None:
         self.interpreter = interpreter
         self.function = function
         self.levels = levels
-
-    def profile(self, /, *args: Any, **named: Any) -> list[ProfileRow]:
-        """Run once and say what each loop took that `InstrumentProfile` marked, the most expensive first."""
-        return profiled(lambda: self(*args, **named))
 
     def __call__(self, /, *args: Any, trace: bool | None = None, **named: Any) -> Any:
         """Run on arrays, by position or name; with `trace` the result comes with a list of (binding name, value)."""

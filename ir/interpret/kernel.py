@@ -36,7 +36,7 @@ from weft.ir.verify import fault_of
 from weft.support.dlpack import offered_array
 from weft.support.guards import is_array
 from weft.support.isolation import raised_outside
-from weft.support.profile import ProfileRow, profiled
+from weft.support.profile import Profiled
 
 __all__ = ["Caller", "Kernel", "in_order", "quiet_room", "too_deep", "written_buffers"]
 
@@ -131,7 +131,7 @@ def too_deep(function: PrimFunc) -> RecursionDepthError:
     )
 
 
-class Kernel:
+class Kernel(Profiled):
     """A compiled PrimFunc."""
 
     def __init__(self, function: PrimFunc, call_kernel: Callable[..., Any], lookup: Lookup) -> None:
@@ -166,10 +166,6 @@ class Kernel:
             raise too_deep(self.function) from None
         except FAILURES as error:
             raise fault_of(self.function) or error from error.__cause__
-
-    def profile(self, /, *args: Any, **named: Any) -> list[ProfileRow]:
-        """Run once and say what each loop took that `InstrumentProfile` marked, the most expensive first."""
-        return profiled(lambda: self(*args, **named))
 
     def _run_stored(self, given: Sequence[Any]) -> Any:
         """Run on arrays, those of `ml_dtypes` as their bits."""

@@ -36,7 +36,7 @@ from weft.runtime.callbacks import outside
 from weft.runtime.programs.vm import adopted, fresh_memory, kernel_scalar
 from weft.support.array_bytes import content_bytes
 from weft.support.isolation import Typed
-from weft.support.profile import ProfileRow, profiled
+from weft.support.profile import Profiled
 
 __all__ = ["FORMATS", "VERSION", "AotFunction", "EntryFunction", "GraphFunction", "entry_function", "entry_functions"]
 
@@ -44,7 +44,7 @@ FORMATS, VERSION = {"graph": "weft-graph", "aot": "weft-aot"}, 1
 _KINDS = ("input", "constant", "output", "arena")
 
 
-class EntryFunction:
+class EntryFunction(Profiled):
     """A straight-line program, called like a compiled function."""
 
     def __init__(self, program: Mapping[str, Any], constants: Sequence[np.ndarray]) -> None:
@@ -60,10 +60,6 @@ class EntryFunction:
     def __repr__(self) -> str:
         names = ", ".join(param.name for param in self.signature.params)
         return printable(f"<{self.program['executor']} function {self.name}({names})>")
-
-    def profile(self, /, *args: Any, **options: Any) -> list[ProfileRow]:
-        """Run once and say what each loop took that `InstrumentProfile` marked, the most expensive first."""
-        return profiled(lambda: self(*args, **options))
 
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Run on arrays."""

@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
-__all__ = ["ProfileRow", "end", "most_expensive_first", "profiled", "start"]
+__all__ = ["ProfileRow", "Profiled", "end", "most_expensive_first", "profiled", "start"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,20 @@ def profiled(call: Callable[[], object]) -> list[ProfileRow]:
     finally:
         _heard.reset(token)
     return most_expensive_first(ProfileRow("loop", name, len(times), sum(times)) for name, times in loops.spent.items())
+
+
+class Profiled:
+    """The base of functions that say what their loops took."""
+
+    __slots__ = ()
+
+    def __call__(self, /, *args: Any, **options: Any) -> Any:
+        """Run on arguments."""
+        raise NotImplementedError
+
+    def profile(self, /, *args: Any, **options: Any) -> list[ProfileRow]:
+        """Run once and say what each loop took that `InstrumentProfile` marked, the most expensive first."""
+        return profiled(lambda: self(*args, **options))
 
 
 def most_expensive_first(rows: Iterable[ProfileRow]) -> list[ProfileRow]:
