@@ -23,8 +23,8 @@ from weft.ir import IRModule, replace, walk
 from weft.ir.graph import StringImm
 from weft.ir.kernel.prim import const
 from weft.ir.module import fresh_name
-from weft.ir.structure.visit import inner_statements
-from weft.ir.tensor import AttrStmt, Block, Evaluate, For, IfThenElse, PrimCall, PrimFunc, Return, SeqStmt, Stmt, While
+from weft.ir.structure.visit import inner_statements, map_statements
+from weft.ir.tensor import Block, Evaluate, For, PrimCall, PrimFunc, Return, SeqStmt, Stmt
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.options import AtLeast
 
@@ -69,15 +69,9 @@ class _Marker:
         """A statement with the loops in it marked."""
         if isinstance(stmt, For):
             return self._loop(stmt)
-        if isinstance(stmt, SeqStmt):
-            new = tuple(map(self.statement, stmt.stmts))
-            return stmt if all(a is b for a, b in zip(new, stmt.stmts, strict=True)) else replace(stmt, stmts=new)
-        if isinstance(stmt, IfThenElse):
-            other = None if stmt.else_body is None else self.statement(stmt.else_body)
-            return replace(stmt, then_body=self.statement(stmt.then_body), else_body=other)
-        if isinstance(stmt, (While, AttrStmt, Block)):
+        if isinstance(stmt, Block):  # not its init
             return replace(stmt, body=self.statement(stmt.body))
-        return stmt
+        return map_statements(stmt, self.statement)
 
     def _loop(self, loop: For) -> Stmt:
         deep = self.options.max_depth

@@ -16,16 +16,14 @@ from typing import Annotated, ClassVar
 from weft.ir import IRModule, replace, substitute
 from weft.ir.kernel.prim import as_expr, binary
 from weft.ir.kernel.simplify import simplify
-from weft.ir.structure.visit import statements
+from weft.ir.structure.visit import map_statements, statements
 from weft.ir.tensor import (
-    AttrStmt,
     Block,
     Break,
     BufferStore,
     Continue,
     Evaluate,
     For,
-    IfThenElse,
     PrimFunc,
     SeqStmt,
     Stmt,
@@ -65,15 +63,9 @@ class _Unroller:
             self.depth = 0
             body = self.statement(stmt.body)
             return self._loop(replace(stmt, body=body))
-        if isinstance(stmt, SeqStmt):
-            new = tuple(map(self.statement, stmt.stmts))
-            return stmt if all(a is b for a, b in zip(new, stmt.stmts, strict=True)) else replace(stmt, stmts=new)
-        if isinstance(stmt, IfThenElse):
-            other = None if stmt.else_body is None else self.statement(stmt.else_body)
-            return replace(stmt, then_body=self.statement(stmt.then_body), else_body=other)
-        if isinstance(stmt, (While, AttrStmt, Block)):
+        if isinstance(stmt, Block):  # not its init
             return replace(stmt, body=self.statement(stmt.body))
-        return stmt
+        return map_statements(stmt, self.statement)
 
     def _loop(self, loop: For) -> Stmt:
         if not isinstance(loop.extent, int) or loop.step not in (None, 1) or not self._is_wanted(loop):
