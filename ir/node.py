@@ -157,8 +157,8 @@ class FrozenMap(Mapping[str, Any]):
 
     __slots__ = ("_items", "levels")
 
-    def __init__(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
-        """Raises ResourceError W951 for data that nests deeper than 64 levels."""
+    def __init__(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), outside: int = 0) -> None:
+        """A map inside of so many levels; ResourceError W951 for data that nests deeper than 64 with them."""
         given = dict(items)
         self._items: dict[str, Any] = {}
         self.levels = 1
@@ -166,9 +166,9 @@ class FrozenMap(Mapping[str, Any]):
             if value.__class__ in _SCALARS:
                 self._items[key] = value
                 continue
-            self._items[key], levels = _frozen(value, 1)
+            self._items[key], levels = _frozen(value, outside + 1)
             self.levels = max(self.levels, 1 + levels)
-        _refuse_depth(self.levels)
+        _refuse_depth(outside + self.levels)
 
     def __getitem__(self, key: str) -> Any:
         return self._items[key]
@@ -248,8 +248,7 @@ def _frozen(value: Any, outside: int) -> tuple[Any, int]:
         return value if same else tuple(new for new, _ in parts), levels
     if isinstance(value, dict):
         _refuse_depth(outside + 1)
-        items = {key: _frozen(item, outside + 1)[0] for key, item in cast("dict[str, Any]", value).items()}
-        value = FrozenMap(items)
+        value = FrozenMap(cast("dict[str, Any]", value), outside)
     if isinstance(value, FrozenMap):
         _refuse_depth(outside + value.levels)
         return value, value.levels
