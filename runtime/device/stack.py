@@ -5,14 +5,11 @@ Compiled code that calls itself through registered functions takes much more of 
 
 from __future__ import annotations
 
-import threading
-
 from weft.support.stack import thread_stack
 
 __all__ = ["lowest_place"]
 
 _MARGIN = 160 << 10
-_known = threading.local()
 
 
 def lowest_place() -> int:
@@ -21,8 +18,5 @@ def lowest_place() -> int:
     >>> lowest_place() >= 0
     True
     """
-    found = getattr(_known, "place", None)
-    if found is None:
-        start, size = thread_stack()
-        found = _known.place = start + min(_MARGIN, size // 2)  # the end of the stack, and a margin above
-    return found
+    start, size = thread_stack()
+    return start + min(_MARGIN, size // 2)  # the end of the stack, and a margin above

@@ -89,7 +89,7 @@ class Isolated:
     def __call__(self, /, *given: Any) -> Any:
         """Call it, and write back what it wrote."""
         depth = getattr(_own, "depth", 0)
-        if depth * _CALL_BYTES > stack_bytes():
+        if depth and depth * _CALL_BYTES > stack_bytes():  # the limit is a question to the system
             raise RecursionDepthError("calls of registered functions are nested too deep", code="W951")
         _own.depth = depth + 1
         try:
