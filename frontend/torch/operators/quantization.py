@@ -103,28 +103,31 @@ def dequantize_rows(n: FxNode, x: Expr, scales: Expr, zeros: Expr | None, *rest:
     return n.cast(R.multiply(values, n.cast(scales, dtype)), n.dtype_out)
 
 
-def _grouped(n: FxNode, x: Expr, scales: Expr, group: int) -> tuple[Any, Any]:
-    """The matrix as (parts, size of a part) and a function that makes one column of a value for each part."""
-    columns = n.dims_of(x)[-1]
-    group = columns if group > columns else group
-    return R.reshape(x, (-1, group)), lambda values: R.reshape(values, (-1, 1))
+def _grouped(n: FxNode, x: Expr, group: int) -> Expr:
+    """The matrix as (parts, size of a part)."""
+    return R.reshape(x, (-1, min(group, n.dims_of(x)[-1])))
+
+
+def _column(values: Expr) -> Expr:
+    """One value for each part."""
+    return R.reshape(values, (-1, 1))
 
 
 def quantize_groups(
     n: FxNode, x: Expr, scales: Expr, zeros: Expr, low: Any, high: Any, dtype: Any, group: int = 128
 ) -> Expr:
     """Integers with a scale for each part of a row."""
-    parts, column = _grouped(n, x, scales, group)
-    return R.reshape(quantize_rows(n, n.emit(parts), column(scales), column(zeros), low, high, dtype), n.shape(x))
+    parts = n.emit(_grouped(n, x, group))
+    return R.reshape(quantize_rows(n, parts, _column(scales), _column(zeros), low, high, dtype), n.shape(x))
 
 
 def dequantize_groups(
     n: FxNode, x: Expr, scales: Expr, zeros: Expr | None, low: Any, high: Any, dtype: Any, group: int = 128, *rest: Any
 ) -> Expr:
     """The values of integers with a scale for each part of a row."""
-    parts, column = _grouped(n, x, scales, group)
-    zeros = column(zeros) if zeros is not None else None
-    return R.reshape(dequantize_rows(n, n.emit(parts), column(scales), zeros), n.shape(x))
+    parts = n.emit(_grouped(n, x, group))
+    zeros = _column(zeros) if zeros is not None else None
+    return R.reshape(dequantize_rows(n, parts, _column(scales), zeros), n.shape(x))
 
 
 def choose(n: FxNode, x: Expr, low: int, high: int, eps: float, dtype: Any, symmetric: bool = False) -> Any:
