@@ -28,7 +28,7 @@ from weft.codegen.backends.c import source_tree
 from weft.codegen.backends.c.memory import greedy
 from weft.codegen.backends.generators import generate_artifacts
 from weft.ir import IRModule, merge
-from weft.transform import default_pipeline
+from weft.transform import InjectDoubleBuffer, InjectSoftwarePipeline, default_pipeline
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -216,6 +216,41 @@ def test_the_next_tiles_are_copied_while_these_are_multiplied(plugins) -> None:
     assert max(tiles * multiply, tiles * (load + store)) <= spent[1] <= load + tiles * (multiply + store)
 
 
+@pytest.mark.parametrize(("inner", "sram"), [(16, 4096), (256, 4096), (256, 512)])
+def test_more_tiles_let_more_run_at_once_and_change_no_bit(plugins, inner: int, sram: int) -> None:
+    """B20: with three places sums are stored while the next ones are made, where one multiplication makes them."""
+    text = MAIN.format((64, inner), "int8", (inner, 64), "int8", "R.matmul(x, w, out_dtype='int32')")
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-128, 128, shape).astype("int8") for shape in ((64, inner), (inner, 64)))
+    npu, spent = plugins["weft_npu"], []
+    for buffers in range(1, 6):
+        npu.cycles.clear()
+        got, want = both_ways(text, x, w, f"host: llvm; npu: npu -sram={sram} -buffers={buffers}")
+        np.testing.assert_array_equal(got, want)
+        spent.append(sum(npu.cycles.values()))
+    assert spent[1] < spent[0]
+    if inner == 16:
+        load, store, multiply = 2 * 8 * inner // 16, 4 * 8 * 8 // 16, inner + 2 * 8 - 2
+        assert spent[1] >= 64 * (multiply + store)  # one place for sums: they are stored before the next ones are made
+        assert 64 * (load + store) <= spent[2] <= 64 * (load + store) + 2 * multiply
+        assert spent[2] < spent[3] < spent[4] < spent[1]  # both units are at work: more only takes longer to start
+
+
+def test_both_passes_make_the_commands(plugins) -> None:
+    """B20: the loop says what runs ahead, and each pass does its own part."""
+    tiles = plugins["weft_npu"].tiles
+    shapes = {"x": (32, 16), "w": (16, 32), "y": (32, 32)}
+    product = tiles.Product(shapes, ("x", "w", "y"), 32, 16, 32)
+    made = {buffers: parsed(tiles.loop(product, 8, 4096, buffers)) for buffers in (2, 3)}
+    assert InjectSoftwarePipeline()(made[2]) is made[2]
+    assert InjectDoubleBuffer()(made[3]) is made[3]
+    two, three = InjectDoubleBuffer()(made[2]).script(), InjectSoftwarePipeline()(made[3]).script()
+    assert "a = T.alloc_buffer((2, 128)" in two
+    assert "c = T.alloc_buffer((64,)" in two
+    assert "a = T.alloc_buffer((3, 128)" in three
+    assert "c = T.alloc_buffer((2, 64)" in three
+
+
 def test_a_machine_without_room_for_two_tiles_has_one(plugins) -> None:
     """B20: nothing is copied ahead, and the product is the same."""
     text = MAIN.format((4, 5), "int8", (5, 4), "int8", "R.matmul(x, w, out_dtype='int32')")
@@ -227,8 +262,8 @@ def test_a_machine_without_room_for_two_tiles_has_one(plugins) -> None:
 
 def test_a_machine_without_room_for_one_tile_is_refused(plugins) -> None:
     """B20: when the target is built."""
-    with pytest.raises(TargetError, match="one or two tiles"):
-        Target("host: llvm; npu: npu -buffers=3")
+    with pytest.raises(TargetError, match="at least one tile"):
+        Target("host: llvm; npu: npu -buffers=0")
     with pytest.raises(TargetError, match="8 x 8 cells has no use for 100 bytes of memory"):
         Target("host: llvm; npu: npu -sram=100")
 
@@ -247,10 +282,11 @@ def both_ways(text: str, x: np.ndarray, w: np.ndarray, target: str) -> tuple[Any
     st.tuples(st.integers(1, 9), st.integers(1, 4), st.integers(1, 4)),
     st.tuples(st.integers(1, 2), st.integers(1, 3)),
     st.lists(st.integers(0, 2), min_size=4, max_size=4),
-    st.sampled_from([1, 2]),
+    st.sampled_from([1, 2, 3, 5]),
+    st.sampled_from([64, 600]),
     st.integers(0, 2**32 - 1),
 )
-def test_convolutions_of_any_form_are_exact(plugins, image, kernel, strides, padding, buffers, seed: int) -> None:
+def test_convolutions_of_any_form_are_exact(plugins, image, kernel, strides, padding, buffers, sram, seed: int) -> None:
     """B20: against the interpreter, on random shapes, strides and paddings."""
     height, width = image[2] + padding[0] + padding[2], image[3] + padding[1] + padding[3]
     weight = (kernel[0], image[1], min(kernel[1], height), min(kernel[2], width))
@@ -259,7 +295,7 @@ def test_convolutions_of_any_form_are_exact(plugins, image, kernel, strides, pad
     x, w = (rng.integers(-128, 128, shape).astype("int8") for shape in (image, weight))
     plugins["weft_npu"].cycles.clear()
     text = MAIN.format(image, "int8", weight, "int8", call)
-    got, want = both_ways(text, x, w, f"host: llvm; npu: npu -array=3 -sram=64 -buffers={buffers}")
+    got, want = both_ways(text, x, w, f"host: llvm; npu: npu -array=3 -sram={sram} -buffers={buffers}")
     np.testing.assert_array_equal(got, want)
     assert plugins["weft_npu"].cycles
 

@@ -34,15 +34,15 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
     array, sram = options.get("array", 8), options.get("sram", 4096)
     if not 1 <= array <= 256 or sram < array * (4 * array + 2):
         raise weft.TargetError(f"an NPU of {array} x {array} cells has no use for {sram} bytes of memory", code="NPU1")
-    if options.get("buffers", 2) not in (1, 2):
-        raise weft.TargetError("an NPU holds one or two tiles of an operand", code="NPU1")
+    if options.get("buffers", 2) < 1:
+        raise weft.TargetError("an NPU holds at least one tile of an operand", code="NPU1")
     return options
 
 
 FIELDS = {
     "array": Int(8, "rows and columns of cells"),
     "sram": Int(4096, "bytes of its own memory"),
-    "buffers": Int(2, "tiles of an operand there: with two, one is copied while the other is multiplied"),
+    "buffers": Int(2, "tiles of an operand there: the others are copied while one is multiplied"),
 }
 NPU = weft.target_kind("npu", FIELDS, device="npu", doc="a systolic array for 8-bit integers", canonicalise=checked)
 PATTERNS = {"npu.conv2d": ("nn.conv2d",), "npu.matmul": ("matmul",)}

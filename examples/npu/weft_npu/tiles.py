@@ -1,12 +1,15 @@
 """Products as commands: a loop over tiles as the machine would do them one by one, and what weft's passes make of it.
 
-    for t in range(tiles):                                      load a, b (0)
-        a, b = memory of the machine                            load a, b (1); multiply a, b (0)
-        with T.block("load"): npu_load, npu_load         ->     load a, b (0); multiply a, b (1)
-        with T.block("multiply"): npu_multiply, npu_store       ...
+    for t in range(tiles):                                load a, b (0)
+        a, b, c = memory of the machine                   load a, b (1); multiply a, b (0)
+        with T.block("load"): npu_load, npu_load      ->  load a, b (2); multiply a, b (1); store c (0)
+        with T.block("multiply"): npu_multiply            load a, b (3); multiply a, b (2); store c (1)
+        with T.block("store"): npu_store                  ...
 
-`InjectDoubleBuffer` gives a and b two versions and lets the loads run ahead, so that the machine copies the next tiles
-while it multiplies these. Then the loop is gone through once, which makes a straight line of commands of it.
+Two tiles of an operand: `InjectDoubleBuffer` gives a and b two versions and lets the loads run ahead, so that the
+machine copies the next tiles while it multiplies these. More: the loop says how far ahead they run (`_stages`), and
+`InjectSoftwarePipeline` does that; sums that one multiplication makes get a second place too, and are stored while the
+next ones are made. Then the loop is gone through once, which makes a straight line of commands of it.
 """
 
 from __future__ import annotations
@@ -22,19 +25,18 @@ import numpy as np
 import weft
 from weft import ir
 from weft.ir.tensor import AllocBuffer, Binary, Block, Evaluate, For, IfThenElse, IntImm, PrimCall, PrimVar, SeqStmt
-from weft.transform import InjectDoubleBuffer
+from weft.transform import InjectDoubleBuffer, InjectSoftwarePipeline
 
-__all__ = ["Product", "commands"]
+__all__ = ["Product", "commands", "loop"]
 
 SRAM = "npu.sram"
 _KERNEL = """
 @T.prim_func(private=True)
 def tiled({params}):
-    c = T.alloc_buffer(({cells},), "int32", scope="{sram}")
-    for t in range({count}):
+    {before_loop}for t in T.serial({count}, annotations={stages}):
         a = T.alloc_buffer(({left},), "int8", scope="{sram}")
         b = T.alloc_buffer(({right},), "int8", scope="{sram}")
-        with T.block("load"):
+        {in_loop}with T.block("load"):
             T.reads({reads})
             T.writes({filled})
             T.block_attr({attributes})
@@ -42,14 +44,18 @@ def tiled({params}):
             T.evaluate(T.call_extern("int32", "npu_load", {b_at}, T.address_of(b[0]), {depth}, {n}, {columns}))
         with T.block("multiply"):
             T.reads(a[0:{left}], b[0:{right}], c[0:{cells}])
-            T.writes(c[0:{cells}], {written})
+            T.writes(c[0:{cells}])
             T.evaluate(T.call_extern(
                 "int32", "npu_multiply", T.address_of(a[0]), T.address_of(b[0]), T.address_of(c[0]),
                 {m}, {depth}, {n}, T.if_then_else({k} > 0, 1, 0)
             ))
+        with T.block("store"):
+            T.reads(c[0:{cells}])
+            T.writes({written})
             if {k} + {depth} == {inner}:
                 T.evaluate(T.call_extern("int32", "npu_store", T.address_of(c[0]), {c_at}, {m}, {n}, {columns}))
 """
+_SUMS = 'c = T.alloc_buffer(({cells},), "int32", scope="{sram}")\n{indent}'
 
 
 @dataclass(frozen=True)
@@ -70,8 +76,8 @@ class Product:
 
 def commands(product: Product, array: int, sram: int, buffers: int) -> ir.PrimFunc:
     """The kernel of a product for a machine: one command after another."""
-    kernel: Any = weft.parse(_text(product, array, sram, buffers))
-    kernel = InjectDoubleBuffer()(ir.IRModule({"tiled": kernel}))["tiled"]
+    kernel: Any = weft.parse(loop(product, array, sram, buffers))
+    kernel = InjectSoftwarePipeline()(InjectDoubleBuffer()(ir.IRModule({"tiled": kernel})))["tiled"]
     offsets = _offsets(kernel)
     body = SeqStmt(tuple(_commands(kernel.body, offsets, {})))
     return ir.replace(kernel, name="npu_kernel", body=body)
@@ -116,12 +122,25 @@ def _value(expr: Any, values: Mapping[Any, int]) -> int:
     return expr.value
 
 
-def _text(product: Product, array: int, sram: int, buffers: int) -> str:
+def _room(inner: int, array: int, sram: int, buffers: int) -> tuple[int, int, bool]:
+    """How many tiles of an operand there are, how long each is, and whether sums have a second place."""
+    left = [(sram - count * 4 * array * array) // (2 * array) for count in (1, 2)]
+    if buffers > 2 and left[1] >= buffers * inner:
+        return buffers, inner, True
+    buffers = min(buffers, left[0])
+    return buffers, max(1, min(inner, left[0] // buffers)), False
+
+
+def _stages(buffers: int, alone: bool) -> dict[str, list[int]]:
+    """How many iterations multiplying and storing are behind loading; none for what `InjectDoubleBuffer` does."""
+    return {"software_pipeline_stage": [0, buffers - 1, buffers - 1 + alone]} if buffers > 2 else {}
+
+
+def loop(product: Product, array: int, sram: int, buffers: int) -> str:
+    """The kernel as a loop over tiles, before anything of it runs ahead."""
     shapes, (left, right, result) = product.shapes, product.names
     rows, inner, columns = product.rows, product.inner, product.columns
-    room = (sram - 4 * array * array) // (2 * array)
-    buffers = min(buffers, room)
-    step = max(1, min(inner, room // buffers))
+    buffers, step, alone = _room(inner, array, sram, buffers)
     down, across, deep = ceil(rows / array), ceil(columns / array), ceil(inner / step)
     tiles = down * across * deep
     i, j, k = f"t // {across * deep} % {down} * {array}", f"t // {deep} % {across} * {array}", f"t % {deep} * {step}"
@@ -132,7 +151,11 @@ def _text(product: Product, array: int, sram: int, buffers: int) -> str:
         call = product.windows.format(_at("x", shapes["x"], f"{image} * {size}"))
         before = f'            if t % {tiles} == 0:\n                T.evaluate(T.call_extern("int32", {call}))\n'
     filled = [f"a[0:{array * step}]", f"b[0:{step * array}]", *([whole["windows"]] if before else ())]
+    sums = [_SUMS.format(cells=array * array, sram=SRAM, indent=" " * 4 * depth) for depth in (1, 2)]
     return _KERNEL.format(
+        stages=_stages(buffers, alone),
+        before_loop="" if alone else sums[0],
+        in_loop=sums[1] if alone else "",
         params=", ".join(
             f'{name}: T.Buffer({shape}, "{"int32" if name == result else "int8"}")' for name, shape in shapes.items()
         ),
@@ -144,7 +167,7 @@ def _text(product: Product, array: int, sram: int, buffers: int) -> str:
         reads=", ".join(text for name, text in whole.items() if name != result),
         filled=", ".join(filled),
         written=whole[result],
-        attributes={"double_buffer_scope": 0} if buffers > 1 else {},
+        attributes={"double_buffer_scope": 0} if buffers == 2 else {},
         before=before,
         a_at=_at(left, shapes[left], f"({i}) * {inner} + ({k})"),
         b_at=_at(right, shapes[right], f"({k}) * {columns} + ({j})"),
