@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -179,3 +181,54 @@ def test_a_choice_that_depends_on_the_order_keeps_it() -> None:
 def split_and_factored(function: PrimFunc) -> None:
     sch = Schedule(function)
     sch.rfactor(sch.split(sch.get_loops("m")[1], [4, 6])[1])
+
+
+WINDOWS = """
+@T.prim_func
+def kernel(x: T.Buffer((ROWS, A, B, C), "int32"), y: T.Buffer((ROWS,), "int32")):
+    for i, a, b, c in T.grid(ROWS, A, B, C):
+        with T.block("m"):
+            vi, va, vb, vc = T.axis.remap("SRRR", [i, a, b, c])
+            with T.init():
+                y[vi] = 0
+            y[vi] = y[vi] + x[vi, va, vb, vc]
+"""
+
+
+def windows(rows: str, sizes: tuple[int, int, int]) -> PrimFunc:
+    text = WINDOWS.replace("(ROWS", f'("{rows}"' if rows == "n" else f"({rows}", 2).replace("ROWS", rows)
+    for name, size in zip("ABC", sizes, strict=True):
+        text = text.replace(f" {name}", f" {size}")
+    function = parse(text)
+    assert isinstance(function, PrimFunc)
+    return function
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.tuples(*[st.integers(1, 5)] * 3),
+    st.integers(1, 12),
+    st.booleans(),
+    st.integers(0, 1),
+    st.booleans(),
+    st.sampled_from(["4", "n"]),
+)
+def test_a_split_may_cut_across_fused_axes(
+    sizes: tuple[int, int, int], factor: int, from_inside: bool, place: int, whole: bool, rows: str
+) -> None:
+    """Digits of the fused number stay digits of it, whatever loops it is made of."""
+    factor = math.gcd(factor, math.prod(sizes)) if whole else factor
+    sch = Schedule(windows(rows, sizes))
+    parts = sch.split(
+        sch.fuse(*sch.get_loops(sch.get_block("m"))[1:]), [None, factor] if from_inside else [factor, None]
+    )
+    sch.rfactor(parts[place])
+    check(windows(rows, sizes), sch, *([{"n": 3}] if rows == "n" else []))
+
+
+def test_windows_are_summed_in_pieces_of_any_length() -> None:
+    sch = Schedule(windows("n", (4, 3, 3)))
+    outer, _ = sch.split(sch.fuse(*sch.get_loops(sch.get_block("m"))[1:]), [None, 6])
+    sch.rfactor(outer)
+    text = check(windows("n", (4, 3, 3)), sch, {"n": 2}).script()
+    assert "y_rf = T.alloc_buffer((6, n)" in text

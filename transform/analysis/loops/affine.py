@@ -60,7 +60,9 @@ class Reader:
         self.open: list[Dim] = []
         seen = list(seen)
         self.divided = list(dict.fromkeys([*limits, *(part for dim in seen for part in _numerators(dim))]))
-        self.moduli = list(dict.fromkeys(by for dim in seen for by in _moduli(dim)))
+        radices = [by for dim in seen for by in _moduli(dim)]
+        self.moduli = list(dict.fromkeys(radices))
+        self.quotients = list(dict.fromkeys(_products(radices)))
 
     def read(self, dim: Dim) -> Value | None:
         """A dimension as a value."""
@@ -81,10 +83,7 @@ class Reader:
         if kind in ("floordiv", "mod"):
             if not self._is_fixed(operands[1]):
                 return None
-            value = self.read(operands[0]) if kind == "floordiv" else self._read_congruent(*operands)
-            if value is None:
-                return None
-            return self._divided(value, operands[1]) if kind == "floordiv" else self._remainder(value, operands[1])
+            return self._read_quotient(*operands) if kind == "floordiv" else self._read_remainder(*operands)
         return Value((), dim) if self._is_fixed(dim) else None
 
     def read_bound(self, dim: Dim) -> Value | None:
@@ -112,6 +111,29 @@ class Reader:
                 self.open.pop()
                 return value
         return self.read(dim)
+
+    def _read_quotient(self, dim: Dim, by: Dim) -> Value | None:
+        value = self.read(dim)
+        return None if value is None else self._divided(value, by)
+
+    def _read_remainder(self, dim: Dim, by: Dim) -> Value | None:
+        value = self._read_congruent(dim, by)
+        found = None if value is None else self._remainder(value, by)
+        if found is not None:
+            return found
+        value = self._read_congruent_quotient(dim, by)
+        return None if value is None else self._remainder(value, by)
+
+    def _read_congruent_quotient(self, dim: Dim, by: Dim) -> Value | None:
+        """What is divided elsewhere, over a product of moduli, where that has the same remainder.
+
+        Of (6 * a + b) // 3 % 3 dimensions make (b // 3 - a) % 3, which has no digits of a number any more.
+        """
+        for whole in self.divided:
+            for radix in self.quotients:
+                if whole not in self.open and self._divides(by, floordiv(whole, radix) - dim):
+                    return self._read_quotient(whole, radix)
+        return None
 
     def _is_fixed(self, dim: Dim) -> bool:
         return isinstance(dim, int) or not (set(dim.names) & set(self.extents))
@@ -251,6 +273,12 @@ def _numerators(dim: Dim | None) -> list[Dim]:
         return []
     inner = [part for operand in operands if isinstance(operand, DimExpr) for part in _numerators(operand)]
     return [operands[0], *inner] if kind == "floordiv" else inner
+
+
+def _products(radices: Sequence[Dim]) -> list[Dim]:
+    """The products of radices that stand side by side: what the upper ones of fused loops are divided by."""
+    places = range(len(radices))
+    return [product(radices[first : last + 1]) for last in places for first in places[: last + 1]]
 
 
 def _moduli(dim: Dim | None) -> list[Dim]:
