@@ -13,9 +13,11 @@
             return R.multiply(x, R.const(2.0))
 
 A parameter stands for any value whose type is proved to fit, the same wherever it occurs, symbols for what the types
-of those values say; `R.Tensor` without a rank or a dtype stands for tensors of any. What is replaced is the value that
-the pattern returns; the replacement is typed afresh where it goes, and must be proved to have the type of what it
-replaces. A rule is applied until its pattern is not found any more. Side conditions are attributes of the class:
+of those values and the sizes in calls say (`R.repeat(x, n)`); `R.Tensor` without a rank or a dtype stands for tensors
+of any. Parameters that are sizes (`n: R.Prim("int64")`, `R.Shape(["n", "m"])`) may be used through their symbols alone.
+What is replaced is the value that the pattern returns; the replacement is typed afresh where it goes, and must be
+proved to have the type of what it replaces. A rule is applied until its pattern is not found any more. Side conditions
+are attributes of the class:
 
     exactness    "bit", "real" (the default) or "approximate", with tolerance: see `rule`
     constant     names of parameters that have to be known at compile time
@@ -38,11 +40,25 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 
 from weft.errors import PassError, described
-from weft.ir import Call, Expr, Function, IRModule, Op, PrimValue, ShapeExpr, Tuple, TupleGetItem, Var, VarBinding
+from weft.ir import (
+    Call,
+    Expr,
+    Function,
+    IRModule,
+    Op,
+    PrimType,
+    PrimValue,
+    ShapeExpr,
+    ShapeType,
+    Tuple,
+    TupleGetItem,
+    Var,
+    VarBinding,
+)
 from weft.ir.attrs import ATTRIBUTES, CHEAPER, CONSTANT, DOC, EXACTNESS, NAME, TOLERANCE, WHERE
 from weft.ir.deduction.infer import type_text
 from weft.ir.deduction.subtyping import match_types
-from weft.ir.dim import Dim, free_symbols, parse_dim, prove_equal, prove_le, prove_lt, prove_ne, substitute
+from weft.ir.dim import Dim, DimExpr, free_symbols, parse_dim, prove_equal, prove_le, prove_lt, prove_ne, substitute
 from weft.ir.node import EMPTY
 from weft.ir.op import get_op
 from weft.ir.op.declare import FIXED
@@ -150,7 +166,7 @@ def rule_of(module: IRModule, name: str = "") -> Rule:
     form, parameters = reader.read()
     stated = {key: conditions[key] for key in ("exactness", "tolerance", "cheaper") if key in conditions}
     name = name or str(module.attrs.get(NAME, "")) or getattr(module, "name", "") or "rule"
-    maker = _Maker(sides, parameters, reader.calls(), tuple(reader.shapes))
+    maker = _Maker(sides, parameters, reader.calls(), tuple(reader.sizes))
     return Rule(
         name,
         form,
@@ -232,33 +248,85 @@ def relation_holds(text: str, symbols: Mapping[str, Dim]) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
+class _Sizes:
+    """Sizes that a pattern writes with symbols: a shape or number as a value, or an attribute of a call."""
+
+    part: DFPattern
+    written: object
+    attribute: str = ""
+
+    @property
+    def names(self) -> set[str]:
+        """The symbols in them."""
+        return {name for dim in _dims_in(self.written) for name in free_symbols(dim)}
+
+    def given(self, site: Site) -> list[tuple[Dim, Dim]] | None:
+        """Each size as written with that at a site; None where these have another form."""
+        value: object = site.value(self.part)
+        if not self.attribute:
+            value = _sizes_of(value)  # type: ignore[arg-type]
+        elif isinstance(value, Call):
+            value = get_op(value.op.name).values(value)[self.attribute]  # type: ignore[union-attr]
+        return _paired(self.written, value)
+
+
+def _dims_in(value: object) -> list[Dim]:
+    """The sizes in an attribute."""
+    if isinstance(value, tuple):
+        return [dim for item in value for dim in _dims_in(item)]
+    return [value] if isinstance(value, (int, DimExpr)) and not isinstance(value, bool) else []
+
+
+def _paired(written: object, given: object) -> list[tuple[Dim, Dim]] | None:
+    if isinstance(written, tuple) and isinstance(given, tuple) and len(written) == len(given):
+        parts = [_paired(*each) for each in zip(written, given, strict=True)]
+        return None if None in parts else [pair for part in parts if part for pair in part]
+    ours, theirs = _dims_in(written), _dims_in(given)
+    if isinstance(written, tuple) or isinstance(given, tuple) or not ours or not theirs:
+        return [] if type(written) is type(given) and written == given else None
+    return [(ours[0], theirs[0])]
+
+
+@dataclass(frozen=True, eq=False)
 class _Maker:
     """What takes the place of a value of the form of a pattern."""
 
     sides: Sides
-    parameters: tuple[DFPattern, ...]
+    parameters: tuple[DFPattern | None, ...]  # None: sizes, used through their symbols
     calls: tuple[tuple[str, DFPattern], ...] = ()
-    shapes: tuple[tuple[DFPattern, tuple[Dim, ...]], ...] = ()
+    sizes: tuple[_Sizes, ...] = ()
 
     def __call__(self, site: Site) -> Expr | None:
-        sides = self.sides
-        args = [site[part] for part in self.parameters]
-        given = [site.type(arg) for arg in args]
-        params = sides.pattern.params
-        types = [ty for ty in given if ty is not None]
-        if len(types) < len(given):
+        sides, params = self.sides, self.sides.pattern.params
+        given = {param: site[part] for param, part in zip(params, self.parameters, strict=True) if part is not None}
+        symbols = self._symbols(site, given)
+        if symbols is None or not all(relation_holds(text, symbols) for text in sides.where):
             return None
-        match = match_types([param.ty for param in params], types)
-        if match.answer is not True or not all(prove_equal(a, b) for a, b in match.pairs):
-            return None
+        args = [given[param] if param in given else _size_argument(param, symbols) for param in params]
         if sides.constant and not _has_its_constants(site, sides, args):
             return None
-        if not all(relation_holds(text, match.symbols) for text in sides.where):
-            return None
-        if not all(_same_shape(site.value(part), dims, match.symbols) for part, dims in self.shapes):
-            return None
         attributes = [(name, getattr(site[part], "attrs", EMPTY)) for name, part in self.calls]
-        return instantiated(sides.replacement, args, match.symbols, attributes)
+        return instantiated(sides.replacement, args, symbols, attributes)
+
+    def _symbols(self, site: Site, given: Mapping[Var, Expr]) -> dict[str, Dim] | None:
+        """What symbols stand for, where all types and sizes are proved to be those of the pattern."""
+        types = [site.type(arg) for arg in given.values()]
+        parts = [part.given(site) for part in self.sizes]
+        if None in types or None in parts:
+            return None
+        pairs = [pair for part in parts if part for pair in part]
+        wanted = [*(param.ty for param in given), ShapeType(tuple(ours for ours, _ in pairs))]
+        match = match_types(wanted, [*types, ShapeType(tuple(theirs for _, theirs in pairs))])  # type: ignore[list-item]
+        if match.answer is not True or not all(prove_equal(a, b) for a, b in match.pairs):
+            return None
+        known = all(part.names <= set(match.symbols) for part in self.sizes)
+        return match.symbols if known else None
+
+
+def _size_argument(param: Var, symbols: Mapping[str, Dim]) -> Expr:
+    """A parameter of sizes as a value."""
+    dims = tuple(substitute(dim, symbols) for dim in param.ty.dims)  # type: ignore[union-attr]
+    return ShapeExpr(dims) if isinstance(param.ty, ShapeType) else PrimValue(dims[0], "int64")
 
 
 def _has_its_constants(site: Site, sides: Sides, args: Sequence[Expr]) -> bool:
@@ -266,15 +334,6 @@ def _has_its_constants(site: Site, sides: Sides, args: Sequence[Expr]) -> bool:
     constant = [site.is_constant(arg) for arg in args]
     wanted = (param.name in sides.constant for param in sides.pattern.params)
     return not all(constant) and all(known or not want for known, want in zip(constant, wanted, strict=True))
-
-
-def _same_shape(given: Expr, dims: Sequence[Dim], symbols: Mapping[str, Dim]) -> bool:
-    """Whether a shape, or a size, as a value is proved to be one that is written with symbols."""
-    sizes = _sizes_of(given)
-    if sizes is None or len(sizes) != len(dims):
-        return False
-    pairs = zip(sizes, dims, strict=True)
-    return all(prove_equal(one, substitute(other, symbols)) is True for one, other in pairs)
 
 
 def _sizes_of(expr: Expr) -> tuple[Dim, ...] | None:
@@ -310,9 +369,9 @@ class _Reader:
         self.values = bindings_of_function(function)
         self.made: dict[Var, DFPattern] = {param: wildcard() for param in function.params}
         self.used: set[Var] = set()
-        self.shapes: list[tuple[DFPattern, tuple[Dim, ...]]] = []
+        self.sizes: list[_Sizes] = []
 
-    def read(self) -> tuple[DFPattern, tuple[DFPattern, ...]]:
+    def read(self) -> tuple[DFPattern, tuple[DFPattern | None, ...]]:
         """The form of the result, and what stands for the parameters."""
         for binding in bindings_of(self.function.body):
             if not isinstance(binding, VarBinding):
@@ -320,14 +379,20 @@ class _Reader:
         result = self.value(self.function.body.body)
         if not isinstance(self.behind(self.function.body.body), (Call, TupleGetItem)):
             raise self.refuse("a result that is no call", self.function.span)
-        idle = [param.name for param in self.function.params if param not in self.used]
+        named = {name for part in self.sizes for name in part.names}
+        idle = [param.name for param in self.function.params if not self._is_used(param, named)]
         if idle:
             raise PassError(
                 f"the pattern does not use {', '.join(idle)}: nothing says what it stands for",
                 code="W550",
                 span=self.function.span,
             )
-        return result, tuple(self.made[param] for param in self.function.params)
+        return result, tuple(self.made[param] if param in self.used else None for param in self.function.params)
+
+    def _is_used(self, param: Var, named: set[str]) -> bool:
+        """Whether something says what a parameter stands for: its own place, or its symbols in sizes."""
+        sizes = param.ty.dims if isinstance(param.ty, (ShapeType, PrimType)) else None
+        return param in self.used or (sizes is not None and {n for d in sizes for n in free_symbols(d)} <= named)
 
     def calls(self) -> tuple[tuple[str, DFPattern], ...]:
         """The calls whose attributes are any, in the order of the text."""
@@ -358,7 +423,7 @@ class _Reader:
         sizes = _sizes_of(expr)
         if sizes is not None and any(map(free_symbols, sizes)):
             made = wildcard()  # compared once the symbols are known
-            self.shapes.append((made, sizes))
+            self.sizes.append(_Sizes(made, sizes))
             return made
         try:
             return is_expr(expr)
@@ -374,7 +439,10 @@ class _Reader:
         names = [param.name for param in definition.params if param.kind in FIXED]
         free = self.any_attributes.get(call.op.name)
         attrs = {name: values[name] for name in names if free is None or (free and name not in free)}
-        return has_attr(attrs, made) if attrs else made
+        sized = [name for name, value in attrs.items() if any(map(free_symbols, _dims_in(value)))]
+        plain = {name: value for name, value in attrs.items() if name not in sized}
+        self.sizes += (_Sizes(made, attrs[name], name) for name in sized)
+        return has_attr(plain, made) if plain else made
 
     def refuse(self, what: str, span: Any) -> PassError:
         hint = "a pattern is made of calls of operators, tuples and constants"

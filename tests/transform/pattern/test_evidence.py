@@ -31,6 +31,11 @@ def rule(params: str, pattern: str, replacement: str, **conditions: Any) -> Patt
     return PatternMatchingRewriter.from_module(module)
 
 
+ROW = 'x: R.Tensor(("m",), "float32")'
+TIMES = ROW + ', n: R.Prim("int64")'
+SPREAD = "R.reshape(R.broadcast_to(R.expand_dims(x, 1), R.shape([m, n])), R.shape([m * n]))"
+FIRST = "R.strided_slice(x, [0], [0], [n])"
+
 PROVED = (
     (X, "R.add(x, x)", "R.multiply(x, R.const(2.0))", "real"),
     (CHAIN, "R.matmul(x, R.matmul(y, z))", "R.matmul(R.matmul(x, y), z)", "real"),
@@ -52,9 +57,17 @@ TESTED = (
     (X, "R.nn.relu(R.nn.relu(x))", "R.nn.relu(x)", "bit"),
     (X, "R.concat((R.exp(x), R.exp(x)), axis=0)", "R.exp(R.concat((x, x), axis=0))", "bit"),
     (X, "R.maximum(x, R.negative(x))", "R.abs(x)", "real"),
+    (TIMES, "R.repeat(x, n)", SPREAD, "bit"),
+    (ROW + ', s: R.Shape(["n"])', "R.repeat(x, n, axis=0)", SPREAD, "bit"),
+    (ROW, "R.repeat(x, m)", SPREAD.replace(" n]", " m]"), "bit"),
+    (TIMES, "R.tile(x, (n, 2))", "R.reshape(R.tile(x, (2 * n,)), R.shape([n, m * 2]))", "bit"),
+    ('s: R.Shape(["n", "m"])', "R.zeros(s, 'float32')", "R.full(R.shape([n, m]), R.const(0.0))", "bit"),
+    ('n: R.Prim("int64")', "R.arange(0, n, 1)", "R.arange(n)", "bit"),
 )
 
 WRONG = (
+    (TIMES, "R.repeat(x, n)", "R.tile(x, (n,))", "real"),
+    (TIMES, FIRST.replace("x,", FIRST + ",", 1), FIRST, "real"),  # not for negative numbers
     (X, "R.add(x, x)", "R.multiply(x, R.const(3.0))", "real"),
     (X, "R.add(x, x)", "x", "real"),
     (XY, "R.subtract(x, y)", "R.subtract(y, x)", "real"),
@@ -221,3 +234,45 @@ def test_defaults_of_attributes_count_in_a_pattern() -> None:
     main = '@R.function\ndef main(a: R.Tensor((3, 3), "float32")):\n    return R.nn.softmax(a, axis={})'
     assert "R.exp" in twice(weft.parse(main.format(-1))).script()
     assert "R.exp" not in twice(weft.parse(main.format(0))).script()
+
+
+def test_sizes_in_attributes_are_what_symbols_stand_for() -> None:
+    spread = rule(TIMES, "R.repeat(x, n)", SPREAD, exactness="bit")
+    text = """
+@R.function
+def main(a: R.Tensor((2, 3), "float32"), b: R.Tensor(("k",), "float32"), c: R.Tensor((3,), "float32")):
+    u = R.repeat(a, 2)
+    v = R.repeat(b, k + 1)
+    w = R.repeat(c, 4, axis=0)
+    y = R.repeat(c, 5)
+    return u, v, w, y
+"""
+    main = weft.parse(text)
+    assert isinstance(main, weft.ir.Function)
+    new = spread(main)
+    assert new.script().count("R.repeat") == 2  # of two axes, and along a given one
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=shape).astype("float32") for shape in ((2, 3), (4,), (3,))]
+    old, made = (weft.interpret(weft.IRModule({"main": each}))["main"](*given) for each in (main, new))
+    for one, other in zip(old, made, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_relation_keeps_negative_numbers_out() -> None:
+    twice = FIRST.replace("x,", FIRST + ",", 1)
+    found = rule(TIMES, twice, FIRST, exactness="bit", where=["0 <= n"])
+    assert [each.kind for each in found.evidence()] == ["tested"]
+    text = '@R.function\ndef main(x: R.Tensor((5,), "float32")):\n    return ' + twice
+    positive, negative = (weft.parse(text.replace("[n]", f"[{number}]")) for number in (2, -2))
+    assert isinstance(positive, weft.ir.Function)
+    assert isinstance(negative, weft.ir.Function)
+    assert found(positive).script().count("strided_slice") == 1
+    assert found(negative) is negative
+
+
+def test_a_size_that_nothing_says_is_refused() -> None:
+    with pytest.raises(weft.PassError, match="the pattern does not use n"):
+        rule(TIMES, "R.exp(x)", "R.exp(x)")
+    product = rule(ROW + ', s: R.Shape(["a", "b"])', "R.tile(x, (a * b,))", "R.tile(R.tile(x, (a,)), (b,))")
+    with pytest.raises(weft.PassError, match="no instance"):
+        product.evidence()  # 6 is 2 * 3 and 6 * 1

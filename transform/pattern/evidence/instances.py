@@ -13,11 +13,26 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import WeftError
-from weft.ir import Call, Constant, Expr, Function, IRModule, Op, PrimType, PrimValue, TensorType, TupleType, Type, Var
+from weft.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    IRModule,
+    Op,
+    PrimType,
+    PrimValue,
+    ShapeExpr,
+    ShapeType,
+    TensorType,
+    TupleType,
+    Type,
+    Var,
+)
 from weft.ir.attrs import ABSENT
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.subtyping import dims_of, type_symbols
-from weft.ir.dim import evaluate, free_symbols
+from weft.ir.dim import evaluate
 from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.op import OPS
 from weft.ir.op.declare import FIXED
@@ -41,6 +56,7 @@ def instance_of_sides(sides: Sides, choices: Choices) -> Function | None:
     few = choices.flip(40)  # sizes that are the same show what a rule mixes up, and those that differ what it needs
     base = choices.pick(sizes)
     symbols = {name: base if few and choices.flip(50) else choices.pick(sizes) for name in names}
+    symbols |= {name: choices.pick((*sizes, -1, -2)) for name in _numbers_alone(sides)}
     pool = _Pool(choices)
     args: list[Expr] = []
     for param in sides.pattern.params:
@@ -53,6 +69,14 @@ def instance_of_sides(sides: Sides, choices: Choices) -> Function | None:
         return function_of(instantiated(sides.pattern, args, dict(symbols), attributes), args)
     except WeftError:
         return None  # operands that do not go together
+
+
+def _numbers_alone(sides: Sides) -> list[str]:
+    """The symbols that are scalars and no sizes, so that they may be negative."""
+    scalars, others = set[str](), set[str]()
+    for param in sides.pattern.params:
+        (scalars if isinstance(param.ty, PrimType) else others).update(type_symbols(param.ty))
+    return sorted(scalars - others)
 
 
 def numbers_of(function: Function) -> set[float]:
@@ -119,17 +143,26 @@ def _chosen_type(ty: Type | None, symbols: dict[str, int], pool: _Pool) -> Type 
         dims = dims_of(ty)
         sizes = pool.shape_of(ty.ndim) if dims is None else tuple(evaluate(dim, symbols) for dim in dims)
         return TensorType(sizes, ty.dtype or pool.dtype_of()) if all(size >= 0 for size in sizes) else None
+    if isinstance(ty, ShapeType):
+        sizes = pool.shape_of(ty.ndim) if ty.dims is None else tuple(evaluate(dim, symbols) for dim in ty.dims)
+        return ShapeType(sizes) if all(size >= 0 for size in sizes) else None
+    if isinstance(ty, PrimType) and ty.dims is not None:
+        return PrimType(ty.dtype, evaluate(ty.dims[0], symbols))
     if isinstance(ty, TupleType):
         fields = [_chosen_type(field, symbols, pool) for field in ty.fields]
         return TupleType(tuple(field for field in fields if field is not None)) if None not in fields else None
-    return ty if isinstance(ty, PrimType) and not any(map(free_symbols, ty.dims or ())) else None
+    return ty if isinstance(ty, PrimType) else None
 
 
 def _argument(name: str, ty: Type, constant: bool, choices: Choices) -> Expr:
     if constant and isinstance(ty, TensorType) and ty.dims is not None:
         shape = tuple(int(dim) for dim in ty.dims)  # type: ignore[arg-type]
         return Constant(_values(choices, ty.dtype or "float32", shape), ty.dtype or "float32")
-    return PrimValue(choices.integer(-3, 3), ty.dtype) if isinstance(ty, PrimType) else Var(name, ty)
+    if isinstance(ty, ShapeType) and ty.dims is not None:
+        return ShapeExpr(ty.dims)
+    if isinstance(ty, PrimType):
+        return PrimValue(choices.integer(-3, 3) if ty.dims is None else ty.dims[0], ty.dtype)
+    return Var(name, ty)
 
 
 def _values(choices: Choices, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
