@@ -34,7 +34,7 @@ from weft.runtime.safe_archive import DAMAGE, Limits, open_file, packing, read_a
 
 __all__ = ["damaged", "read", "write"]
 
-FORMAT, VERSION = "weft-executable", 5
+FORMAT, VERSION = "weft-executable", 6
 ARTIFACTS = "artifacts.zip"
 MANIFEST, SEAL = "manifest.json", "manifest.sha256"
 _AS_THEY_ARE = ("data/", ARTIFACTS)

@@ -51,7 +51,7 @@ from weft.runtime.device.linker import Library
 from weft.runtime.explanation import report
 from weft.runtime.program import Program, program_artifacts, program_of_file, public_signatures
 from weft.runtime.programs import RUNNERS
-from weft.runtime.programs.fastcall import fast_call, result_tensors
+from weft.runtime.programs.fastcall import CODE, fast_call, result_tensors
 from weft.support.aligned import ALIGNMENT
 from weft.support.isolation import isolated
 from weft.support.profile import Profiled
@@ -71,12 +71,13 @@ class _Loaded:
     def __init__(self, program: Program, members: Mapping[str, Any], device: Device) -> None:
         self.program, self.device = program, device
         exports = [function.symbol for function in program.functions]
-        fast = [f"weft.python.{name}{end}" for name in program.python for end in ("", ".table")]
+        fast = [CODE] if program.python else []
         self.guards = guards() if is_guarded() else None
         imports = None if self.guards is None else self.guards.symbols
         self.library = Library(program.objects, [*exports, *fast, "weft.release", "weft.trim"], imports)
         self.trim = _TRIM(self.library.addresses["weft.trim"])
         weakref.finalize(self.library, self.trim)
+        self.constant_bytes = sum(array.nbytes for array, _ in program.constants)
         self.calls_out = any(site["kind"] == "call" for site in program.sites)
         self.callback = callback_address() if self.calls_out else 0
         self.release = _RELEASE(self.library.addresses["weft.release"])
@@ -167,9 +168,10 @@ class _Caller:
         loaded = self._loaded
         if self.name not in loaded.program.python:
             return None
-        code, table = (loaded.library.addresses[f"weft.python.{self.name}{end}"] for end in ("", ".table"))
+        addresses = loaded.library.addresses
         words = {"constants": loaded.table_address, "parallel": loaded.parallel, "callback": loaded.callback}
-        words["poll"] = poller()
+        words |= {"poll": poller(), "entry": addresses[self.signature.symbol], "calls out": loaded.calls_out}
+        words["constant bytes"] = loaded.constant_bytes
         functions: dict[str, Callable[..., Any]] = {
             "slow": self,
             "failure": self._failed,
@@ -178,7 +180,7 @@ class _Caller:
             "begin": self._begin,
             "end": end,
         }
-        return fast_call(self.signature, code, table, words, functions, loaded)
+        return fast_call(self.signature, addresses[CODE], words, functions, loaded)
 
     def guarded(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Call with arguments in guarded memory, and look at all of it afterwards."""

@@ -440,7 +440,7 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
     errors.ArtifactError: (
         ("W800", "a file is no saved executable, or cannot be read", "damaged.weft is not a saved executable"),
         ("W801", "a saved executable is damaged", "model.weft is damaged: the archive names the path '../up'"),
-        ("W802", "a saved executable is of another version", "model.weft has version 99; this weft reads version 5"),
+        ("W802", "a saved executable is of another version", "model.weft has version 99; this weft reads version 6"),
         ("W803", "code is for another machine", "artifact main.o holds code for another machine: aarch64"),
         ("W804", "a file cannot be written", "cannot write model.weft: No such file or directory"),
         ("W805", "machine code does not link", "the machine code does not link: undefined symbol foo"),

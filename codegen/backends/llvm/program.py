@@ -16,7 +16,7 @@ from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter, byte_text
 from weft.codegen.backends.llvm.asm.program import Program as Emission
 from weft.codegen.backends.llvm.asm.stack import emit_stack_guard
-from weft.codegen.backends.llvm.host.fastcall import emit_fast_call
+from weft.codegen.backends.llvm.host.fastcall import emit_fast_calls
 from weft.codegen.backends.llvm.host.graph import emit_function
 from weft.codegen.backends.llvm.host.heap import declare_heap, emit_heap
 from weft.codegen.backends.llvm.kernel.explicit import is_explicit
@@ -38,6 +38,7 @@ from weft.runtime.abi.frame import BINDING
 from weft.runtime.abi.types import Signature
 from weft.runtime.device.guards import is_guarded
 from weft.runtime.executable import Program
+from weft.runtime.programs.fastcall import fast_arguments
 from weft.transform.autoschedule.explain import explain
 from weft.transform.infra.decisions import without_decisions
 from weft.transform.kernel.lower_blocks import lower_blocks
@@ -67,22 +68,20 @@ def generate(
     emission = Emission(functions, machines[driver].opt, aliases=aliases, c_functions=c_functions, guarded=is_guarded())
     processors = {label: Machine(target.cpu, target.features, target.opt) for label, target in machines.items()}
     with Compiler(workers) as compiler:
-        graphs, calls = ModuleWriter(), ModuleWriter()
+        graphs = ModuleWriter()
         kernels = _kernels(functions, aliases, machines, owner, driver, emission, processors, compiler, graphs)
         program = None if kernels_only else read_program(module)
         signatures = _graphs(graphs, functions, emission, program)
-        constant_bytes = sum(array.nbytes for array, _ in emission.constants)
-        calls_out = any(site["kind"] == "call" for site in emission.sites)
         shown = [signature for signature in signatures if not signature.private]
-        python = [item.name for item in shown if emit_fast_call(calls, item, constant_bytes, calls_out)]
+        python = [item.name for item in shown if fast_arguments(item) is not None]
         machine = processors[driver]
         if graphs.has_functions:
             kernels[driver].append(compiler.add(machine, str(graphs), quick=True))
-        called = [compiler.add(machine, str(calls), quick=True)] if python else []
-    shared = _runtime(machines[driver].cpu, machines[driver].features, is_guarded())
+    cpu, features = machines[driver].cpu, machines[driver].features
+    shared = _runtime(cpu, features, is_guarded())
     made = [shared, *(job.result() for label in machines for job in kernels[label])]
     objects, texts = [code for code, _ in made], [text for _, text in made]
-    objects += [job.result()[0] for job in called]
+    objects += [_fast_calls(cpu, features)] if python else []
     return Program(
         functions=signatures,
         sites=emission.sites,
@@ -105,6 +104,14 @@ def _runtime(cpu: str, features: str, guards: bool) -> tuple[bytes, str]:
     emit_stack_guard(module)
     module.add_global(f"@weft.binding = constant [{len(BINDING)} x i8] {byte_text(BINDING)}")
     return compile_module(Machine(cpu, features), str(module), quick=True)
+
+
+@functools.lru_cache(maxsize=8)
+def _fast_calls(cpu: str, features: str) -> bytes:
+    """Code of calls from Python, which follows from the processor alone."""
+    module = ModuleWriter()
+    emit_fast_calls(module)
+    return compile_module(Machine(cpu, features), str(module), explicit=True)[0]
 
 
 @functools.lru_cache(maxsize=16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import sys
 import tracemalloc
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from weft.codegen.host.read import read_program
 from weft.errors import ArgumentError, BoundsError, ShapeError
 from weft.runtime import callbacks
 from weft.runtime.abi.values import ArgumentPacker
+from weft.runtime.programs import fastcall
 from weft.runtime.registry import unregister_func
 
 SUMS = weft.parse(
@@ -317,6 +319,39 @@ def test_arrays_given_for_results_are_taken_by_machine_code(sums: weft.Executabl
         np.testing.assert_allclose(out[1], expected(x, w)[1])
         del got
         assert [sys.getrefcount(item) for item in (x, w, *out, out)] == before
+
+
+@pytest.mark.usefixtures("only_fast")
+def test_arrays_whose_dtype_is_a_copy_are_taken_by_machine_code(sums: weft.Executable) -> None:
+    """Arrays that were pickled have dtypes of their own; two integers of 64 bits are one type."""
+    x, w = pickle.loads(pickle.dumps((np.ones((3, 4), "float32"), np.ones(4, "float32"))))
+    assert x.dtype is not np.dtype("float32")
+    np.testing.assert_allclose(sums["main"](x, w)[0], expected(x, w)[0])
+    plus = weft.compile(weft.parse("@R.function\ndef main(x: R.Tensor((2,), 'int64')):\n    return x + x\n"))["main"]
+    for code in ("l", "q"):
+        np.testing.assert_array_equal(plus(np.array([1, 2], code)), [2, 4])
+
+
+def test_arrays_of_another_dtype_and_those_that_warn_are_for_the_slow_path(only_fast: None) -> None:
+    plus = weft.compile(weft.parse("@R.function\ndef main(x: R.Tensor((1, 1), 'int64')):\n    return x + x\n"))["main"]
+    one = np.ones((1, 1), "int64")
+    assert plus(one) == 2
+    repeated = np.broadcast_arrays(one, np.ones(1, "int64"))[1]  # warns when it is written
+    for other in (one.astype(">i8"), one.astype("uint64"), one.astype(float), one.view("m8"), repeated, [[1]], None):
+        with pytest.raises(AssertionError, match="slow path"):
+            plus(other)
+
+
+def test_an_interpreter_with_other_arrays_takes_every_call_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where NumPy's arrays lie in memory otherwise than is known, nothing reads them there."""
+    monkeypatch.setattr("weft.runtime.programs.fastcall._maker_of_arrays", lambda: 0)
+    exe = weft.compile(SUMS)
+    assert not is_fast(exe["main"])
+    x, w = np.ones((3, 4), "float32"), np.ones(4, "float32")
+    np.testing.assert_allclose(exe["main"](x, w)[0], expected(x, w)[0])
+    assert fastcall._is_laid_out_as_known()
+    monkeypatch.setitem(fastcall.OBJECT, "dtype", fastcall.OBJECT["data"])
+    assert not fastcall._is_laid_out_as_known()
 
 
 def test_arrays_that_do_not_fit_are_for_the_slow_path(

@@ -170,9 +170,9 @@ def br(*labels: str, condition: str = "", metadata: str = "") -> Instruction:
     return Instruction("br", "i1", (condition,) if condition else (), (*labels, metadata))
 
 
-def alloca(ty: str, align: int) -> Instruction:
-    """Stack memory of a type, until the function returns."""
-    return Instruction("alloca", ty, (), (f"align {align}",))
+def alloca(ty: str, align: int, count: Operand = "") -> Instruction:
+    """Stack memory of a type, or of so many of it, until the function returns."""
+    return Instruction("alloca", ty, (), (f"i64 {count}, align {align}" if count else f"align {align}",))
 
 
 def ret(ty: str, value: str = "") -> Instruction:
