@@ -3,15 +3,18 @@
     for i: for j: y[i, j] = x[j, i]        for squares: lanes rows of x are loaded, log2(lanes) stages of shuffles make
                                            them rows of y, which are stored
 
-Each stage h = lanes / 2, ..., 1 swaps, in pairs of rows h apart, the lanes with bit h of one row for those without it
-of the other (a butterfly network). The remainder is copied element by element.
+Each stage replaces pairs of rows by two shuffles of them, of a kind that instruction sets have one instruction for (a
+butterfly network has none for half of its stages): first the even and the odd groups of 128 bits of both rows, until a
+row holds groups of one column of groups, then the lower and the upper elements of each group in turn. The remainder is
+copied element by element.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
-from weft.dtypes import is_bool, with_lanes
+from weft.dtypes import bits, is_bool, with_lanes
 from weft.ir import substitute
 from weft.ir.kernel.prim import const
 from weft.ir.tensor import (
@@ -35,6 +38,9 @@ from weft.transform.autoschedule.rules.strides import kinds_in, step_along
 from weft.transform.infra.decisions import Decision
 
 __all__ = ["TransposeRule", "transposed"]
+
+_GROUP_BITS = 128
+"""Within so many bits instructions take elements of two vectors in turn."""
 
 
 class TransposeRule(Rule):
@@ -136,20 +142,48 @@ def transposed(row: Callable[[int], PrimExpr], put: Callable[[int, PrimExpr], St
         return var
 
     rows = [named(row(k), f"row_{k}") for k in range(lanes)]
-    half = lanes // 2
-    while half:
+    in_group = 1 << (_GROUP_BITS // bits(dtype)).bit_length() - 1
+    for stage in _stages(lanes, min(lanes, in_group)):
         new = list(rows)
-        for k in range(lanes):
-            if k & half:
-                continue
-            a, b = rows[k], rows[k + half]
-            low = [x if not x & half else lanes + x - half for x in range(lanes)]
-            high = [x + half if not x & half else lanes + x for x in range(lanes)]
-            new[k] = named(_shuffled(a, b, low), f"row_{k}")
-            new[k + half] = named(_shuffled(a, b, high), f"row_{k + half}")
-        rows, half = new, half // 2
+        for (first, second), places in stage.pairs.items():
+            a, b = rows[first], rows[second]
+            for place, order in zip(places, stage.orders, strict=True):
+                new[place] = named(_shuffled(a, b, order), f"row_{place}")
+        rows = new
     stmts.extend(put(k, rows[k]) for k in range(lanes))
     return SeqStmt(tuple(stmts))
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """Pairs of rows, and the rows that two shuffles of them become."""
+
+    pairs: Mapping[tuple[int, int], tuple[int, int]]
+    orders: tuple[list[int], list[int]]
+
+
+def _stages(lanes: int, group: int) -> list[_Stage]:
+    """The stages for squares of so many lanes, in groups of so many."""
+    by_groups, by_elements = (size.bit_length() - 1 for size in (lanes // group, group))
+    return [_parted(lanes, group)] * by_groups + [_interleaved(lanes, group)] * by_elements
+
+
+def _parted(lanes: int, group: int) -> _Stage:
+    """Even and odd groups of rows that are a group apart."""
+    half = lanes // 2
+    firsts = [at + e for at in range(0, lanes, 2 * group) for e in range(group)]
+    pairs = {(row, row + group): (at, at + half) for at, row in enumerate(firsts)}
+    even = [row + first for row in (0, lanes) for first in firsts]
+    return _Stage(pairs, (even, [lane + group for lane in even]))
+
+
+def _interleaved(lanes: int, group: int) -> _Stage:
+    """The lower and the upper elements of each group, in turn of rows that are half a group apart."""
+    half = group // 2
+    firsts = [at + e for at in range(0, lanes, group) for e in range(half)]
+    pairs = {(row, row + half): (2 * at, 2 * at + 1) for at, row in enumerate(firsts)}
+    lower = [row + first for first in firsts for row in (0, lanes)]
+    return _Stage(pairs, (lower, [lane + half for lane in lower]))
 
 
 def _shuffled(a: PrimExpr, b: PrimExpr, lanes: list[int]) -> PrimExpr:
