@@ -11,7 +11,7 @@ copied element by element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from weft.dtypes import bits, is_bool, with_lanes

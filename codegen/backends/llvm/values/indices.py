@@ -28,7 +28,12 @@ __all__ = ["IndexEmitter"]
 
 _EXACT = {"add": Exact.add, "sub": Exact.sub, "mul": Exact.mul}
 _SUMS = frozenset(_EXACT)
-_DIVISIONS = frozenset(("floordiv", "floormod", "truncdiv", "truncmod", "min", "max"))
+_TRUNCATED = {"floordiv": "truncdiv", "floormod": "truncmod"}
+_QUOTIENTS = frozenset(("floordiv", "truncdiv"))
+_EXTREMES = {"min": min, "max": max}
+_DIVISIONS = frozenset((*_QUOTIENTS, "floormod", "truncmod", *_EXTREMES))
+_Range = tuple[int, int]
+"""The least and the greatest value."""
 
 
 class IndexEmitter:
@@ -73,10 +78,26 @@ class IndexEmitter:
             if kind in _SUMS:
                 return self._combined(kind, *self.apart(extent.a), *self.apart(extent.b))
             if kind in _DIVISIONS:
-                a, b = str(self.size(extent.a)), str(self.size(extent.b))
-                found = self.arith.binary(kind, "int64", a, b)
-                return found, 0
+                found = self._divided(kind, self.size(extent.a), self.size(extent.b))
+                return (0, found) if isinstance(found, int) else (found, 0)
         return self._known(extent)
+
+    def _divided(self, kind: str, a: Size, b: Size) -> Size:
+        """A quotient, a remainder, the lesser or the greater of two sizes: folded where numbers or ranges decide."""
+        first, second = self.w.range_of(a), self.w.range_of(b)
+        if first is None or second is None:
+            if b == 1 and kind in _QUOTIENTS:
+                return a
+            return self.arith.binary(kind, "int64", str(a), str(b))
+        folded = _decided(kind, a, b, first, second)
+        if folded is not None:
+            return folded
+        # Of what is not negative, floor and truncation are the same, and truncation is one instruction.
+        plain = kind if first[0] < 0 or second[0] <= 0 or _is_power_of_two(b) else _TRUNCATED.get(kind, kind)
+        found = self.arith.binary(plain, "int64", str(a), str(b))
+        if first[0] >= 0 and second[0] > 0:
+            self.w.ranges[found] = _range_of_result(kind, first, second)
+        return found
 
     def _combined(self, kind: str, a: Size, plus_a: int, b: Size, plus_b: int) -> tuple[Size, int]:
         w = self.w
@@ -107,8 +128,7 @@ class IndexEmitter:
             a, b = self.exact_size(extent.a, exact), self.exact_size(extent.b, exact)
             if extent.kind in _SUMS:
                 return _EXACT[extent.kind](exact, a, b)
-            value = self.arith.binary(extent.kind, "int64", str(a), str(b))
-            return int(value) if value.lstrip("-").isdigit() else value
+            return self._divided(extent.kind, a, b)
         return self.size(extent)
 
     def lanes_of(self, expr: PrimExpr) -> Linear | Scattered:
@@ -158,6 +178,39 @@ class IndexEmitter:
         scale = broadcast(w, str(stride), "int64", part.lanes)
         scaled = part.offsets if stride == 1 else w.emit(binary("mul", ty, part.offsets, scale))
         return w.emit(binary("add", ty, vector, scaled)) if vector else scaled
+
+
+def _decided(kind: str, a: Size, b: Size, first: _Range, second: _Range) -> Size | None:
+    """What the ranges of two sizes say that a quotient, a remainder or an extreme is; None where they do not."""
+    if kind in _EXTREMES:
+        if first[1] <= second[0]:
+            return a if kind == "min" else b
+        if second[1] <= first[0]:
+            return b if kind == "min" else a
+        return None
+    if first[0] < 0 or second[0] <= 0:
+        return None
+    if first[1] < second[0]:  # less than the divisor
+        return 0 if kind in _QUOTIENTS else a
+    if second[1] == 1:
+        return a if kind in _QUOTIENTS else 0
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b if kind in _QUOTIENTS else a % b
+    return None
+
+
+def _range_of_result(kind: str, first: _Range, second: _Range) -> _Range:
+    """The range of a quotient, a remainder or an extreme of a size that is not negative and a positive one."""
+    if kind in _EXTREMES:
+        pick = _EXTREMES[kind]
+        return pick(first[0], second[0]), pick(first[1], second[1])
+    if kind in _QUOTIENTS:
+        return first[0] // second[1], first[1] // second[0]
+    return 0, min(first[1], second[1] - 1)
+
+
+def _is_power_of_two(size: Size) -> bool:
+    return isinstance(size, int) and size > 0 and size & (size - 1) == 0
 
 
 def _keeps_value(cast: Cast) -> bool:
