@@ -45,9 +45,11 @@ from weft.runtime.callbacks import CallState, begin, callback_address, end
 from weft.runtime.device import threads
 from weft.runtime.device.base import Device
 from weft.runtime.device.cpu import CPU, HostMemory
+from weft.runtime.device.frames import stack_need
 from weft.runtime.device.guards import guards, is_guarded
 from weft.runtime.device.interrupts import poller, raised
 from weft.runtime.device.linker import Library
+from weft.runtime.device.stack import ENOUGH, NEED, Asked
 from weft.runtime.explanation import report
 from weft.runtime.program import Program, program_artifacts, program_of_file, public_signatures
 from weft.runtime.programs import RUNNERS
@@ -74,7 +76,10 @@ class _Loaded:
         fast = [CODE] if program.python else []
         self.guards = guards() if is_guarded() else None
         imports = None if self.guards is None else self.guards.symbols
-        self.library = Library(program.objects, [*exports, *fast, "weft.release", "weft.trim"], imports)
+        need = stack_need(program.objects)
+        asks = [ENOUGH, NEED] if need else []
+        self.library = Library(program.objects, [*exports, *fast, *asks, "weft.release", "weft.trim"], imports)
+        self.asked = Asked(need, self.library.addresses) if need else None
         self.trim = _TRIM(self.library.addresses["weft.trim"])
         weakref.finalize(self.library, self.trim)
         self.constant_bytes = sum(array.nbytes for array, _ in program.constants)
@@ -83,7 +88,7 @@ class _Loaded:
         self.release = _RELEASE(self.library.addresses["weft.release"])
         # A result may outlive the executable, and its memory is released by this code: keep the code loaded.
         self.release.library = self.library  # pyright: ignore[reportAttributeAccessIssue]
-        self.parallel = threads.runner() if program.threads else 0
+        self.parallel = threads.runner() if program.threads and need < threads.STACK_BYTES else 0
         self.linked = {**_linked(program.artifacts), **{name: isolated(member) for name, member in members.items()}}
         resident = [_resident(array, device) for array, _ in program.constants]
         self.constants = [kept for _, kept in resident]
@@ -134,7 +139,8 @@ class CompiledFunction(Profiled):
         self.signature = signature
         self.name = signature.name
         caller = _Caller(loaded, signature)
-        self._call = caller.guarded if loaded.guards is not None else caller.fast() or caller
+        call = caller.guarded if loaded.guards is not None else caller.fast() or caller
+        self._call = call if loaded.asked is None else loaded.asked.function(self.name, call)
 
     def __repr__(self) -> str:
         return printable(f"<compiled function {self.name}({', '.join(x.name for x in self.signature.params)})>")

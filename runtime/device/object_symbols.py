@@ -43,8 +43,8 @@ _MATH = (
 HOST_SYMBOLS = frozenset(_MEMORY.split()).union(*((name, f"{name}f") for name in (*_ROUNDING.split(), *_MATH.split())))
 """What every program on a system with a C library links."""
 PROCESS_SYMBOLS = frozenset(
-    "madvise pthread_attr_destroy pthread_attr_getstack pthread_create pthread_detach pthread_getattr_np pthread_self"
-    " sched_yield usleep syscall PyErr_Clear Py_DecRef Py_IncRef"
+    "madvise pthread_attr_destroy pthread_attr_getstack pthread_attr_init pthread_attr_setstacksize pthread_create"
+    " pthread_detach pthread_getattr_np pthread_self sched_yield usleep syscall PyErr_Clear Py_DecRef Py_IncRef"
     " PyEval_RestoreThread PyEval_SaveThread PyLong_AsLongLong PyLong_FromLongLong"
     " PyObject_Vectorcall PyTuple_GetItem PyTuple_New PyTuple_SetItem PyTuple_Size".split()
 )

@@ -30,7 +30,10 @@ from weft.runtime.device.linker import Library, machine_code
 __all__ = ["get_num_threads", "runner", "set_num_threads"]
 
 MOST = 255
+STACK_BYTES = 8 << 20
+"""The stack of each, whatever the limits of the process: what calls need to take more runs in the thread that calls."""
 _SPINS = 20_000
+_ATTRIBUTES = 128  # bytes, more than a pthread_attr_t takes anywhere
 _PARTS = 4
 """Parts for each thread: one that falls behind leaves its share to the others."""
 _lock = threading.Lock()
@@ -173,6 +176,9 @@ _POOL = f"""
 
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(i64)
+declare i32 @pthread_attr_init(ptr)
+declare i32 @pthread_attr_setstacksize(ptr, i64)
+declare i32 @pthread_attr_destroy(ptr)
 declare i32 @sched_yield()
 declare i32 @usleep(i32)
 declare i64 @syscall(i64, ...)
@@ -307,6 +313,7 @@ done:
 define void @weft.pool.run(ptr %chunk, ptr %context, i64 %first, i64 %last, i64 %limit) nounwind {{
 entry:
   %thread = alloca i64
+  %attributes = alloca [{_ATTRIBUTES} x i8], align 16
   %own.frame = alloca [{FRAME_WORDS} x i64], align 8
   %count = sub i64 %last, %first
   %threads = load atomic i64, ptr @threads monotonic, align 8
@@ -332,7 +339,10 @@ more:
   %old = load atomic i64, ptr @word monotonic, align 8
   %old.number = lshr i64 %old, {_NUMBER}
   %argument = inttoptr i64 %old.number to ptr
-  %status = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr %argument)
+  %attributes.made = call i32 @pthread_attr_init(ptr %attributes)
+  %sized = call i32 @pthread_attr_setstacksize(ptr %attributes, i64 {STACK_BYTES})
+  %status = call i32 @pthread_create(ptr %thread, ptr %attributes, ptr @worker, ptr %argument)
+  %attributes.gone = call i32 @pthread_attr_destroy(ptr %attributes)
   %made = icmp eq i32 %status, 0
   br i1 %made, label %made.one, label %publish
 made.one:

@@ -3,8 +3,9 @@
     i1 weft.stack.enough(frame)      whether the calling thread has stack left for another call
 
 It compares its own place with the lowest address that calls may reach, which the word STACK of the frame holds from the
-first question on: MARGIN bytes (at most half of the stack) above the end of the thread's stack, as the system tells it.
-Where the system does not, that is UNKNOWN bytes below the first question.
+first question on: MARGIN bytes (at most half of the stack) above the end of the thread's stack, as the system tells it,
+and more where the program's frames are larger than that: the word `weft.stack.need`, set when it is loaded. Where the
+system does not tell, that is UNKNOWN bytes below the first question.
 
 Only calls that can nest deeply ask: of functions that reach themselves, or that begin a chain of more than CHAIN calls.
 Their code has no tail calls (`NO_TAIL_CALLS`): those would take no stack, and a recursion without end would not end.
@@ -22,6 +23,7 @@ from weft.ir.graph import GlobalVar
 from weft.ir.module import BaseFunc
 from weft.ir.structure.visit import walk
 from weft.runtime.abi.frame import STACK
+from weft.runtime.device.stack import ENOUGH, NEED
 
 __all__ = ["NO_TAIL_CALLS", "deep_calls", "emit_stack_guard", "recursive_calls", "stack_is_enough"]
 
@@ -30,7 +32,6 @@ UNKNOWN = 128 << 10
 CHAIN = 16
 NO_TAIL_CALLS = '"disable-tail-calls"="true"'
 """The attribute of functions whose calls may nest deeply."""
-_NAME = "weft.stack.enough"
 _ATTRIBUTES = 128  # bytes, more than a pthread_attr_t takes anywhere
 
 _ASK = f"""ask:
@@ -45,11 +46,14 @@ known:
   %bytes = load i64, ptr %size
   %half = lshr i64 %bytes, 1
   %small = icmp ult i64 %half, {MARGIN}
-  %margin = select i1 %small, i64 %half, i64 {MARGIN}
+  %usual = select i1 %small, i64 %half, i64 {MARGIN}
+  %need = load i64, ptr @{NEED}
+  %large = icmp ugt i64 %need, %usual
+  %margin = select i1 %large, i64 %need, i64 %usual
   %reach = add i64 %bottom, %margin
   br label %note"""
 
-_GUARD = f"""define i1 @{_NAME}(ptr %frame) noinline nounwind {{{{
+_GUARD = f"""define i1 @{ENOUGH}(ptr %frame) noinline nounwind {{{{
   %attributes = alloca [{_ATTRIBUTES} x i8], align 16
   %start = alloca i64
   %size = alloca i64
@@ -76,6 +80,7 @@ compare:
 
 def emit_stack_guard(module: ModuleWriter) -> None:
     """Emit the function that asks."""
+    module.add_global(f"@{NEED} = global i64 0")
     if sys.platform != "linux":
         ask, reaches = "ask:\n  br label %unknown", "[ %below, %unknown ]"
     else:
@@ -84,12 +89,12 @@ def emit_stack_guard(module: ModuleWriter) -> None:
         module.declare("pthread_getattr_np", "i32", ("ptr", "ptr"))
         module.declare("pthread_attr_getstack", "i32", ("ptr", "ptr", "ptr"))
         module.declare("pthread_attr_destroy", "i32", ("ptr",))
-    module.define(_NAME, _GUARD.format(ask=ask, reaches=reaches))
+    module.define(ENOUGH, _GUARD.format(ask=ask, reaches=reaches))
 
 
 def stack_is_enough(w: FunctionWriter, module: ModuleWriter) -> str:
     """Emit the question; gives the condition."""
-    return w.emit(call("i1", module.declare(_NAME, "i1", ("ptr",)), [("ptr", "%frame")]))
+    return w.emit(call("i1", module.declare(ENOUGH, "i1", ("ptr",)), [("ptr", "%frame")]))
 
 
 def deep_calls(functions: Mapping[str, BaseFunc]) -> frozenset[str]:

@@ -30,6 +30,7 @@ from weft.codegen.backends.llvm.machine.emit import REGISTERS, optimise, parsed
 from weft.codegen.cache.code import object_cache
 from weft.errors import TargetError
 from weft.support.spread import cores
+from weft.support.stack import with_stack
 from weft.version import VERSION
 
 __all__ = ["Compiler", "Machine", "compile_module", "llvm_version"]
@@ -183,7 +184,7 @@ class Compiler:
         if pool is not None:
             return pool.submit(function, *args, **options)
         done: Future[Any] = Future()
-        done.set_result(function(*args, **options))
+        done.set_result(with_stack(functools.partial(function, *args, **options)))
         return done
 
     def _threads(self) -> ThreadPoolExecutor | None:
