@@ -5,16 +5,21 @@
 No two requests that are needed at one step overlap, for all values of the symbols. A request is placed at the lowest
 offset (at representative values) that is proved to be free: the start, or the end of another one; where nothing is
 proved, after the greatest end of those that are in the way, or, where that is a long expression, after all that were
-placed before: the sum of their sizes is a short one. Several orders are tried, and the smallest plan is taken.
+placed before: the sum of their sizes is a short one. Where a tensor fits at representative values is found by integers,
+and only such places are proved; that starts and ends are in order is proved once for two neighbours, so proofs grow
+with the number of tensors, not with its square.
 
-Where a tensor fits at representative values is found by integers, and only such places are proved; that starts and ends
-are in order is proved once for two neighbours, so proofs grow with the number of tensors, not with its square.
+Where such a plan is larger than what is needed at one step, as where small tensors of known size would fit beside large
+ones of any, places are found for the sizes at representative values (`first_fit`), and a request begins at the greatest
+end of those that lie below it there: what is below stays below, whatever the symbols are, and nothing is proved for it.
+Several orders are tried until a plan is as small as can be at usual values; the smallest is taken.
 
-Source: Pisarchyk and Lee, Efficient memory management for deep neural net inference, 2020 (greedy, by size or time).
+Source: Pisarchyk and Lee, Efficient memory management for deep neural net inference, 2020 (greedy, by size or breadth).
 """
 
 from __future__ import annotations
 
+import random
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,11 +30,15 @@ from typing import NamedTuple
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, DimExpr, Facts, bounds, evaluate, free_symbols, maximum, prove_le, symbol, value_at
 from weft.support.aligned import ALIGNMENT
+from weft.transform.memory.first_fit import low_places
 
 __all__ = ["ALIGNMENT", "Packing", "Request", "aligned", "live_bytes", "pack"]
 
 _TYPICAL = 1024
 _VALUES = (1, 2, 7, 64, 333, _TYPICAL, 4096)
+_FEW = 32
+"""Requests of which any orders are tried, too."""
+
 _MOST_PARTS = 256
 """Of an offset: greatest ends of greatest ends grow without limit, and are computed at every call."""
 
@@ -81,16 +90,26 @@ def pack(requests: Sequence[Request], facts: Facts | None = None, alignment: int
     sizes = [aligned(request.size, alignment) for request in requests]
     weights = [judge.weight(size) for size in sizes]
     near = _neighbours(requests)
-    best: Packing | None = None
     goal = max(_live(requests, weights), default=0)
-    for order in _orders(requests, weights):
-        found = _place(order, sizes, near, judge)
-        if best is None or judge.weight(found.total) < judge.weight(best.total):
-            best = found
-        if judge.weight(best.total) <= goal:
+    orders = _orders(requests, weights)
+    plans: list[Packing] = []
+    for number, order in enumerate(orders):
+        plans.append(_place(order, sizes, near, judge))
+        if number == 0 and not _is_least(plans[0], requests, sizes, judge):
+            more = (*orders, _by_breadth(requests, weights), *_shuffled(len(requests)))
+            plans += _lifted(low_places(weights, near, more, goal), sizes, near, judge)
+        if any(judge.weight(plan.total) <= goal for plan in plans):
             break
-    assert best is not None
-    return best
+    return min(plans, key=lambda plan: judge.weights_of(plan.total))
+
+
+def _is_least(plan: Packing, requests: Sequence[Request], sizes: Sequence[Dim], judge: _Judge) -> bool:
+    """Whether no plan is smaller at representative values, the usual ones and a few others."""
+    needed = [judge.weights_of(size) for size in sizes]
+    return all(
+        total <= max(_live(requests, [weights[place] for weights in needed]), default=0)
+        for place, total in enumerate(judge.weights_of(plan.total))
+    )
 
 
 def live_bytes(requests: Sequence[Request], values: Mapping[str, int]) -> int:
@@ -120,6 +139,21 @@ def _orders(requests: Sequence[Request], weights: Sequence[int]) -> Iterable[tup
         lambda i: (-weights[i], i),
     ]
     return dict.fromkeys(tuple(sorted(range(len(requests)), key=key)) for key in keys)
+
+
+def _by_breadth(requests: Sequence[Request], weights: Sequence[int]) -> tuple[int, ...]:
+    """What is needed at the step at which most is needed first, the largest of it first, and so on."""
+    steps = sorted({request.first for request in requests})
+    needed = {step: [i for i, r in enumerate(requests) if r.first <= step <= r.last] for step in steps}
+    breadth = sorted(steps, key=lambda step: -sum(weights[i] for i in needed[step]))
+    found = [i for step in breadth for i in sorted(needed[step], key=lambda i: (-weights[i], i))]
+    return tuple(dict.fromkeys(found))
+
+
+def _shuffled(count: int) -> list[list[int]]:
+    """Any orders of a few requests, always the same ones: with them nearly all plans are as small as can be."""
+    chosen = random.Random(0)
+    return [chosen.sample(range(count), count) for _ in range(16 if count <= _FEW else 0)]
 
 
 def _neighbours(requests: Sequence[Request]) -> list[list[int]]:
@@ -159,6 +193,23 @@ def _place(order: Sequence[int], sizes: Sequence[Dim], near: Sequence[Sequence[i
     return Packing(tuple(placed[i].start for i in range(len(sizes))), whole if total is None else total)
 
 
+def _lifted(starts: Sequence[int], sizes: Sequence[Dim], near: Sequence[Sequence[int]], judge: _Judge) -> list[Packing]:
+    """The places of representative values for all values: on the greatest end of what is below; none for long ones."""
+    found: dict[int, Dim] = {}
+    weights = [judge.weight(size) for size in sizes]
+    for i in sorted(range(len(sizes)), key=lambda i: (starts[i], weights[i], i)):  # what has no size first
+        below = dict.fromkeys(
+            found[j] + sizes[j] for j in near[i] if j in found and starts[j] + weights[j] <= starts[i]
+        )
+        start = judge.greatest(list(below)) if below else 0
+        if start is None:
+            return []
+        found[i] = start
+    ends = dict.fromkeys(found[i] + sizes[i] for i in range(len(sizes)))
+    total = judge.greatest(list(ends)) if ends else 0
+    return [] if total is None else [Packing(tuple(found[i] for i in range(len(sizes))), total)]
+
+
 def _parts(size: Dim) -> int:
     return size.size if isinstance(size, DimExpr) else 1
 
@@ -173,6 +224,8 @@ class _Judge:
     usual: dict[str, int] = field(default_factory=dict)
     known: dict[tuple[Dim, Dim], bool] = field(default_factory=dict)
     weights: dict[Dim, int] = field(default_factory=dict)
+    others: list[dict[str, int]] = field(default_factory=list)
+    several: dict[Dim, tuple[int, ...]] = field(default_factory=dict)
     is_usual: bool = True
 
     def __post_init__(self) -> None:
@@ -181,6 +234,7 @@ class _Judge:
         found = [dict.fromkeys(self.names, value) for value in _VALUES]
         found += [{**dict.fromkeys(self.names, low), name: 1000} for name in self.names for low in (1, 50)]
         self.points = [point for point in found if self._holds(point)]
+        self.others = self.points[: len(_VALUES) - 2 : 2] if self.names else []
         self.is_usual = self._holds(self.usual)
 
     def _holds(self, point: Mapping[str, int]) -> bool:
@@ -193,6 +247,14 @@ class _Judge:
         if size not in self.weights:
             self.weights[size] = value_at(size, self.usual) or 0
         return self.weights[size]
+
+    def weights_of(self, size: Dim) -> tuple[int, ...]:
+        """A size at the usual values, and at a few others."""
+        if isinstance(size, int):
+            return (size,) * (1 + len(self.others))
+        if size not in self.several:
+            self.several[size] = (self.weight(size), *(value_at(size, point) or 0 for point in self.others))
+        return self.several[size]
 
     def le(self, a: Dim, b: Dim) -> bool:
         """Whether a <= b is proved."""

@@ -681,9 +681,9 @@ def test_packed_memory_never_overlaps_for_any_size(
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 12), st.integers(0, 6)), min_size=1, max_size=16))
 def test_packing_of_known_sizes_is_near_the_live_bytes(items: list[tuple[int, int, int]]) -> None:
-    """At most twice what any plan needs (the best order of several is taken), usually exactly that."""
+    """At most a fifth more than any plan needs (the best order of several is taken), usually exactly that."""
     requests = [Request(size, first, first + length) for size, first, length in items]
-    assert pack(requests).total <= 2 * live_bytes(requests, {}) + 64
+    assert pack(requests).total <= 1.2 * live_bytes(requests, {}) + 64
 
 
 def test_offsets_of_many_sizes_that_cannot_be_compared_stay_short() -> None:
@@ -699,6 +699,29 @@ def test_offsets_of_many_sizes_that_cannot_be_compared_stay_short() -> None:
         assert max(ends) <= evaluate(packing.total, values)
         pairs = ((i, j) for i in range(50) for j in range(i) if requests[i].meets(requests[j]))
         assert all(ends[i] <= offsets[j] or ends[j] <= offsets[i] for i, j in pairs)
+
+
+@pytest.mark.parametrize("scratch", [64, 4096, 1431872])
+def test_memory_of_known_size_fits_beside_sizes_that_are_not_known(scratch: int) -> None:
+    """It is below what lies above at usual sizes, which moves up at smaller ones: as much as is needed at each size."""
+    requests = [
+        Request(8192 * N, 0, 6),
+        Request(8192 * N, 1, 2),
+        Request(57344 * N, 2, 4),
+        Request(scratch, 2, 2),
+        Request(28672 * N, 4, 6),
+        Request(scratch, 6, 6),
+    ]
+    total = pack(requests).total
+    for size in (0, 1, 2, 20, 64, 128, 1024, 5000):
+        assert evaluate(total, {"n": size}) == live_bytes(requests, {"n": size})
+
+
+def test_what_stands_too_high_is_placed_before_what_it_stands_on() -> None:
+    """By size or by time alone first fit leaves a gap here."""
+    items = [(5, 10, 15), (1, 6, 12), (1, 5, 9), (6, 6, 6), (2, 9, 12)]
+    requests = [Request(64 * size, first, last) for size, first, last in items]
+    assert pack(requests).total == live_bytes(requests, {})
 
 
 def test_a_bound_makes_a_smaller_plan() -> None:
@@ -811,13 +834,15 @@ def test_the_plan_of_a_decoder_is_as_small_as_its_live_values(program: str, atte
 
 
 @pytest.mark.parametrize(
-    ("program", "attention", "most"), [("prefill", "opaque", 94), ("prefill", "matmul", 102), ("decode", "opaque", 7.5)]
+    ("program", "attention", "most"),
+    [("prefill", "opaque", 92.1), ("prefill", "matmul", 97.2), ("decode", "opaque", 5.9)],
 )
 def test_sums_of_half_products_and_parts_of_splits_have_no_memory(program: str, attention: str, most: float) -> None:
     """As exporters write it: one product of gate and up, and a split; sums in float32, and a cast of each."""
     sizes = benchmark()
     row = sizes.measure(sizes.Shape(layers=2, joined=True), program, attention, False)
     assert row.held < most
+    assert all(planned <= live + 0.03 for planned, live in zip(row.planned, row.live, strict=True))
 
 
 def test_a_function_without_anything_to_plan_is_left_alone() -> None:
