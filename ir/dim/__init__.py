@@ -54,7 +54,7 @@ from weft.ir.dim.inspection import (
 from weft.ir.dim.intervals import interval_of
 from weft.ir.dim.parsing import parse_dim
 from weft.ir.dim.proofs import bounds, prove_equal, prove_le, prove_lt, prove_ne, prove_nonnegative
-from weft.ir.dim.solving import determined, match_dims, solve_for
+from weft.ir.dim.solving import determined, linear_parts, match_dims, solve_for
 
 __all__ = [
     "Dim",
@@ -74,6 +74,7 @@ __all__ = [
     "fresh_name",
     "interval_of",
     "is_symbolic",
+    "linear_parts",
     "match_dims",
     "maximum",
     "minimum",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from weft.ir.dim.expression import (
     Dim,
@@ -29,12 +29,18 @@ def solve_for(expr: Dim, name: str, value: Dim) -> Dim | None:
     >>> solve_for(2 * symbol("n"), "n", 2 * symbol("m"))
     m
     """
-    parts = _linear_parts(expr, name)
+    parts = linear_parts(expr, name)
     return None if parts is None else _solve_linear(*parts, value)
 
 
-def _linear_parts(expr: Dim, name: str) -> tuple[Dim, Dim] | None:
-    """(c, r) with expr == c * name + r, neither depending on the name; None where there are none or c is 0."""
+def linear_parts(expr: Dim, name: str) -> tuple[Dim, Dim] | None:
+    """(c, r) with expr == c * name + r, neither depending on the name; None where there are none or c is 0.
+
+    >>> from weft.ir.dim import symbol
+    >>> n, m = symbol("n"), symbol("m")
+    >>> linear_parts(n * m - 2 * n + 1, "n"), linear_parts(n // 2, "n")
+    ((m - 2, 1), None)
+    """
     factor: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
     if not isinstance(expr, DimExpr) or name not in expr.names:
@@ -66,18 +72,24 @@ _SAMPLE = 1009
 """The first of the sizes that stand for symbols where only counts which of them dimensions determine."""
 
 
-def determined(dims: Sequence[Dim]) -> frozenset[str]:
+def determined(dims: Sequence[Dim], known: Collection[str] = ()) -> frozenset[str]:
     """The symbols whose values follow from the values of the dimensions: bare ones, and what a linear one leaves over.
+
+    The values of some symbols are known before.
 
     >>> from weft.ir.dim import symbol
     >>> n, m, k = symbol("n"), symbol("m"), symbol("k")
     >>> sorted(determined([2 * n, n + m, k // 2]))
     ['m', 'n']
+    >>> determined([n * m], ["m"])
+    frozenset({'n'})
     """
     dims = [dim for dim in dims if isinstance(dim, DimExpr)]
     names = dict.fromkeys(name for dim in dims for name in free_symbols(dim))
     sample = {name: _SAMPLE + position for position, name in enumerate(names)}
-    return frozenset(match_dims(dims, [evaluate(dim, sample) for dim in dims])[0])
+    values = [evaluate(dim, sample) for dim in dims]
+    given = {name: sample[name] for name in names if name in known}
+    return frozenset(match_dims([substitute(dim, given) for dim in dims], values)[0])
 
 
 def match_dims(pattern: Sequence[Dim], values: Sequence[Dim]) -> tuple[dict[str, Dim], list[tuple[Dim, Dim]]]:
@@ -115,7 +127,7 @@ def match_dims(pattern: Sequence[Dim], values: Sequence[Dim]) -> tuple[dict[str,
 def _bind_linear(expected: Dim, given: Dim, bindings: dict[str, Dim], checks: list[tuple[Dim, Dim]]) -> bool:
     """Binds the one unbound symbol of ``expected``, if ``expected == given`` determines it."""
     unbound = [name for name in free_symbols(expected) if name not in bindings]
-    parts = _linear_parts(expected, unbound[0]) if len(unbound) == 1 else None
+    parts = linear_parts(expected, unbound[0]) if len(unbound) == 1 else None
     if parts is None:
         return False
     factor, rest = (substitute(part, bindings) for part in parts)

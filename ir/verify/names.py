@@ -34,6 +34,8 @@ from weft.support.guards import is_listing
 
 __all__ = ["check_names", "check_shared_parameters"]
 
+_ALONE = "a dimension that is the symbol alone gives it a value"
+
 
 def check_shared_parameters(functions: Mapping[str, BaseFunc], report: Report) -> None:
     """W404: no variable is a parameter of two functions of the module."""
@@ -98,12 +100,7 @@ class _Names:
             self._define_symbol(name)
         for param in function.params:
             if param.ty is not None:
-                self._type_symbols(
-                    param.ty,
-                    param.span,
-                    f"parameter {param.name}",
-                    "a dimension that is the symbol alone gives it a value",
-                )
+                self._type_symbols(param.ty, param.span, f"parameter {param.name}", _ALONE)
 
     # Blocks
 
@@ -123,8 +120,9 @@ class _Names:
         binding = site.binding
         if isinstance(binding, MatchCast):
             self._uses(site.value)
-            for name in type_symbols(binding.ty):
+            for name in sorted(determined([*_dims(binding.ty)], self.symbols)):
                 self._define_symbol(name)
+            self._type_symbols(binding.ty, binding.span, "the type of a match_cast", _ALONE)
             self._shape_variables(binding.ty, binding.span)
         elif isinstance(site.value, Function) and binding is not None:
             pass  # its inside has its own region; the variable is visible there, so that it may call itself

@@ -82,9 +82,9 @@ class Symbols:
             pass
         for what, (dims, sizes, part, kind) in claims:
             for dim, size in zip(dims, sizes, strict=True):
-                if dim is None or any(name not in self.values for name in dim_names(dim)):
-                    continue  # nothing to compare with: the symbol is only ever named here
-                if self._exactly(dim) != size:
+                if dim is None:
+                    continue
+                if any(name not in self.values for name in dim_names(dim)) or self._exactly(dim) != size:
                     raise _mismatch(what, kind, part, code, self.explain(dims))
 
     def bind(self, symbol: str, value: int, source: str) -> None:
@@ -100,8 +100,12 @@ class Symbols:
 
     def explain(self, dims: Sequence[Dim]) -> str:
         """The symbols of some dimensions with values and sources."""
-        names = dict.fromkeys(name for dim in dims for name in dim_names(dim) if name in self.values)
-        return ", ".join(f"{name}={self.values[name]} from {self.sources.get(name, 'the caller')}" for name in names)
+        return ", ".join(
+            f"{name}={self.values[name]} from {self.sources.get(name, 'the caller')}"
+            if name in self.values
+            else f"{name} has no value"
+            for name in dict.fromkeys(name for dim in dims for name in dim_names(dim))
+        )
 
 
 def broken_relation(

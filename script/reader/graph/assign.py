@@ -9,11 +9,12 @@ variable.
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from typing import Any
 
 from weft.ir.deduction.infer import type_text
 from weft.ir.deduction.subtyping import is_base_of, type_symbols
-from weft.ir.dim import DimExpr
+from weft.ir.dim import DimExpr, determined, free_symbols
 from weft.ir.graph import Expr, ExternFunc, GlobalVar, MatchCast
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import PrimType, Type
@@ -27,6 +28,7 @@ from weft.script.reader.graph.bindings import (
     as_expr,
     as_leaf,
     bind_value,
+    dims_within,
     emit_binding,
     fresh_target,
     make_var,
@@ -194,11 +196,13 @@ def _match_cast(
     session: GraphSession, target: ast.Name, tree: ast.Call, annotation: ast.expr | None, statement: ast.stmt
 ) -> None:
     values = bind_arguments(session, VALUES["R.match_cast"], tree)
+    known = session.symbols - session.open_symbols.keys() | session.outer_symbols
     before, session.defining = session.defining, True
     try:
         ty = read_type(session, values["ty"])
     finally:
         session.defining = before
+    _refuse_undefined(session, ty, known, values["ty"])
     declared = ty
     if annotation is not None:
         declared = read_type(session, annotation)
@@ -211,6 +215,16 @@ def _match_cast(
         session.open_symbols.pop(name, None)
     session.context.learn(ty, type_of(session, values["value"], tree))
     session.scope.names[target.id] = var
+
+
+def _refuse_undefined(session: GraphSession, ty: Type, known: Collection[str], tree: ast.expr) -> None:
+    """W117 for a symbol of a match_cast that is new and that its dimensions do not determine."""
+    dims = [*dims_within(ty)]
+    defined = determined(dims, known)
+    for name in (name for dim in dims for name in free_symbols(dim)):
+        if name not in known and name not in defined:
+            hint = f"a dimension that is `{name}` alone does"
+            raise session.fail("W117", f"nothing gives the symbol '{name}' a value", tree, hint)
 
 
 @GRAPH.value("R.match_cast")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
-from weft.codegen.backends.llvm.asm.instructions import icmp
+from weft.codegen.backends.llvm.asm.instructions import icmp, select
 from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.host.sizes import SizeEmitter
 from weft.codegen.backends.llvm.host.values import (
@@ -35,8 +35,7 @@ from weft.codegen.backends.llvm.host.values import (
 from weft.codegen.backends.llvm.kernel.emitter import call_back
 from weft.codegen.host.signature import abi_type
 from weft.errors import Span, TargetError
-from weft.ir.dim import Dim, DimExpr, free_symbols, operation
-from weft.ir.dim import substitute as substitute_dim
+from weft.ir.dim import Dim, DimExpr, free_symbols, linear_parts, operation
 from weft.ir.graph import Var
 from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.runtime.abi import types as abi
@@ -62,7 +61,7 @@ class CheckingEmitter(SizeEmitter):
                     kind, operands = operation(dim)
                     if kind == "symbol" and operands[0] not in self.symbols:
                         self.bind_symbol(operands[0], size, what)
-        while any(self._solved(dims, sizes, what, span) for dims, sizes, what, _, _ in pairs):
+        while any(self._solved(dims, sizes, what, ty, span) for dims, sizes, what, _, ty in pairs):
             pass
         for dims, sizes, what, _, ty in pairs:
             self._compare(dims, sizes, what, ty, span)
@@ -97,24 +96,37 @@ class CheckingEmitter(SizeEmitter):
                 same = self.w.emit(icmp("eq", "i64", a, b))
                 self.unless(same, "ShapeError", [f"axis {axis}: expected ", 0, ", got ", 1], [a, b], ty.span, "W222")
 
-    def _solved(self, dims: Sequence[Dim], sizes: Sequence[Size], what: str, span: Span | None) -> bool:
-        """Solve a linear dimension for its one symbol without a value."""
+    def _solved(self, dims: Sequence[Dim], sizes: Sequence[Size], what: str, ty: Type, span: Span | None) -> bool:
+        """Solve a linear dimension for its one symbol without a value, which is a size: it is not negative."""
         for dim, size in zip(dims, sizes, strict=True):
             missing = (
                 [name for name in free_symbols(dim) if name not in self.symbols] if isinstance(dim, DimExpr) else []
             )
-            if len(missing) != 1:
-                continue
-            zero = substitute_dim(dim, {missing[0]: 0})
-            slope = substitute_dim(dim, {missing[0]: 1}) - zero
-            if isinstance(slope, int) and slope > 0:
-                exact = Exact(self.w)
-                rest = exact.sub(size, self.exactly(zero, self.symbols, exact, span))
-                self.fits_64_bits(zero, exact, span)
-                value = rest if slope == 1 else self.arith.binary("floordiv", "int64", str(rest), str(slope))
+            parts = linear_parts(dim, missing[0]) if len(missing) == 1 else None
+            if parts is not None:
+                value, fine = self._solution(*parts, size, span)
+                texts, values = mismatch(what, ty, dims, sizes, self.symbols, self.sources)
+                for condition in fine:
+                    self.unless(condition, "ShapeError", texts, values, span, "W222")
                 self.bind_symbol(missing[0], value, what)
                 return True
         return False
+
+    def _solution(self, factor: Dim, rest: Dim, size: Size, span: Span | None) -> tuple[Size, list[str]]:
+        """What a symbol is where factor * symbol + rest is a size, rounded; and what must hold for it to be one."""
+        exact, fine = Exact(self.w), list[str]()
+        value = exact.sub(size, self.exactly(rest, self.symbols, exact, span))
+        divisor = self.exactly(factor, self.symbols, exact, span)
+        self.fits_64_bits(factor, exact, span)
+        if not isinstance(divisor, int):
+            fine.append(self.w.emit(icmp("ne", "i64", divisor, "0")))
+            # A symbol that nothing determines stops the program before its value is looked at.
+            divisor = self.w.emit(select("i1", fine[0], "i64", divisor, "1"))
+        if divisor != 1:
+            value = self.arith.binary("floordiv", "int64", str(value), str(divisor))
+        if not (isinstance(factor, int) and factor > 0 and isinstance(rest, int) and rest <= 0):
+            fine.append(self.w.emit(icmp("sge", "i64", value, "0")))
+        return value, fine
 
     def _compare(self, dims: Sequence[Dim], sizes: Sequence[Size], what: str, ty: Type, span: Span | None) -> None:
         for dim, size in zip(dims, sizes, strict=True):
@@ -284,11 +296,13 @@ def mismatch(
     for index in range(len(sizes)):
         parts += [index, ", " if index + 1 < len(sizes) else ""]
     parts.append(f"{',' if len(sizes) == 1 else ''}){close}")
-    names = dict.fromkeys(
-        name for dim in dims if isinstance(dim, DimExpr) for name in free_symbols(dim) if name in symbols
-    )
+    names = dict.fromkeys(name for dim in dims if isinstance(dim, DimExpr) for name in free_symbols(dim))
     for number, name in enumerate(names):
-        parts += [f"{'; ' if number == 0 else ', '}{name}=", len(values), f" from {sources.get(name, 'the caller')}"]
+        parts.append("; " if number == 0 else ", ")
+        if name not in symbols:
+            parts.append(f"{name} has no value")
+            continue
+        parts += [f"{name}=", len(values), f" from {sources.get(name, 'the caller')}"]
         values.append(symbols[name])
     return parts, values
 
