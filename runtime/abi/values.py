@@ -12,6 +12,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -397,16 +398,27 @@ def address(array: np.ndarray) -> int:
 class _Block:
     """Memory that compiled code allocated, as the base of an array; released with it."""
 
-    __slots__ = ("__array_interface__", "_owner", "_release")
-
-    def __init__(
-        self, data: int, owner: int, shape: tuple[int, ...], dtype: np.dtype[Any], release: Callable[[int], None]
-    ) -> None:
-        self._owner, self._release = owner, release
-        self.__array_interface__ = {"shape": shape, "typestr": dtype.str, "data": (data, False), "version": 3}
+    __slots__ = ()
+    _owner: int
+    _release: Callable[[int], None]
 
     def __del__(self) -> None:
         self._release(self._owner)
+
+
+@lru_cache(1024)
+def _block_type(size: int) -> Any:
+    """The type of blocks of so many bytes, with the buffer protocol: an array is made of it in half of the time that
+    one with `__array_interface__` takes."""
+    return type("Block", (_Block, ctypes.c_uint8 * size), {"__slots__": ("_owner", "_release")})
+
+
+def _block_array(data: int, owner: int, shape: tuple[int, ...], dtype: str, release: Callable[[int], None]) -> Any:
+    """An array over memory that is released with it."""
+    kind = storage(dtype)
+    block = _block_type(math.prod(shape) * kind.itemsize).from_address(data)
+    block._owner, block._release = owner, release
+    return np.ndarray(shape, kind, block)
 
 
 def tensor_parts(ty: abi.Tensor, words: Sequence[int]) -> tuple[int, int, tuple[int, ...], str]:
@@ -440,7 +452,7 @@ def unpack(
     if isinstance(ty, abi.Tensor):
         data, owner, shape, dtype = tensor_parts(ty, words)
         if owner:
-            return presented(np.asarray(_Block(data, owner, shape, storage(dtype), release)), dtype)
+            return presented(_block_array(data, owner, shape, dtype, release), dtype)
         if data in places and places[data].shape == shape:
             return places[data]
         return presented(view_memory(data, shape, dtype).copy(), dtype)

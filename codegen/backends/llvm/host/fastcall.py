@@ -28,8 +28,9 @@ from weft.runtime.programs.fastcall import CODE, OBJECT
 __all__ = ["emit_fast_calls"]
 
 _PARAMS = [("ptr", "self"), ("ptr", "arguments"), ("i64", "count"), ("ptr", "names")]
-LARGE = 64 << 10
-"""Results from so many bytes on are blocks of the executable, whose memory is used again."""
+LARGE = 256 << 10
+"""Results from so many bytes on are blocks of the executable, whose memory is used again: to wrap one takes longer than
+to get smaller memory, for larger one the system is asked each time."""
 COPIED = 16 << 10
 """Results of fewer bytes whose sizes the program finds are copied into arrays."""
 HOLDS_GIL = 32 << 10
