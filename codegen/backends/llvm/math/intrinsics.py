@@ -31,6 +31,7 @@ from weft.codegen.backends.llvm.math.short_floats import SHORT_FLOATS, stepped
 from weft.codegen.backends.llvm.math.vector_math import (
     cos_float32,
     erf_float32,
+    log1p_float32,
     log_float32,
     pow_float32,
     sin_float32,
@@ -39,6 +40,7 @@ from weft.codegen.backends.llvm.math.vector_math import (
 from weft.codegen.backends.llvm.math.vector_math_float64 import (
     cos_float64,
     erf_float64,
+    log1p_float64,
     log_float64,
     pow_float64,
     sin_float64,
@@ -54,6 +56,7 @@ _POLYNOMIALS: dict[str, dict[str, Callable[..., str]]] = {
         "erf": erf_float32,
         "exp": exp_polynomial,
         "log": log_float32,
+        "log1p": log1p_float32,
         "sin": sin_float32,
         "tanh": tanh_polynomial,
     },
@@ -62,6 +65,7 @@ _POLYNOMIALS: dict[str, dict[str, Callable[..., str]]] = {
         "erf": erf_float64,
         "exp": exp_polynomial,
         "log": log_float64,
+        "log1p": log1p_float64,
         "sin": sin_float64,
         "tanh": tanh_polynomial,
     },

@@ -1,4 +1,4 @@
-"""log, erf, sin, cos and pow of float32 without the C library, so that loops over them become vector code.
+"""log, log1p, erf, sin, cos and pow of float32 without the C library, so that loops over them become vector code.
 
     log(x)    = e ln 2 + f - f**2 / 2 + f**3 P(f),  x = 2**e (1 + f),  1 + f between sqrt(1/2) and sqrt(2)
     erf(x)    = x + x P(x**2) for |x| < 1,  else 1 - exp(Q(|x|)) with the sign of x;  Q approximates log(1 - erf)
@@ -25,8 +25,10 @@ __all__ = [
     "cos_float32",
     "erf_float32",
     "error_function",
+    "log1p_float32",
     "log_float32",
     "logarithm_at_special_values",
+    "logarithm_of_one_more",
     "pow_float32",
     "power_at_special_values",
     "sin_float32",
@@ -112,6 +114,20 @@ def log_float32(arith: Arithmetic, dtype: str, x: str) -> str:
     tail = v.add(v.mul(square, v.const(-0.5)), tail)
     value = v.add(v.mul(e, v.const(_LN2_HIGH)), v.add(f, tail))
     return logarithm_at_special_values(v, x, value)
+
+
+def log1p_float32(arith: Arithmetic, dtype: str, x: str) -> str:
+    """The natural logarithm of 1 + x."""
+    return logarithm_of_one_more(Lanes(arith, dtype), x, lambda value: log_float32(arith, dtype, value))
+
+
+def logarithm_of_one_more(v: Lanes, x: str, log: Callable[[str], str]) -> str:
+    """log(1 + x) by the logarithm of what 1 + x is rounded to, and c / (1 + x) for the c that is lost (fdlibm)."""
+    near = v.do("fadd", x, v.const(1.0))
+    lost = v.do("fsub", x, v.do("fsub", near, v.const(1.0)))
+    rest = v.do("fdiv", lost, near)
+    rest = v.select(v.test("ord", rest, rest), rest, v.const(0.0))  # of 0 and of an infinity nothing is lost
+    return v.select(v.test("oeq", near, v.const(1.0)), x, v.do("fadd", log(near), rest))
 
 
 def logarithm_at_special_values(v: Lanes, x: str, value: str) -> str:

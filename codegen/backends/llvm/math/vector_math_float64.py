@@ -1,4 +1,4 @@
-"""log, erf, sin, cos and pow of float64 without the C library, so that loops over them become vector code.
+"""log, log1p, erf, sin, cos and pow of float64 without the C library, so that loops over them become vector code.
 
     log(x)    = e ln 2 + f - (f**2 / 2 - s (f**2 / 2 + R(s**2))),  x = 2**e (1 + f),  s = f / (2 + f)
     erf(x)    = x + x P(x**2) for |x| < 1,  else 1 - exp(Q(|x|)) with the sign of x;  Q approximates log(1 - erf)
@@ -23,11 +23,12 @@ from weft.codegen.backends.llvm.math.vector_builder import Lanes
 from weft.codegen.backends.llvm.math.vector_math import (
     error_function,
     logarithm_at_special_values,
+    logarithm_of_one_more,
     power_at_special_values,
     with_library,
 )
 
-__all__ = ["cos_float64", "erf_float64", "log_float64", "pow_float64", "sin_float64"]
+__all__ = ["cos_float64", "erf_float64", "log1p_float64", "log_float64", "pow_float64", "sin_float64"]
 
 _LOG = (
     0.666666666666667,
@@ -134,6 +135,11 @@ def log_float64(arith: Arithmetic, dtype: str, x: str) -> str:
     tail = v.add(v.mul(s, v.add(v.mul(z, v.polynomial(_LOG, z)), half)), v.mul(e, v.const(_LN2_LOW)))
     value = v.add(v.mul(e, v.const(_LN2_HIGH)), v.sub(f, v.sub(half, tail)))
     return logarithm_at_special_values(v, x, value)
+
+
+def log1p_float64(arith: Arithmetic, dtype: str, x: str) -> str:
+    """The natural logarithm of 1 + x."""
+    return logarithm_of_one_more(Lanes(arith, dtype), x, lambda value: log_float64(arith, dtype, value))
 
 
 def erf_float64(arith: Arithmetic, dtype: str, x: str) -> str:

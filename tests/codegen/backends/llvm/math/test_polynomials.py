@@ -82,7 +82,7 @@ def assert_close(got: np.ndarray, value: np.ndarray, bound: float) -> None:
     np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
 
 
-FUNCTIONS = ("exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "rsqrt")
+FUNCTIONS = ("exp", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "rsqrt")
 TARGETS = ("llvm", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64")
 
 
