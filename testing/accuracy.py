@@ -45,7 +45,8 @@ CHAINS = (
     ("sums along rows of symbolic sizes, and along several axes", "n / width"),
     ("sums down columns", "n / 16 of up to 4096 columns, else n"),
     ("products of symbolic sizes with many rows and columns (packed)", "the block of k (about 400) + n / the block"),
-    ("other products of symbolic sizes, running sums (`cumsum`)", "n"),
+    ("running sums (`cumsum`) along rows", "n / lanes + log2(lanes) + 1; the lanes of a vector are 16 with AVX-512"),
+    ("other products of symbolic sizes, running sums down columns", "n"),
 )
 """How long the longest chain of additions of n terms is, by how the loops are arranged."""
 
@@ -235,6 +236,16 @@ ACCURACY: tuple[Accuracy, ...] = (
         ),
         "the sum of absolute terms (of a mean, their mean; of a variance, the mean square)",
         fixed=8,
+        chains=1,
+    ),
+    Accuracy(
+        "Running sums",
+        (
+            Case("R.cumsum({0}, axis=1)", lambda x: x.cumsum(1), lambda x: np.abs(x).cumsum(1)),
+            Case("R.cumsum({0}, axis=0)", lambda x: x.cumsum(0), lambda x: np.abs(x).cumsum(0)),
+        ),
+        "the running sum of absolute terms",
+        fixed=2,
         chains=1,
     ),
     Accuracy(

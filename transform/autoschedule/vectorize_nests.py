@@ -5,6 +5,7 @@ Each nest of a kernel goes to the first rule that decides about it (`weft.transf
     assertion         assertions about every element, as a reduction where all of them hold
     gather            gathered rows: prefetched, checked once each
     argreduce         positions of minima and maxima, along rows or down columns
+    scan              running sums and the like, along rows or down columns
     split_reduction   reductions of much to few results in chunks that threads can share
     elementwise       every element once: vectors along the last axis
     transpose         elements along another axis: squares of vectors, transposed in registers

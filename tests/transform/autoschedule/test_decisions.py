@@ -36,6 +36,7 @@ KERNELS = {
     "reduction": ("x: R.Tensor((9, 300), 'float32')", "R.sum(x, axis=[1])"),
     "transpose": ("x: R.Tensor((64, 96), 'float32')", "R.permute_dims(x, axes=[1, 0])"),
     "argreduce": ("x: R.Tensor((9, 300), 'float32')", "R.argmax(x, axis=1)"),
+    "scan": ("x: R.Tensor((9, 300), 'float32')", "R.cumsum(x, axis=1)"),
     "split_reduction": ("x: R.Tensor((300000,), 'float32')", "R.sum(x)"),
     "attention": (
         "x: R.Tensor((1, 300, 2, 8), 'float32'), k: R.Tensor((1, 700, 2, 8), 'float32')",

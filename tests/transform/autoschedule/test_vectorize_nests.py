@@ -245,11 +245,6 @@ def test_transposes_of_any_size(rows: int, columns: int, symbolic: bool, dtype: 
         assert "Shuffle" in new.script()
 
 
-def test_a_scan_is_left_alone() -> None:
-    module = legalized("cumsum", (3, 20), axis=1)
-    assert not has_vectors(VectorizeNests()(module))
-
-
 @T.prim_func
 def binding(x: T.Buffer(("n",), "float32"), y: T.Buffer(("n",), "float32")):
     for i in range(n):

@@ -13,6 +13,7 @@ from weft.transform.autoschedule.rules.gather import GatherRule
 from weft.transform.autoschedule.rules.reductions import ReductionRule
 from weft.transform.autoschedule.rules.split_reduction import SplitReductionRule
 from weft.transform.autoschedule.rules.transposes import TransposeRule
+from weft.transform.autoschedule.scans.rule import ScanRule
 
 __all__ = ["BUILTIN", "rules_of_contractions", "rules_of_nests"]
 
@@ -26,6 +27,7 @@ BUILTIN = tuple(
         AssertionRule(),
         GatherRule(),
         ArgReduceRule(),
+        ScanRule(),
         SplitReductionRule(),
         ElementwiseRule(),
         TransposeRule(),
