@@ -10,7 +10,7 @@ from weft.ir.attrs import NOALIAS, attribute
 from weft.ir.graph import GlobalVar
 from weft.ir.kernel.views import ADDRESSES
 from weft.ir.node import Node
-from weft.ir.structure.visit import walk
+from weft.ir.structure.visit import nodes_of, walk
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, DeclBuffer, PrimCall, PrimFunc
 from weft.ir.types import PrimType
 from weft.transform.memory.share_memory import SHARES_MEMORY
@@ -39,7 +39,7 @@ def written_positions(
     """
     written: set[Buffer] = set()
     sources: dict[Buffer, set[Buffer]] = {}
-    for current in walk(function):
+    for current in nodes_of(function, BufferStore, DeclBuffer, Block, PrimCall):
         if isinstance(current, BufferStore):
             written.add(current.buffer)
         elif isinstance(current, DeclBuffer) and current.buffer.data is not None:

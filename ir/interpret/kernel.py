@@ -29,7 +29,7 @@ from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
 from weft.ir.structure.malformed import FAILURES
 from weft.ir.structure.recursion import nesting, room_of
-from weft.ir.structure.visit import walk
+from weft.ir.structure.visit import nodes_of, walk
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, MatchBufferRegion, PrimCall, PrimFunc, PrimVar
 from weft.ir.types import TensorType
 from weft.ir.verify import fault_of
@@ -67,7 +67,7 @@ def written_buffers(function: PrimFunc) -> dict[Buffer, bool]:
     """The parameter buffers that the body may write; True where a store names them, else their address escapes."""
     behind: dict[Buffer, Buffer] = {}
     found: dict[Buffer, bool] = {}
-    for node in walk(function.body):
+    for node in nodes_of(function, Block, MatchBufferRegion, Buffer, BufferStore, PrimCall):
         if isinstance(node, Block):
             for match in node.match_buffers:
                 behind[match.buffer] = match.source.buffer

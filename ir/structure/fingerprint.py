@@ -22,7 +22,7 @@ __all__ = ["fingerprint"]
 
 
 def fingerprint(
-    root: Node | tuple[Any, ...], accept: Callable[[Node], bool] = lambda _: True, *, places: bool = True
+    root: Node | tuple[Any, ...], accept: Callable[[Node], bool] | None = None, *, places: bool = True
 ) -> str | None:
     """The hash as text; None where `accept` refuses a node, or an attribute holds something that has no hash.
 
@@ -40,7 +40,7 @@ def fingerprint(
 class _Fingerprint:
     """One hash: nodes, sources and dimensions are numbered in the order of their first visit."""
 
-    def __init__(self, accept: Callable[[Node], bool], places: bool) -> None:
+    def __init__(self, accept: Callable[[Node], bool] | None, places: bool) -> None:
         self.accept = accept
         self.places = places
         self.names: dict[type, tuple[str, ...]] = {}
@@ -64,10 +64,10 @@ class _Fingerprint:
                 stack.extend(reversed(x))
             elif isinstance(x, Node):
                 if not self._seen(x):
-                    if not self.accept(x):
+                    if self.accept is not None and not self.accept(x):
                         return None
                     parts.append(cls.__qualname__)
-                    stack.extend([getattr(x, name) for name in self.names.get(cls) or self._names_of(cls)])
+                    stack += self._below(x, self.names.get(cls) or self._names_of(cls))
             elif cls is Span:
                 parts.append(f"at {x.start} {x.end}")
                 stack.extend((x.origin, x.source))
@@ -82,9 +82,22 @@ class _Fingerprint:
         return hashlib.blake2b("\x1e".join(parts).encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
 
     def _names_of(self, cls: type) -> tuple[str, ...]:
-        """The fields of a class of nodes, last first."""
-        fields = [info.name for info in fields_of(cls) if self.places or info.role != "ignored"]
-        found = self.names[cls] = tuple(reversed(fields))
+        """The fields of a class of nodes."""
+        fields = (info.name for info in fields_of(cls) if self.places or info.role != "ignored")
+        found = self.names[cls] = tuple(fields)
+        return found
+
+    def _below(self, x: Node, names: tuple[str, ...]) -> list[Any]:
+        """What is in a node, last first, but for data that comes first: that is added to the parts."""
+        found: list[Any] = []
+        for name in names:
+            value = getattr(x, name)
+            cls = value.__class__
+            if found or not (cls is str or cls is int or value is None):
+                found.append(value)
+            else:
+                self.parts.append(f"s{len(value)}:{value}" if isinstance(value, str) else str(value))
+        found.reverse()
         return found
 
     def _plain(self, x: Any) -> bool:

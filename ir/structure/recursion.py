@@ -31,6 +31,8 @@ _LIMIT = 100_000
 _CALL_BYTES = 450
 """The stack that a call of Python takes where C calls it (a generator, `map`): calls from Python take less than 100."""
 USUAL_NESTING = 50
+_SHARED = 1 << 12
+"""Nodes of one level among which some may be the same."""
 _FRAMES = 16
 """The most Python calls that one level of nesting takes."""
 _lock = threading.Lock()
@@ -65,20 +67,13 @@ def nesting(root: Any) -> int:
 
 def _height(function: PrimFunc) -> int:
     """The nesting of a kernel, whose types and attributes nest little: there are many kernels."""
-    heights: dict[int, int] = {}
-    stack: list[tuple[Node, list[Node] | None]] = [(function, None)]
-    while stack:
-        node, inside = stack.pop()
-        if inside is not None:
-            heights[id(node)] = 1 + max([heights[id(part)] for part in inside])
-        elif id(node) not in heights:
-            inside = list(children(node, types=False))
-            if inside:
-                stack.append((node, inside))
-                stack.extend([(part, None) for part in inside if id(part) not in heights])
-            else:
-                heights[id(node)] = 1
-    return heights[id(function)]
+    height, level = 0, [function]
+    while level:
+        height += 1
+        level = [part for node in level for part in children(node, types=False)]
+        if len(level) > _SHARED:  # what others hold several times is looked at once
+            level = list({id(part): part for part in level}.values())
+    return height
 
 
 def _parts(value: Any) -> list[Any]:

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping
 
 from weft.ir.graph import GlobalVar
 from weft.ir.module import BaseFunc, IRModule
-from weft.ir.structure.visit import walk
+from weft.ir.structure.visit import nodes_of
 
 __all__ = ["call_graph", "reached_from", "recursive_groups", "referenced_functions"]
 
 
 def referenced_functions(function: BaseFunc) -> set[str]:
     """The names of the functions of the module that a function refers to."""
-    return {node.name for node in walk(function) if isinstance(node, GlobalVar)}
+    return {node.name for node in nodes_of(function, GlobalVar)}
 
 
 def reached_from(module: IRModule, names: Iterable[str]) -> set[str]:

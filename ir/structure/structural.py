@@ -281,9 +281,9 @@ _PLAIN_FIELDS: dict[type, tuple[tuple[str, bool], ...]] = {}
 
 
 def _plain_fields(cls: type) -> tuple[tuple[str, bool], ...]:
-    """The fields of a class of nodes that are hashed one by one, last first, and which bind; none for other classes."""
+    """The fields of a class of nodes that are hashed one by one, in order, and which bind; none for other classes."""
     special = issubclass(cls, _IDENTITY) or issubclass(cls, (IRModule, Block, VarBinding))
-    fields = reversed(fields_of(cls)) if issubclass(cls, Node) and not special else ()
+    fields = fields_of(cls) if issubclass(cls, Node) and not special else ()
     found = _PLAIN_FIELDS[cls] = tuple((x.name, x.role == "binder") for x in fields if x.role != "ignored")
     return found
 
@@ -320,9 +320,16 @@ class _Hashing:
                     plain = _plain_fields(cls)
                 if plain:
                     parts.append(cls.__name__)
+                    below: list[tuple[Any, bool]] = []
                     for name, binds in plain:
-                        stack.append((getattr(current, name), defines or binds))
-                elif cls is str or cls is int:
+                        value_below = getattr(current, name)
+                        kind = value_below.__class__
+                        if not below and (kind is str or kind is int):  # data that comes first needs no stack
+                            parts.append(f"{kind.__name__}\x1f{value_below}")
+                        else:
+                            below.append((value_below, defines or binds))
+                    stack += below[::-1]
+                elif cls is str or cls is int or current is None:
                     parts.append(f"{cls.__name__}\x1f{current}")
                 elif cls is tuple:
                     parts.append(f"tuple\x1f{len(current)}")

@@ -2,6 +2,7 @@
 
     children(node)          direct child nodes in visit order
     walk(node)              every node, parents first
+    nodes_of(node, cls)     those of a class
     statements(stmt)        every statement, parents first, without the expressions in them
     inner_statements(stmt)  those directly inside
     map_statements(stmt, f) the statement with those directly inside changed
@@ -20,17 +21,20 @@ Occurrences of a Buffer or Var are leaves for `walk`; their own fields (shape, t
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from weft.errors import ResourceError
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.graph import Var
 from weft.ir.node import FrozenMap, Node, fields_of, parts_of, replace
-from weft.ir.tensor import Buffer, BufferStore, PrimExpr, Stmt
+from weft.ir.tensor import Buffer, BufferStore, For, PrimExpr, PrimFunc, SeqStmt, Stmt
 from weft.ir.types import Type
 
 __all__ = [
@@ -38,6 +42,7 @@ __all__ = [
     "children",
     "inner_statements",
     "map_statements",
+    "nodes_of",
     "post_order",
     "refuse_repetition",
     "rewrite",
@@ -74,6 +79,15 @@ def _stacked(cls: type) -> tuple[tuple[str, bool], ...]:
     return found
 
 
+_ORDERED: dict[type, tuple[str, ...]] = {}
+"""The names of the same fields in visit order."""
+
+
+def _ordered(cls: type) -> tuple[str, ...]:
+    found = _ORDERED[cls] = tuple(name for name, _ in reversed(_stacked(cls)))
+    return found
+
+
 def _collect(value: Any, kind: int, types: bool, found: list[Node]) -> None:
     """Append the nodes in a value, in order."""
     if kind == _TYPE and not types:
@@ -83,7 +97,9 @@ def _collect(value: Any, kind: int, types: bool, found: list[Node]) -> None:
         return
     for item in value if kind == _TUPLE else value.values():
         inner = _KINDS.get(item.__class__) or _kind_of(item.__class__)
-        if inner != _DATA:
+        if inner == _NODE or inner == _OCCURRENCE:
+            found.append(item)
+        elif inner != _DATA:
             _collect(item, inner, types, found)
 
 
@@ -91,10 +107,12 @@ def _children(node: Node, types: bool) -> list[Node]:
     if isinstance(node, Var):
         return [node.ty] if types and node.ty is not None else []
     found: list[Node] = []
-    for name, _ in reversed(_stacked(node.__class__)):
+    for name in _ORDERED.get(node.__class__) or _ordered(node.__class__):
         value = getattr(node, name)
         kind = _KINDS.get(value.__class__) or _kind_of(value.__class__)
-        if kind != _DATA:
+        if kind == _NODE or kind == _OCCURRENCE:
+            found.append(value)
+        elif kind != _DATA:
             _collect(value, kind, types, found)
     return found
 
@@ -107,8 +125,82 @@ def children(node: Node, *, types: bool = True) -> Iterator[Node]:
 def walk(root: Node, *, types: bool = False) -> Iterator[Node]:
     """Every node below and including `root`, parents before children, in visit order.
 
-    With `types` the types of bound variables and of expressions are walked too.
+    With `types` the types of bound variables and of expressions are walked too. What is inside of a kernel, a sequence
+    or a loop is kept as long as that lives: passes ask again and again, of what did not change.
     """
+    if root.__class__ in _LARGE and not types:
+        inside = _inside_of(root)
+        if inside is not None:
+            return inside.all_nodes(root)
+    return _walk(root, types)
+
+
+def nodes_of(root: Node, *classes: type[N]) -> Sequence[N]:
+    """The nodes of some classes below and including `root`, as `walk` gives them.
+
+    >>> from weft.ir.tensor import Evaluate, IntImm, SeqStmt
+    >>> [node.value for node in nodes_of(SeqStmt((Evaluate(IntImm(7, "int64")),)), IntImm)]
+    [7]
+    """
+    inside = _inside_of(root) if root.__class__ in _LARGE else None
+    if inside is None:
+        return [node for node in _walk(root, types=False) if isinstance(node, classes)]
+    found = inside.of(classes)
+    return [root, *found] if isinstance(root, classes) else found
+
+
+class _Inside:
+    """What is inside of a node, in the order of a walk."""
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self.nodes = nodes
+
+    def all_nodes(self, root: Node) -> Iterator[Node]:
+        """The node itself, then what is inside: it does not hold the node, which would live as long as itself."""
+        return chain((root,), self.nodes)
+
+    def of(self, classes: tuple[type, ...]) -> Sequence[Any]:
+        """Those of some classes."""
+        wanted = [cls for cls in self._by_class if issubclass(cls, classes)]
+        if len(wanted) > 1:
+            return [node for node in self.nodes if node.__class__ in wanted]
+        return self._by_class[wanted[0]] if wanted else ()
+
+    @functools.cached_property
+    def _by_class(self) -> Mapping[type, Sequence[Any]]:
+        """The nodes of each class."""
+        found: dict[type, list[Node]] = {}
+        for node in self.nodes:
+            found.setdefault(node.__class__, []).append(node)
+        return found
+
+
+_LARGE = frozenset({PrimFunc, SeqStmt, For})
+"""Classes of nodes that have many others inside."""
+_INSIDE: WeakKeyDictionary[Node, _Inside] = WeakKeyDictionary()
+
+
+def _inside_of(root: Node) -> _Inside | None:
+    """What is inside of a node; None where that is more than is worth keeping."""
+    inside = _INSIDE.get(root)
+    if inside is None:
+        walked = _walk(root, types=False, known=functools.partial(_known_in, root.__class__))
+        nodes = tuple(islice(walked, 1, MANY_NODES))
+        if len(nodes) == MANY_NODES - 1:
+            return None
+        inside = _INSIDE[root] = _Inside(nodes)
+    return inside
+
+
+def _known_in(parent: type, node: Node) -> _Inside | None:
+    """What is known to be inside of a node somewhere in another one: of the nests of a kernel it is found out."""
+    if parent is PrimFunc or (parent is SeqStmt and node.__class__ is For):
+        return _inside_of(node)
+    return _INSIDE.get(node)
+
+
+def _walk(root: Node, types: bool, known: Callable[[Node], _Inside | None] | None = None) -> Iterator[Node]:
+    """What `walk` gives; what is `known` to be inside of a large node need not be walked."""
     stack: list[Any] = [root]  # what is only mentioned, not bound, is a leaf: it stands in a tuple of its own
     stacked, kinds = _STACKED.get, _KINDS.get
     steps = MANY_NODES
@@ -122,6 +214,11 @@ def walk(root: Node, *, types: bool = False) -> Iterator[Node]:
                 yield current[0]
                 continue
             yield current
+            if known is not None and cls in _LARGE and current is not root:
+                inside = known(current)
+                if inside is not None:
+                    yield from inside.nodes
+                    continue
             if isinstance(current, Var):
                 if types and current.ty is not None:
                     stack.append(current.ty)

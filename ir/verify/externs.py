@@ -16,7 +16,7 @@ from weft.errors import Span, TargetError
 from weft.ir.graph import Expr, ExternFunc, StringImm
 from weft.ir.kernel.externs import Extern, find_extern, is_math_intrinsic
 from weft.ir.module import BaseFunc
-from weft.ir.structure.visit import walk
+from weft.ir.structure.visit import nodes_of, walk
 from weft.ir.tensor import PrimCall, PrimExpr, PrimFunc
 
 __all__ = ["refuse_undeclared_kernels", "refuse_undeclared_symbols", "undeclared"]
@@ -34,10 +34,10 @@ def refuse_undeclared_kernels(
     the caller gives, registered functions, symbols of artifacts.
     """
     for function in functions:
-        for node in walk(function) if isinstance(function, PrimFunc) else ():
-            if isinstance(node, PrimCall) and node.op in _EXTERN:
+        for node in nodes_of(function, PrimCall) if isinstance(function, PrimFunc) else ():
+            if node.op in _EXTERN:
                 _check_call(node, declared, known)
-            elif isinstance(node, PrimCall) and node.op in _INTRINSIC:
+            elif node.op in _INTRINSIC:
                 _check_intrinsic(node, known)
 
 

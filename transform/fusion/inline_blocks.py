@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weft.ir import Node, replace, rewrite, substitute, walk
+from weft.ir.structure.visit import nodes_of
 from weft.ir.tensor import (
     AllocBuffer,
     Binary,
@@ -100,7 +101,7 @@ def _without(stmts: list[Stmt], buffer: Buffer) -> list[Stmt]:
 
 
 def _mentions(stmt: Stmt, buffer: Buffer) -> bool:
-    return any(part is buffer for part in walk(stmt))
+    return any(part is buffer for part in nodes_of(stmt, Buffer))
 
 
 def _can_move(producer: Nest, later: Sequence[Stmt]) -> bool:
@@ -109,7 +110,7 @@ def _can_move(producer: Nest, later: Sequence[Stmt]) -> bool:
     sources = {part.buffer for part in walk(value) if isinstance(part, BufferLoad)}
     if not writes_whole(producer) or producer.store.buffer in sources or any(isinstance(x, Let) for x in walk(value)):
         return False
-    return not any(isinstance(x, BufferStore) and x.buffer in sources for stmt in later for x in walk(stmt))
+    return not any(x.buffer in sources for stmt in later for x in nodes_of(stmt, BufferStore))
 
 
 def _pays_everywhere(producer: Nest, consumers: Sequence[Stmt]) -> bool:
@@ -176,7 +177,7 @@ def _mentioning(stmts: Sequence[Stmt]) -> Mapping[Node, Sequence[int]]:
     """For each buffer the positions of the statements that mention it, in order."""
     found: dict[Node, list[int]] = {}
     for position, stmt in enumerate(stmts):
-        for buffer in dict.fromkeys(part for part in walk(stmt) if isinstance(part, Buffer)):
+        for buffer in dict.fromkeys(nodes_of(stmt, Buffer)):
             found.setdefault(buffer, []).append(position)
     return found
 

@@ -25,6 +25,7 @@ from weft.ir.kernel.nests import perfect_nest
 from weft.ir.kernel.prim import as_expr, binary, cast, const, intrinsic, unary
 from weft.ir.kernel.simplify import simplify
 from weft.ir.kernel.views import ADDRESSES
+from weft.ir.structure.visit import nodes_of
 from weft.ir.tensor import (
     Binary,
     Bind,
@@ -103,6 +104,9 @@ def has_complex(function: PrimFunc) -> bool:
     >>> has_complex(create_prim_func([x, compute((4,), lambda i: x[i] + x[i])]))
     True
     """
+    accessed = (node.buffer.dtype for node in nodes_of(function.body, BufferStore))
+    if not any(map(dtypes.is_complex, {*accessed, *(node.dtype for node in nodes_of(function.body, PrimExpr))})):
+        return False
     views: set[int] = set()
     for node in walk(function.body):
         if isinstance(node, PrimCall) and node.op in ADDRESSES:

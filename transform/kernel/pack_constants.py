@@ -39,8 +39,8 @@ from weft.ir import (
     Var,
     VarBinding,
     replace,
-    walk,
 )
+from weft.ir.structure.visit import nodes_of
 from weft.ir.tensor import (
     AllocBuffer,
     Binary,
@@ -106,7 +106,7 @@ def constant_params(module: IRModule) -> dict[str, frozenset[int]]:
         if not isinstance(function, (Function, PrimFunc)):
             continue
         known: dict[Var, Expr] = {}
-        for node in walk(function):
+        for node in nodes_of(function, VarBinding, GlobalVar, Call):
             if isinstance(node, VarBinding) and isinstance(node.value, Constant):
                 known[node.var] = node.value
             elif isinstance(node, GlobalVar):
@@ -286,8 +286,8 @@ def _packings(function: PrimFunc, params: frozenset[int]) -> Iterator[_Packing]:
             if read is None or (read in constants and source.setdefault(target, read) is read):
                 found[target].append((copy[0], stmt))
                 continue
-        mentioned = {node for node in walk(stmt) if isinstance(node, Buffer)} & own
-        stored = {node.buffer for node in walk(stmt) if isinstance(node, BufferStore)}
+        mentioned = own.intersection(nodes_of(stmt, Buffer))
+        stored = {node.buffer for node in nodes_of(stmt, BufferStore)}
         done |= mentioned
         for buffer in mentioned & stored:
             found.pop(buffer, None)
@@ -324,7 +324,7 @@ class _Kernel:
     def unread_params(self) -> frozenset[int]:
         """The positions of parameters that nothing but the copies reads."""
         sources = {item.param for item in self.packings}
-        used = {node for node in walk(self._body()) if isinstance(node, Buffer)}
+        used = set(nodes_of(self._body(), Buffer))
         return frozenset(at for at in sources if self.function.params[at] not in used)
 
     def _body(self) -> Stmt:

@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from weft import dtypes
-from weft.ir import Node, replace, rewrite, walk
+from weft.ir import Node, replace, rewrite
 from weft.ir.kernel.nests import perfect_nest
 from weft.ir.kernel.prim import binary, cast
 from weft.ir.kernel.regions import Bounds
-from weft.ir.structure.visit import map_statements
+from weft.ir.structure.visit import map_statements, nodes_of
 from weft.ir.tensor import (
     Binary,
     Block,
@@ -65,10 +65,9 @@ def _is_wide(stmt: Stmt) -> bool:
             return True
     elif not isinstance(inner, BufferStore):
         return True
-    loops = [part.loop_var for part in walk(stmt) if isinstance(part, For)]
-    variables = [*loops, *(part.var for part in walk(stmt) if isinstance(part, IterVar))]
-    accesses = (part for part in walk(stmt) if isinstance(part, (BufferLoad, BufferStore)))
-    dtypes_used = {part.dtype for part in (*variables, *(index for part in accesses for index in part.indices))}
+    variables = [part.loop_var for part in nodes_of(stmt, For)] + [part.var for part in nodes_of(stmt, IterVar)]
+    indices = (index for part in nodes_of(stmt, BufferLoad, BufferStore) for index in part.indices)
+    dtypes_used = {part.dtype for part in (*variables, *indices)}
     return dtypes_used <= {INDEX} or any(dtypes.lanes(dtype) > 1 for dtype in dtypes_used)
 
 

@@ -38,7 +38,7 @@ from weft.ir.kernel.prim import cast
 from weft.ir.kernel.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
 from weft.ir.kernel.views import ADDRESSES
 from weft.ir.op import get_op
-from weft.ir.structure.visit import children, rewrite, rewrite_statements, statements
+from weft.ir.structure.visit import children, nodes_of, rewrite, rewrite_statements, statements
 from weft.ir.tensor import (
     AllocBuffer,
     Block,
@@ -102,7 +102,7 @@ def _private_kernels(module: IRModule) -> list[str]:
     found = {name for name, f in module.functions.items() if isinstance(f, PrimFunc) and f.private}
     for function in module.functions.values():
         called = {id(call.op) for call in _calls(function)}
-        for node in walk(function) if isinstance(function, (Function, PrimFunc)) else ():
+        for node in nodes_of(function, GlobalVar, PrimCall) if isinstance(function, (Function, PrimFunc)) else ():
             if isinstance(node, GlobalVar) and id(node) not in called:
                 found.discard(node.name)
             elif isinstance(node, PrimCall) and isinstance(node.op, GlobalVar):

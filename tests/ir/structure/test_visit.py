@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 from weft.ir import (
     BindingBlock,
     Buffer,
@@ -30,7 +33,7 @@ from weft.ir import (
 )
 from weft.ir.dim import symbol
 from weft.ir.node import replace
-from weft.ir.structure.visit import rewrite_statements, statements
+from weft.ir.structure.visit import _walk, nodes_of, rewrite_statements, statements
 
 
 def function() -> Function:
@@ -119,3 +122,40 @@ def test_statements_are_rewritten_from_the_inside() -> None:
     assert isinstance(new.body, SeqStmt)
     assert [getattr(part, "kind", "") for part in new.body.stmts] == ["parallel", "parallel"]
     assert new.kind == "serial"
+
+
+def kernel() -> PrimFunc:
+    """Two nests, one of which holds the other's store."""
+    x, i, j, k = Buffer("x", (4, 4)), *(PrimVar(name, "int64") for name in "ijk")
+    store = BufferStore(x, BufferLoad(x, (i, j)) + 1, (i, j))
+    inner = For(j, 0, 4, store)
+    again = For(i, 0, 4, SeqStmt((inner, For(k, 0, 4, BufferStore(x, prim.const(0.0, "float32"), (i, k))))))
+    return PrimFunc((x,), SeqStmt((For(i, 0, 4, inner), again)))
+
+
+def test_what_is_kept_of_a_walk_is_the_walk_of_what_is_there() -> None:
+    """In whatever order kernels, sequences and loops are asked for, and after a part was replaced."""
+    parts = [node for node in _walk(kernel(), types=False) if isinstance(node, (PrimFunc, SeqStmt, For))]
+    for order in (parts, parts[::-1]):
+        for part in order:
+            assert list(walk(part)) == list(_walk(part, types=False))
+    old = kernel()
+    assert list(walk(old)) == list(_walk(old, types=False))
+    new = replace(old, body=SeqStmt((old.body.stmts[1], old.body.stmts[0], old.body.stmts[1])))
+    assert list(walk(new)) == list(_walk(new, types=False))
+
+
+def test_nodes_of_classes_come_in_the_order_of_the_walk() -> None:
+    f = kernel()
+    for root in (f, f.body, f.body.stmts[0], f.body.stmts[0].body.body):
+        for classes in ((For,), (Stmt,), (Buffer, BufferStore), (IfThenElse,), (SeqStmt, PrimFunc)):
+            assert list(nodes_of(root, *classes)) == [node for node in walk(root) if isinstance(node, classes)]
+
+
+def test_what_is_kept_of_a_walk_goes_with_the_node() -> None:
+    f = kernel()
+    assert len(list(walk(f))) > 20
+    alive = [weakref.ref(node) for node in (f, f.body, f.body.stmts[0])]
+    del f
+    gc.collect()
+    assert [item() for item in alive] == [None, None, None]

@@ -19,6 +19,7 @@ from itertools import takewhile
 
 from weft.ir import Node, replace, rewrite, substitute, walk
 from weft.ir.kernel.prim import const
+from weft.ir.structure.visit import nodes_of
 from weft.ir.tensor import (
     AllocBuffer,
     Block,
@@ -107,7 +108,7 @@ def _groups(stmts: Sequence[Stmt]) -> list[list[Stmt]]:
 
 
 def _buffers(stmts: Sequence[Stmt]) -> set[Buffer]:
-    return {part for stmt in stmts for part in walk(stmt) if isinstance(part, Buffer)}
+    return {part for stmt in stmts for part in nodes_of(stmt, Buffer)}
 
 
 def _members(stmts: Sequence[Stmt]) -> list[Member]:

@@ -21,7 +21,7 @@ from weft.codegen.backends.llvm.asm.instructions import call
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.ir.graph import GlobalVar
 from weft.ir.module import BaseFunc
-from weft.ir.structure.visit import walk
+from weft.ir.structure.visit import nodes_of
 from weft.runtime.abi.frame import STACK
 from weft.runtime.device.stack import ENOUGH, NEED
 
@@ -128,5 +128,5 @@ def _heights(functions: Mapping[str, BaseFunc]) -> dict[str, int]:
 
 
 def _called(function: BaseFunc, functions: Mapping[str, BaseFunc]) -> set[str]:
-    names = {node.name for node in walk(function) if isinstance(node, GlobalVar)}
+    names = {node.name for node in nodes_of(function, GlobalVar)}
     return {name for name in names if name in functions}

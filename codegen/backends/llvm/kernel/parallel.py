@@ -40,7 +40,7 @@ from weft.ir.kernel import prim
 from weft.ir.kernel.intrinsics import INTRINSICS, WITHIN_MEMORY
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.node import Node, replace
-from weft.ir.structure.visit import rewrite_statements, statements, substitute, walk
+from weft.ir.structure.visit import nodes_of, rewrite_statements, statements, substitute
 from weft.ir.tensor import (
     AllocBuffer,
     Bind,
@@ -98,10 +98,9 @@ def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:
     own: set[Node] = {stmt.loop_var}
     variables: dict[PrimVar, None] = {}
     buffers: dict[Buffer, None] = {}
-    inner = {node for part in statements(stmt.body) if isinstance(part, (For, While)) for node in statements(part.body)}
-    for node in walk(stmt.body):
-        if isinstance(node, Return) or (isinstance(node, (Break, Continue)) and node not in inner):
-            return None
+    if nodes_of(stmt.body, Return) or (nodes_of(stmt.body, Break, Continue) and _leaves(stmt)):
+        return None
+    for node in nodes_of(stmt.body, *_USED):
         if isinstance(node, Evaluate) and not (isinstance(node.value, PrimCall) and _may_share(node.value)):
             return None
         if isinstance(node, DeclBuffer) and not isinstance(memory_of(node.buffer), Buffer):
@@ -126,6 +125,16 @@ def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:
             variables.update(dict.fromkeys(v for v in variables_in(extent)))
     found = [variable for variable in variables if variable not in own]
     return None if any(dtypes.lanes(variable.dtype) > 1 for variable in found) else (found, outside)
+
+
+_USED = (Evaluate, DeclBuffer, PrimCall, For, Bind, Let, AllocBuffer, PrimVar, BufferLoad, BufferStore)
+
+
+def _leaves(loop: For) -> bool:
+    """Whether something inside leaves the loop, or an iteration of it, early."""
+    parts = list(statements(loop.body))
+    inner = {node for part in parts if isinstance(part, (For, While)) for node in statements(part.body)}
+    return any(isinstance(part, (Break, Continue)) and part not in inner for part in parts)
 
 
 def _may_share(call: PrimCall) -> bool:
