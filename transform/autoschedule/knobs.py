@@ -56,6 +56,7 @@ class Knobs:
     many_panels: int = _knob(8, 1, 1 << 16, "whole panels from which on the last one, under a mask, shares their text")
     remainders_from: int = _knob(1 << 27, 0, 1 << 60, "multiplications from which on remainders have their own text")
     prefetch_k: int = _knob(8, 0, 1 << 10, "how many steps of k ahead a panel of B is prefetched")
+    prefetch_bytes: int = _knob(2048, 0, 1 << 20, "how many bytes of weights of few bits ahead these are prefetched")
     stream_k: int = _knob(16, 1, 1 << 16, "rows of a large B that few rows of A read from end to end")
     stream_max_k: int = _knob(128, 1, 1 << 16, "the maximum of such rows of B")
     stream_from: int = _knob(1 << 17, 1, 1 << 40, "elements that such rows of B have together")
@@ -75,6 +76,7 @@ class Knobs:
 
     row_block: int = _knob(84, 1, 1 << 16, "rows of a chain of contractions that are computed at a time")
     key_block: int = _knob(512, 1, 1 << 20, "keys of attention that are computed at a time")
+    attention_single_rows: int = _knob(6, 0, 1 << 16, "rows of an unknown number up to which each goes alone")
     attention_rows: int = _knob(16, 1, 1 << 16, "rows from which on a copy of all keys pays")
 
     accumulators: int = _knob(4, 1, 64, "vectors that a reduction along a row runs in")

@@ -26,6 +26,8 @@ from weft.ir.kernel.simplify import simplify
 from weft.ir.node import Node, replace
 from weft.ir.structure.visit import post_order, rewrite, statements, walk
 from weft.ir.tensor import (
+    AttrStmt,
+    Binary,
     Broadcast,
     Buffer,
     BufferLoad,
@@ -34,6 +36,7 @@ from weft.ir.tensor import (
     Extent,
     For,
     IfThenElse,
+    IntImm,
     PrimCall,
     PrimExpr,
     PrimFunc,
@@ -140,6 +143,8 @@ class _Packed:
         }
 
         def before(node: Node) -> Node | None:
+            if isinstance(node, AttrStmt) and isinstance(node.value, BufferLoad) and node.value.buffer in self.packed:
+                return replace(node, value=self._byte_of(node.value), body=rewrite(node.body, self._after, pre=before))
             if isinstance(node, For) and id(node) in serial:
                 return rewrite(replace(node, kind="serial"), self._after, pre=before)
             if isinstance(node, Cast) and isinstance(node.value, BufferLoad) and self._is_number(node.value.buffer):
@@ -157,6 +162,11 @@ class _Packed:
         return None
 
     # Loads
+
+    def _byte_of(self, load: BufferLoad) -> BufferLoad:
+        """The byte that an element is in."""
+        index = rewrite(_flat(load.buffer, load.indices), self._after)
+        return BufferLoad(self.packed[load.buffer], (_quotient(index, dtypes.per_byte(load.buffer.dtype)),))
 
     def _is_number(self, buffer: Buffer) -> bool:
         return buffer in self.packed and dtypes.is_integer(buffer.dtype)
@@ -253,8 +263,28 @@ def _lane(value: PrimExpr, lane: int) -> PrimExpr:
 
 def _ramp(first: PrimExpr, per: int, lanes: int) -> PrimExpr:
     """The numbers of bytes in a row, from that of an element on."""
-    start = binary("floordiv", first, per)
+    start = _quotient(first, per)
     return start if lanes == 1 else Ramp(start, const(1, INDEX), lanes)
+
+
+def _quotient(value: PrimExpr, per: int) -> PrimExpr:
+    """value // per, term by term where that leaves nothing to divide."""
+    exact = _divided(value, per)
+    return binary("floordiv", value, per) if exact is None else exact[0]
+
+
+def _divided(value: PrimExpr, per: int) -> tuple[PrimExpr, int] | None:
+    """What a sum of multiples of a number and of constants is divided by it, and the remainder; None for others."""
+    if isinstance(value, IntImm):
+        return const(value.value // per, value.dtype), value.value % per
+    if not isinstance(value, Binary):
+        return None
+    if value.kind == "mul" and isinstance(value.b, IntImm) and value.b.value % per == 0:
+        return simplify(value.a * (value.b.value // per)), 0
+    if value.kind != "add" or (first := _divided(value.a, per)) is None or (second := _divided(value.b, per)) is None:
+        return None
+    rest = first[1] + second[1]
+    return simplify(first[0] + second[0] + rest // per), rest % per
 
 
 def _cleared(bytes_: Buffer) -> Stmt:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft import dtypes
-from weft.transform import BindParams, run_phases
+from weft.transform import BindParams, PassContext, run_phases
 
 WIDE, VNNI, AVX2 = "llvm", "llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3"
 
@@ -160,3 +160,20 @@ def test_the_text_holds_packed_weights_and_reads_back() -> None:
     lowered = run_phases(module, VNNI, stop="lower")
     assert 'weights_bytes: T.Buffer((2048,), "uint8")' in lowered.script()
     weft.assert_structural_equal(weft.parse(lowered.script()), lowered)
+
+
+@pytest.mark.parametrize(("ahead", "steps"), [(0, 0), (2048, 8)])
+@pytest.mark.parametrize("weight", ["int8", "uint4"])
+def test_weights_are_prefetched_where_integers_meet_few_rows(weight: str, ahead: int, steps: int) -> None:
+    program = text((64, 128), 32, weight, "none", dynamic=True, dtype="float32", rows='"n"')
+    module = BindParams("main", operands((64, 128), 32, weight, "none"))(weft.IRModule({"main": weft.parse(program)}))
+    with PassContext(config={"knobs": {"prefetch_bytes": ahead}}):
+        lowered = run_phases(module, "llvm -mcpu=znver4", stop="schedule")
+    (made,) = [
+        item
+        for function in lowered.functions.values()
+        for item in function.attrs.get("decisions", ())
+        if item["kind"] == "grouped-gemm"
+    ]
+    assert made["prefetched"] == steps
+    assert ("T.attr" in lowered.script()) == bool(steps)

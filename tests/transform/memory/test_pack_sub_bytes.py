@@ -96,6 +96,21 @@ def test_vectors_come_from_whole_bytes(dtype: str) -> None:
     assert "reinterpret" in loads
 
 
+def test_places_that_are_whole_bytes_are_not_divided() -> None:
+    """Every second element of a byte has the address of that byte, term by term, and so has what is prefetched."""
+    function = kernel("""a: T.Buffer((8, 64), "uint4"), b: T.Buffer((4, 32), "uint8")):
+    for i in range(4):
+        T.attr(None, "prefetch", a[i + 4, 0])
+        b[i, T.Ramp(T.int64(0), T.int64(1), 32)] = T.Cast("uint8x32", a[i, T.Ramp(T.int64(1), T.int64(2), 32)])
+""")
+    packed = with_packed_params(function, frozenset({0}))
+    assert "//" not in packed.script()
+    assert packed.script().count("a_bytes[") == 2
+    array = values("uint4", 8, 64)
+    (found,) = run_packed(function, [array, np.zeros((4, 32), "uint8")], {0}, weft.interpret)[1:]
+    np.testing.assert_array_equal(found, array.astype("uint8")[:4, 1::2])
+
+
 def test_a_vectorised_loop_over_elements_loses_no_store() -> None:
     """Two lanes that change one byte are stored one after the other."""
     function = kernel(

@@ -49,6 +49,7 @@ __all__ = [
     "minus",
     "panels_of_chunk",
     "plus",
+    "prefetch",
     "product_of",
     "row_at",
     "runs_of_panels",
@@ -153,7 +154,7 @@ class Tile:
             return local(accumulators, place(i, j))
 
         prefetch_c = self.prefetch_c
-        prefetches_c = [] if prefetch_c is None else [each(lambda i, j: _prefetch(prefetch_c(i, j)))]
+        prefetches_c = [] if prefetch_c is None else [each(lambda i, j: prefetch(prefetch_c(i, j)))]
         begin = clear = self._cleared(accumulators)
         if self.accumulates is not False and not self.adds_last:
             held = each(lambda i, j: _store(own(i, j), _masked(self.element(i, j), mask(j))))
@@ -161,7 +162,7 @@ class Tile:
         elif self.accumulates is not False and prefetches_c:
             begin = SeqStmt((clear, self._if_accumulates(prefetches_c[0], None)))
         loads = _unrolled("j", vectors, lambda j: _store(local(b_row, j, group), self.vector(j)))
-        prefetches = [_prefetch(place) for place in self.prefetch_b]
+        prefetches = [prefetch(place) for place in self.prefetch_b]
         columns = self._column_sums(vectors, lambda j: local(b_row, j, group))
         step: Stmt = SeqStmt((*prefetches, loads, *columns.update, _unrolled("i", self.rows, accumulate)))
         for var, extent in reversed(self.loops[1:]):
@@ -268,7 +269,7 @@ def _store(place: BufferLoad, value: PrimExpr) -> Stmt:
     return BufferStore(place.buffer, value, place.indices, place.predicate)
 
 
-def _prefetch(place: BufferLoad) -> Stmt:
+def prefetch(place: BufferLoad) -> Stmt:
     """Prefetch the cache line of the first element of a vector."""
     indices = tuple(index.base if isinstance(index, Ramp) else index for index in place.indices)
     return AttrStmt(None, PREFETCH, BufferLoad(place.buffer, indices), SeqStmt(()))

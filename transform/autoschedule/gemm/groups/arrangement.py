@@ -11,6 +11,7 @@ from weft.target.machine_model import DotProduct, MachineModel
 from weft.transform.autoschedule.gemm.groups.match import ScaledContraction, buffers_of
 from weft.transform.autoschedule.gemm.match import runs_along
 from weft.transform.autoschedule.gemm.tiling import ceil_div
+from weft.transform.autoschedule.knobs import Knobs
 
 __all__ = ["FLOAT", "Grouped", "grouped_form"]
 
@@ -20,7 +21,10 @@ FLOAT = "float32"
 
 @dataclass(frozen=True)
 class Grouped:
-    """How such a contraction is arranged: vectors of a panel, rows of a tile, and the instruction (None: floats)."""
+    """How such a contraction is arranged: vectors of a panel, rows of a tile, and the instruction (None: floats).
+
+    `prefetched` is how many steps of a group ahead weights are prefetched.
+    """
 
     found: ScaledContraction
     lanes: int
@@ -28,6 +32,7 @@ class Grouped:
     max_rows: int
     dot: DotProduct | None
     is_packed: bool = True
+    prefetched: int = 0
 
     @property
     def terms(self) -> int:
@@ -69,11 +74,14 @@ class Grouped:
             "nr_vectors": self.vectors,
             "lanes": self.lanes,
             "group": self.found.group,
+            "prefetched": self.prefetched,
             "epilogue": self.found.plain.epilogue is not None,
         }
 
 
-def grouped_form(found: ScaledContraction, machine: MachineModel, constants: frozenset[Buffer]) -> Grouped | None:
+def grouped_form(
+    found: ScaledContraction, machine: MachineModel, constants: frozenset[Buffer], knobs: Knobs
+) -> Grouped | None:
     """The arrangement for a machine.
 
     None where groups are no whole number of bytes, and where B is no constant and does not lie along the columns.
@@ -87,7 +95,8 @@ def grouped_form(found: ScaledContraction, machine: MachineModel, constants: fro
     per = per_byte(found.b.load.buffer.dtype)
     dot = _instruction(found, machine)
     if dot is not None and not found.group % (dot.terms * per):
-        return Grouped(found, lanes, vectors, rows, dot)
+        step = vectors * machine.vector_bits // 8
+        return Grouped(found, lanes, vectors, rows, dot, prefetched=knobs.prefetch_bytes // max(1, step))
     return None if found.group % per else Grouped(found, lanes, vectors, rows + 2, None)
 
 

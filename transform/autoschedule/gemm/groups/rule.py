@@ -36,10 +36,10 @@ from weft.transform.infra.decisions import Decision
 __all__ = ["GroupedRule"]
 
 
-def _found(site: Site, machine: MachineModel) -> tuple[Grouped, bool] | None:
+def _found(site: Site, machine: MachineModel, knobs: Knobs) -> tuple[Grouped, bool] | None:
     """The arrangement of a nest, and whether the next statement is its epilogue."""
     found = match_scaled(site.stmt)
-    form = None if found is None else grouped_form(found, machine, site.constants)
+    form = None if found is None else grouped_form(found, machine, site.constants, knobs)
     if found is None or form is None:
         return None
     following, result = site.following, found.plain.result
@@ -57,7 +57,7 @@ class GroupedRule(Rule):
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """The tile and the instruction."""
-        found = site.once(_found, site, machine)
+        found = site.once(_found, site, machine, knobs)
         if found is None:
             return None
         form = found[0]
@@ -66,7 +66,7 @@ class GroupedRule(Rule):
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """Copies of constants, and loops over panels, tiles and groups."""
-        found = site.once(_found, site, machine)
+        found = site.once(_found, site, machine, knobs)
         assert found is not None
         return sequence([*views_of(found[0].found.plain), grouped(found[0])])
 

@@ -33,6 +33,7 @@ from weft.transform.autoschedule.gemm.tiles import (
     epilogue_of,
     fresh,
     plus,
+    prefetch,
     times,
     vector_at,
     vector_index,
@@ -83,7 +84,7 @@ class _Elements:
         self.all, self.form, self.found = operands, operands.form, operands.form.found
         self.panel, self.row = panel, row
 
-    def weights(self, g: PrimVar, q: PrimVar, h: int, j: int) -> BufferLoad:
+    def weights(self, g: PrimVar, q: PrimExpr, h: int, j: int) -> BufferLoad:
         """The vector of B at a step of a group."""
         form, count = self.form, self.form.lanes * self.form.terms
         if self.all.weights.packed is None:
@@ -184,13 +185,20 @@ class _Tile:
             for chain in range(self.chains)
             for stmt in self._each(lambda i, j, c=chain: self._put(self.part, i, j, self._start(i, j, g, c), c))
         ]
-        step: list[Stmt] = []
+        step = self._prefetches(g, q)
         for h in range(per):
             step += [self._load(g, q, h, j) for j in range(self.form.vectors)]
             chain = h % self.chains
             step += self._each(lambda i, j, h=h, chain=chain: self._add(g, q, h, i, j, chain))  # type: ignore[misc]
         finish = self._each(lambda i, j: self._put(self.total, i, j, self._scaled_sum(i, j, g)))
         return sequence([*start, For(q, 0, steps, sequence(step)), *finish])
+
+    def _prefetches(self, g: PrimVar, q: PrimVar) -> list[Stmt]:
+        """The lines of B that a later step reads, prefetched: few rows of integers wait for them alone."""
+        if self.form.dot is None or self.rows > 2 or not self.form.prefetched:
+            return []
+        later = plus(q, const(self.form.prefetched, INDEX))
+        return [prefetch(self.elements.weights(g, later, 0, j)) for j in range(self.form.vectors)]
 
     def _start(self, i: int, j: int, g: PrimVar, chain: int) -> PrimExpr:
         """What the sum of a group starts at: what the zero point takes off."""
