@@ -34,6 +34,7 @@ class Driver:
     constants: frozenset[Buffer] = frozenset()
     shares_rows: bool = False
     is_outermost: bool = True
+    in_chain: bool = False
 
     def body(self, stmts: Sequence[Stmt]) -> list[Stmt]:
         """Statements one after another."""
@@ -57,7 +58,8 @@ class Driver:
             if not isinstance(stmt, For) or is_chain(stmt):
                 new.append(self._other(stmt))
                 continue
-            made, taken = self._nest(Site(stmt, self.constants, tuple(stmts), position - 1, self.is_outermost))
+            site = Site(stmt, self.constants, tuple(stmts), position - 1, self.is_outermost, self.in_chain)
+            made, taken = self._nest(site)
             gone |= taken.buffers
             if taken.earlier:
                 new = [x for x in new if x not in taken.earlier]
@@ -78,7 +80,7 @@ class Driver:
             same = then is stmt.then_body and other is stmt.else_body
             return stmt if same else replaced(stmt, then_body=then, else_body=other)
         if isinstance(stmt, For):
-            body = inner._inside(stmt.body)
+            body = replace(inner, in_chain=True)._inside(stmt.body)
             return stmt if body is stmt.body else replaced(stmt, body=body)
         return stmt
 

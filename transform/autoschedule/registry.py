@@ -54,8 +54,9 @@ GEMM_ORDER = 100
 class Site:
     """A loop nest that rules look at: its statement, and the buffers that are constants in every call.
 
-    It is the one at `position` of `stmts`, which are those of the kernel where it `is_outermost`. `nest` is what the
-    loops are where they surround one store, else None; `name` that of the block, by which decisions are about it.
+    It is the one at `position` of `stmts`, which are those of the kernel where it `is_outermost`, or those in the loops
+    around a chain (`in_chain`). `nest` is what the loops are where they surround one store, else None; `name` that of
+    the block, by which decisions are about it.
     """
 
     stmt: For
@@ -63,6 +64,7 @@ class Site:
     stmts: tuple[Stmt, ...] = ()
     position: int = 0
     is_outermost: bool = False
+    in_chain: bool = False
     _known: dict[Any, Any] = field(default_factory=dict)
 
     def once(self, read: Callable[..., T], *given: Any) -> T:

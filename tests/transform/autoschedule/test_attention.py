@@ -15,7 +15,8 @@ from weft.ir import IRModule, PrimFunc, walk
 from weft.ir.dim import Dim, symbol
 from weft.ir.op import get_op
 from weft.ir.tensor import AllocBuffer, BufferStore, For, PrimVar
-from weft.transform import HoistScratch, ParallelizeOuterLoops, Pipeline, TileContractions, VectorizeNests
+from weft.transform import HoistScratch, Knobs, ParallelizeOuterLoops, Pipeline, TileContractions, VectorizeNests
+from weft.transform.infra.decisions import decisions_of
 
 S, T = symbol("s"), symbol("t")
 MASKS = (None, "TopLeft", "BottomRight")
@@ -260,4 +261,33 @@ def test_keys_are_copied_once_for_all_rows() -> None:
         if isinstance(node, AllocBuffer)
         and any(isinstance(x, PrimVar) for e in node.buffer.shape if not isinstance(e, int) for x in walk(e))
     }
-    assert long == {"keys", "values"}
+    assert long == {"keys", "values", "query_key"}  # the scores of one row, where rows go alone
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_a_few_rows_of_an_unknown_number_go_alone(mask: str | None) -> None:
+    """They read keys and values where they are, and give what blocks of rows give."""
+    shapes: list[tuple[Dim, ...]] = [(1, S, 4, 8), (1, T, 2, 8), (1, T, 2, 8)]
+    module = legalized("nn.attention", *shapes, causal_mask=mask)
+    alone, blocks = (
+        weft.compile(Pipeline([TileContractions(knobs=Knobs(attention_single_rows=rows))])(module))["main"]
+        for rows in (6, 0)
+    )
+    for rows in (1, 2, 6, 7):
+        arrays = random(1, rows, 4, 8), random(1, 19, 2, 8), random(1, 19, 2, 8)
+        want = expected(*arrays, causal_mask=mask)
+        agree(alone(*arrays), want)
+        agree(blocks(*arrays), want)
+
+
+def test_how_many_rows_go_alone_is_decided() -> None:
+    shapes: list[tuple[Dim, ...]] = [(1, S, 4, 8), (1, T, 2, 8), (1, T, 2, 8)]
+    for module, rows in (
+        (legalized("nn.attention", *shapes), 6),
+        (legalized("nn.attention", (1, 20, 4, 8), *shapes[1:]), None),
+    ):
+        (kernel,) = (f for f in TileContractions()(module).functions.values() if isinstance(f, PrimFunc))
+        (made,) = (item for item in decisions_of(kernel) if item.kind == "attention")
+        assert made.values.get("single_rows") == rows
+        loops = {node.loop_var.name for node in walk(kernel) if isinstance(node, For)}
+        assert ("row" in loops) == (rows is not None)

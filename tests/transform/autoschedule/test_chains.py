@@ -70,8 +70,13 @@ def test_a_loop_around_nothing_is_no_chain() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "sizes"),
-    [((2, S, 8, 16), (2, 40, 8, 16)), ((N, S, 20, 8), (3, 33, 20, 8)), ((N, S, 2, 32), (5, 70, 2, 32))],
-    ids=["heads", "heads in parts", "symbolic batch"],
+    [
+        ((2, S, 8, 16), (2, 40, 8, 16)),
+        ((2, S, 8, 16), (2, 5, 8, 16)),
+        ((N, S, 20, 8), (3, 33, 20, 8)),
+        ((N, S, 2, 32), (5, 70, 2, 32)),
+    ],
+    ids=["heads", "few rows", "heads in parts", "symbolic batch"],
 )
 def test_threads_share_the_heads_of_attention(shape: tuple[Dim, ...], sizes: tuple[int, ...]) -> None:
     """Bit by bit what one thread computes; no part allocates memory that grows with a length."""
@@ -79,8 +84,8 @@ def test_threads_share_the_heads_of_attention(shape: tuple[Dim, ...], sizes: tup
     shared = Pipeline([PASSES, ParallelizeOuterLoops()])(module)
     kernel = next(f for _, f in HoistScratch()(shared).items() if isinstance(f, PrimFunc))
     loops = [x for x in walk(kernel) if isinstance(x, For) and x.kind == "parallel"]
-    (loop,) = (x for x in loops if "weft.shared" in x.annotations)
-    inside = [x.buffer for x in walk(loop) if isinstance(x, AllocBuffer)]
+    alone, blocks = (x for x in loops if "weft.shared" in x.annotations)
+    inside = [x.buffer for loop in (alone, blocks) for x in walk(loop) if isinstance(x, AllocBuffer)]
     assert all(isinstance(extent, int) for buffer in inside for extent in buffer.shape)
     main, before, found = weft.compile(shared)["main"], weft.get_num_threads(), []
     for threads in (1, 3):

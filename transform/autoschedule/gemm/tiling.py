@@ -10,7 +10,7 @@ from typing import Any
 from weft.dtypes import bits
 from weft.ir import FrozenMap
 from weft.ir.kernel.prim import as_expr, binary, const
-from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
+from weft.ir.tensor import Binary, Buffer, BufferLoad, Extent, IntImm, PrimExpr, PrimVar
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import most_of
 from weft.transform.autoschedule.gemm.dot_products.dot import dot_of
@@ -97,12 +97,23 @@ def ceil_div(a: int, b: int) -> int:
 
 
 def tile_rows(extent: Extent, capacity: Capacity) -> int:
-    """Rows of a tile: as many as fit, for a known number of rows shared out evenly (33 as 11 + 11 + 11)."""
+    """Rows of a tile: as many as fit, for a known number of rows shared out evenly (33 as 11 + 11 + 11).
+
+    Where an unknown number is so many times what most of a tile holds, there is no remainder in tiles of that.
+    """
     if "mr" in capacity.pins:
         return capacity.pins["mr"]
     if not isinstance(extent, int):
-        return capacity.max_mr
+        factor = _factor_of(extent)
+        return factor if capacity.max_mr <= 2 * factor <= 2 * capacity.max_mr else capacity.max_mr
     return ceil_div(extent, ceil_div(extent, capacity.max_mr))
+
+
+def _factor_of(extent: PrimExpr) -> int:
+    """What an extent is known to be so many times of."""
+    if isinstance(extent, Binary) and extent.kind == "mul" and isinstance(extent.b, IntImm):
+        return extent.b.value
+    return 1
 
 
 def tile_vectors(rows: int, columns: Extent, capacity: Capacity) -> int:

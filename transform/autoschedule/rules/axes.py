@@ -39,6 +39,10 @@ __all__ = [
 ]
 
 
+_TILE_ROWS = 8
+"""Enough sums on their way with two vectors of each, and what lengths are often a multiple of."""
+
+
 @dataclass(frozen=True)
 class Chains:
     """What chains go by."""
@@ -47,8 +51,9 @@ class Chains:
     knobs: Knobs
 
     def tile(self, dtype: str) -> tuple[int, int]:
-        """The rows and columns of the tiles that products go in."""
-        return tile_of(Capacity(self.machine, self.knobs, dtype))
+        """The rows and columns of the tiles that products of an unknown number of rows go in."""
+        rows, columns = tile_of(Capacity(self.machine, self.knobs, dtype))
+        return min(rows, _TILE_ROWS), columns
 
     @property
     def rows(self) -> int:

@@ -47,9 +47,10 @@ from weft.transform.autoschedule.rules.axes import (
     shared_axes,
     small_buffer,
 )
-from weft.transform.autoschedule.rules.loops import INDEX, SHARED, nested, plus, sequence, times
+from weft.transform.autoschedule.rules.loops import CHAIN, INDEX, SHARED, nested, plus, sequence, times
 from weft.transform.autoschedule.rules.row_fusion import Member, member_of
 from weft.transform.autoschedule.rules.strides import loads_in, uses
+from weft.transform.fusion.fuse_tir import copied
 from weft.transform.infra.decisions import Decision
 
 __all__ = ["AttentionRule", "ChainRule"]
@@ -139,6 +140,7 @@ class _ChainRule(Rule):
 
     again = True
     is_attention = False
+    reason = "contractions hand on rows"
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """The size of blocks."""
@@ -149,13 +151,13 @@ class _ChainRule(Rule):
         last = found.members[-1].nest
         names = tuple(axis.variables[-1].name for axis in found.outer)
         rows = found.row.variables[-1].name
-        values = {"outer": names, "rows": rows, "nests": len(found.members), "row_block": knobs.row_block}
+        values = {"outer": names, "rows": rows, "nests": len(found.members), **self.values(found, size)}
         about = last.block.name if last.block is not None else last.store.buffer.name
-        return self.decision(about, values, knobs)
+        return Decision(about, self.name, values, self.reason)
 
-    def decision(self, about: str, values: dict[str, object], knobs: Knobs) -> Decision:
-        """The decision with what is the rule's own."""
-        return Decision(about, self.name, values, "contractions hand on rows")
+    def values(self, found: Chain, size: Chains) -> dict[str, int]:
+        """The sizes of blocks."""
+        return {"row_block": size.rows}
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """The loops over the outer axes and the blocks."""
@@ -163,9 +165,8 @@ class _ChainRule(Rule):
         assert found is not None
         rows = checked(decision, "row_block", 1, 1 << 16, "rows of a block")
         size = Chains(machine, replace(knobs, row_block=rows))
-        loops = [PrimVar(axis.variables[-1].name.removeprefix("v"), INDEX) for axis in found.outer]
-        body = self.blocks(found, decision, loops, size)
-        return _shared([(loop, axis.extent) for loop, axis in zip(loops, found.outer, strict=True)], body, knobs)
+        loops = _loops_of(found)
+        return _around(found, loops, self.blocks(found, decision, loops, size), knobs)
 
     def blocks(self, found: Chain, decision: Decision, loops: Sequence[PrimVar], size: Chains) -> Stmt:
         """What is done for one value of the outer loops."""
@@ -195,19 +196,53 @@ class AttentionRule(_ChainRule):
 
     name = "attention"
     order = 80
-    pins = frozenset(("row_block", "key_block"))
+    pins = frozenset(("row_block", "key_block", "single_rows"))
     is_attention = True
+    reason = "scores are never stored for more than a block"
 
-    def decision(self, about: str, values: dict[str, object], knobs: Knobs) -> Decision:
-        """With the size of blocks of keys."""
-        reason = "scores are never stored for more than a block"
-        return Decision(about, self.name, {**values, "key_block": knobs.key_block}, reason)
+    def values(self, found: Chain, size: Chains) -> dict[str, int]:
+        """The sizes of blocks; of an unknown number of rows whole tiles, and up to which number each goes alone."""
+        sizes = {"row_block": size.rows, "key_block": size.keys}
+        if isinstance(found.row.extent, int):
+            return sizes
+        rows, _ = size.tile(found.members[0].nest.store.buffer.dtype)
+        return {**sizes, "row_block": max(1, size.rows // rows) * rows, "single_rows": size.knobs.attention_single_rows}
+
+    def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
+        """The loops over the outer axes and the blocks; a few rows of an unknown number go alone."""
+        several = super().apply(site, decision, machine, knobs)
+        found = site.once(chain_of, site, Chains(machine, knobs))
+        assert found is not None
+        rows = found.row.extent
+        if isinstance(rows, int):
+            return several
+        single = checked(decision, "single_rows", 0, 1 << 16, "rows up to which each goes alone")
+        alone = binary("le", rows, const(single, INDEX))
+        return IfThenElse(alone, _rows_alone(found, knobs), several) if single else several
 
     def blocks(self, found: Chain, decision: Decision, loops: Sequence[PrimVar], size: Chains) -> Stmt:
         """Copies of keys and values, then the blocks of rows over them."""
         keys = checked(decision, "key_block", 1, 1 << 20, "keys of a block")
         assert found.attention is not None
         return build_attention(found.attention, loops, Chains(size.machine, replace(size.knobs, key_block=keys)))
+
+
+def _loops_of(chain: Chain) -> list[PrimVar]:
+    """Variables of loops over the outer axes."""
+    return [PrimVar(axis.variables[-1].name.removeprefix("v"), INDEX) for axis in chain.outer]
+
+
+def _around(chain: Chain, loops: Sequence[PrimVar], body: Stmt, knobs: Knobs) -> Stmt:
+    """The loops over the outer axes."""
+    return _shared([(loop, axis.extent) for loop, axis in zip(loops, chain.outer, strict=True)], body, knobs)
+
+
+def _rows_alone(chain: Chain, knobs: Knobs) -> Stmt:
+    """The chain one row at a time: each reads keys and values where they are."""
+    loops, index = _loops_of(chain), PrimVar("row", INDEX)
+    row = _block_of_rows(chain, loops, index, 1, 1)
+    rows = For(index, 0, chain.row.extent, row, annotations=FrozenMap({CHAIN: True}))
+    return copied(_around(chain, loops, rows, knobs), {}, lambda name: name)
 
 
 def _shared(loops: Sequence[tuple[PrimVar, Extent]], body: Stmt, knobs: Knobs) -> Stmt:

@@ -47,8 +47,8 @@ class SplitReductionRule(Rule):
     pins = frozenset(("chunks",))
 
     def applies(self, site: Site, machine: MachineModel, knobs: Knobs) -> bool:
-        """A nest that reduces something."""
-        return site.nest is not None and bool(site.nest.reduction)
+        """A nest that reduces something: threads share the loops around those of a chain."""
+        return not site.in_chain and site.nest is not None and bool(site.nest.reduction)
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """Chunks along the longest axis that is reduced."""
