@@ -26,13 +26,13 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from weft.errors import ArtifactError, printable
 from weft.runtime.loaded import LoadedModule
 from weft.runtime.safe_archive import DAMAGE, Limits, open_file, read_archive, write_archive, write_whole
+from weft.support.forks import cached_property
 from weft.support.providers import provider
 
 __all__ = ["Artifact", "ArtifactSet", "NotSerializable", "Symbol", "artifacts_of"]

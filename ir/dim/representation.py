@@ -6,17 +6,15 @@ atom     ::= symbol | dim // dim | dim % dim | min(dim, ...) | max(dim, ...)
 
 from __future__ import annotations
 
-import os
 import threading
 from operator import attrgetter
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from weft.errors import ShapeError, Span
+from weft.support.forks import free_in_child
 
-INTERN_LOCK = threading.Lock()
-if hasattr(os, "register_at_fork"):  # another thread of the parent may have held it
-    os.register_at_fork(after_in_child=getattr(INTERN_LOCK, "_at_fork_reinit"))  # noqa: B009 (no attribute that type checkers know)
+INTERN_LOCK = free_in_child(threading.Lock())
 MAX_COEFFICIENT = 2**63 - 1
 MAX_DEGREE = 64
 MAX_NESTING = 64

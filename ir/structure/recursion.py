@@ -14,13 +14,14 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from weft.ir.node import Node, fields_of
 from weft.ir.structure.visit import children
 from weft.ir.tensor import PrimFunc
+from weft.support.forks import free_in_child, in_child
 from weft.support.guards import is_listing, is_mapping
 from weft.support.stack import grow_stack, reachable_stack, shrink_stack
 
@@ -35,8 +36,9 @@ _SHARED = 1 << 12
 """Nodes of one level among which some may be the same."""
 _FRAMES = 16
 """The most Python calls that one level of nesting takes."""
-_lock = threading.Lock()
-_asked: list[int] = []
+_lock = free_in_child(threading.Lock())
+_asked: list[tuple[int, int]] = []
+"""Threads with the frames that they have asked for."""
 _own = threading.local()
 _before = 0
 
@@ -145,22 +147,37 @@ def deep_recursion(frames: int = _LIMIT) -> Generator[None]:
     """Raise the recursion limit while inside, to at most so many frames; the last one out restores it."""
     global _before
     wanted, granted = min(frames, _most()), _granted()
+    asked = threading.get_ident(), wanted
     with _lock:
         if not _asked:
             _before = sys.getrecursionlimit()
-        _asked.append(wanted)
+        _asked.append(asked)
         grow_stack()
-        sys.setrecursionlimit(max(_before, *_asked))
+        sys.setrecursionlimit(max(_before, *(most for _, most in _asked)))
     _own.granted = max(wanted, granted)
     try:
         yield
     finally:
         _own.granted = granted
-        with _lock:
-            _asked.remove(wanted)
-            if not _asked:
-                shrink_stack()
-            _set_limit(max([_before, *_asked]))
+        _leave([asked])
+
+
+def _leave(asked: Sequence[tuple[int, int]]) -> None:
+    with _lock:
+        for item in asked:
+            _asked.remove(item)
+        if not _asked:
+            shrink_stack()
+        _set_limit(max([_before, *(most for _, most in _asked)]))
+
+
+def _forked() -> None:
+    """Leave for the threads that a child lacks."""
+    if gone := [item for item in _asked if item[0] != threading.get_ident()]:
+        _leave(gone)
+
+
+in_child(_forked)
 
 
 def _granted() -> int:

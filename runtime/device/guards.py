@@ -28,6 +28,7 @@ import numpy as np
 
 from weft.errors import BoundsError
 from weft.support.aligned import ALIGNMENT as _ALIGNMENT
+from weft.support.forks import free_in_child
 
 __all__ = ["Guards", "guarded", "guards", "is_guarded"]
 
@@ -86,7 +87,7 @@ class Guards:
         self._unmap, self._protect = libc.munmap, libc.mprotect
         self._unmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
         self._protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-        self._lock = threading.RLock()
+        self._lock = free_in_child(threading.RLock())
         self._live: dict[int, _Region] = {}
         self._found: list[str] = []
         allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)

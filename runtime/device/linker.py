@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from weft.errors import ArtifactError
 from weft.runtime.device.object_symbols import LOAD_FIRST, absent_symbols
+from weft.support.forks import in_child, no_fork
 
 __all__ = ["Library", "assembly", "host", "machine_code"]
 
 _lock = threading.Lock()
-if hasattr(os, "register_at_fork"):  # another thread of the parent may have held it
-    os.register_at_fork(after_in_child=lambda: _lock._at_fork_reinit())  # pyright: ignore[reportAttributeAccessIssue]
 _numbers = itertools.count(1)
 
 
@@ -31,10 +29,10 @@ def _binding() -> Any:
         raise ArtifactError(
             "machine code is loaded by llvmlite, which is not installed", code="W809", hint="pip install llvmlite"
         ) from error
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=functools.partial(_free_lock, llvm))
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    in_child(functools.partial(_free_lock, llvm))
+    with no_fork():
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
     return llvm
 
 
@@ -66,7 +64,7 @@ def assembly(text: str, target: tuple[str, str, str]) -> str:
     llvm = _binding()
     triple, cpu, features = target
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic")
-    with _lock:
+    with no_fork(), _lock:
         return machine.emit_assembly(llvm.parse_assembly(text))
 
 
@@ -79,7 +77,7 @@ def machine_code(text: str, level: int = 2) -> bytes:
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), opt=level, reloc="pic", codemodel="small"
     )
-    with _lock:
+    with no_fork(), _lock:
         module = llvm.parse_assembly(text)
         module.triple, module.data_layout = llvm.get_process_triple(), str(machine.target_data)
         module.verify()
@@ -105,7 +103,7 @@ class Library:
         for name, place in imports.items():
             builder.import_symbol(name, place)
         builder.add_current_process()
-        with _lock:
+        with no_fork(), _lock:
             try:
                 self._tracker = builder.link(_linker(), f"weft.{next(_numbers)}")
             except RuntimeError as error:

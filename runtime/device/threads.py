@@ -26,6 +26,7 @@ from pathlib import Path
 from weft.errors import ArgumentError
 from weft.runtime.abi.frame import FRAME_WORDS, INTERRUPTED, LOOP_EARLIEST, LOOP_LOCK, LOOP_STATUS, POLL, VALUES
 from weft.runtime.device.linker import Library, machine_code
+from weft.support.forks import free_in_child, in_child
 
 __all__ = ["get_num_threads", "runner", "set_num_threads"]
 
@@ -36,9 +37,7 @@ _SPINS = 20_000
 _ATTRIBUTES = 128  # bytes, more than a pthread_attr_t takes anywhere
 _PARTS = 4
 """Parts for each thread: one that falls behind leaves its share to the others."""
-_lock = threading.Lock()
-if hasattr(os, "register_at_fork"):  # another thread of the parent may have held it
-    os.register_at_fork(after_in_child=lambda: _lock._at_fork_reinit())  # pyright: ignore[reportAttributeAccessIssue]
+_lock = free_in_child(threading.Lock())
 _wanted: int | None = None
 
 
@@ -113,8 +112,7 @@ class _Pool:
         self.library = library  # never unloaded: its threads run in it
         self.address = library.addresses["weft.pool.run"]
         self.set = ctypes.CFUNCTYPE(None, ctypes.c_int64)(library.addresses["weft.pool.set"])
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(library.addresses["weft.pool.forked"]))
+        in_child(ctypes.CFUNCTYPE(None)(library.addresses["weft.pool.forked"]))
         self.set(get_num_threads())
 
 

@@ -15,7 +15,6 @@ Errors: ArtifactError W841 for a program of another form, ArgumentError W852 for
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +54,6 @@ class EntryFunction(Profiled):
         self.outputs = [(_dims(item["dims"]), str(item["dtype"])) for item in program["outputs"]]
         self.constants = [constants[number] for number in program["constants"]]
         self._arenas: list[np.ndarray] = []
-        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         names = ", ".join(param.name for param in self.signature.params)
@@ -77,8 +75,7 @@ class EntryFunction(Profiled):
         try:
             self.run(inputs, outputs, arena, symbols)
         finally:
-            with self._lock:
-                self._arenas.append(arena)
+            self._arenas.append(arena)
         for array, copy in copies:
             array[...] = copy
         shown = map(presented, outputs, (dtype for _, dtype in self.outputs))
@@ -86,9 +83,10 @@ class EntryFunction(Profiled):
         return value if out is None else copy_into(out, value, "out", self.name)
 
     def _arena(self) -> np.ndarray:
-        with self._lock:
-            if self._arenas:
-                return self._arenas.pop()
+        try:
+            return self._arenas.pop()
+        except IndexError:  # all are in use
+            pass
         return fresh_memory((max(1, self.program["arena"]),), np.dtype(np.uint8))
 
     def run(

@@ -40,6 +40,7 @@ from weft.runtime.callbacks import action, outside, tensor_sizes
 from weft.runtime.device.cpu import CPU
 from weft.runtime.programs.bytecode import BytecodeFunction, check_program, read_functions
 from weft.support.array_bytes import content_bytes
+from weft.support.forks import free_in_child
 from weft.support.isolation import Typed, isolated
 from weft.support.profile import ProfileRow, most_expensive_first, profiled
 
@@ -56,6 +57,7 @@ __all__ = [
 
 MOST_FRAMES = 200_000
 _DISCARD = -1
+_watching = free_in_child(threading.Lock())
 
 
 @dataclass(frozen=True)
@@ -126,17 +128,16 @@ class VirtualMachine:
         self.kernels, self.constants, self.linked = kernels, constants, linked
         self.functions = read_functions(program)
         self.hooks: tuple[Hook, ...] = ()
-        self._lock = threading.Lock()
 
     @contextmanager
     def watching(self, hook: Hook) -> Iterator[None]:
         """Call a hook after each call of a kernel, a packed function or a builtin inside the `with` block."""
-        with self._lock:
+        with _watching:
             self.hooks = (*self.hooks, hook)
         try:
             yield
         finally:
-            with self._lock:
+            with _watching:
                 self.hooks = tuple(item for item in self.hooks if item is not hook)
 
     def call(self, name: str, args: Sequence[Any]) -> Any:

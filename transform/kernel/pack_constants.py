@@ -16,7 +16,6 @@ the kernel. A constant that no call reads any more leaves the program.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,6 +56,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.support.aligned import aligned_zeros
+from weft.support.forks import cached_property
 from weft.transform.graph.dead_code import without_dead_bindings
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.decisions import Decision, with_decisions
@@ -320,7 +320,7 @@ class _Kernel:
     function: PrimFunc
     packings: tuple[_Packing, ...]
 
-    @functools.cached_property
+    @cached_property
     def unread_params(self) -> frozenset[int]:
         """The positions of parameters that nothing but the copies reads."""
         sources = {item.param for item in self.packings}

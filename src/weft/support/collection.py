@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+
+from weft.support.forks import free_in_child, in_child
 
 __all__ = ["rare_collections"]
 
 _YOUNG = 200_000
 """New objects between two looks at them: some 20 MB."""
-_lock = threading.Lock()
-_before: list[tuple[int, int, int]] = []
-"""The thresholds of each that is inside, of which the first are the user's."""
+_lock = free_in_child(threading.Lock())
+_inside: list[int] = []
+"""The threads that are inside, as often as they are."""
+_users = gc.get_threshold()
+"""The thresholds that the first of them found."""
 
 
 @contextmanager
@@ -29,14 +33,26 @@ def rare_collections() -> Generator[None]:
     ...     gc.get_threshold()[0] >= 200000
     True
     """
+    global _users
+    thread = threading.get_ident()
     with _lock:
-        _before.append(gc.get_threshold() if not _before else _before[0])
-        if 0 < _before[0][0] < _YOUNG:  # at 0 none are wanted
-            gc.set_threshold(_YOUNG, *_before[0][1:])
+        if not _inside:
+            _users = gc.get_threshold()
+        _inside.append(thread)
+        if 0 < _users[0] < _YOUNG:  # at 0 none are wanted
+            gc.set_threshold(_YOUNG, *_users[1:])
     try:
         yield
     finally:
-        with _lock:
-            if gc.get_threshold()[0] == _YOUNG and len(_before) == 1:
-                gc.set_threshold(*_before[0])
-            _before.pop()
+        _leave([thread])
+
+
+def _leave(threads: Sequence[int]) -> None:
+    with _lock:
+        for thread in threads:
+            _inside.remove(thread)
+        if threads and not _inside and gc.get_threshold()[0] == _YOUNG:
+            gc.set_threshold(*_users)
+
+
+in_child(lambda: _leave([thread for thread in _inside if thread != threading.get_ident()]))

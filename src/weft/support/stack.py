@@ -3,6 +3,7 @@
 stack_bytes()       the bytes that the current thread was given, as far as Python knows
 thread_stack()      where its stack is, as the system tells it
 with_stack(work)    what `work` gives, in a thread of its own where this one has little stack
+stacks_of(size)     the stack of threads that start inside
 reachable_stack()   the bytes that it has with `grow_stack`
 grow_stack()        raise the limit of the main thread's stack: on Linux that stack grows while it is used
 shrink_stack()      the limit that there was
@@ -14,9 +15,12 @@ import ctypes
 import importlib
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TypeVar
+
+from weft.support.forks import no_fork
 
 __all__ = [
     "USUAL_STACK",
@@ -24,6 +28,7 @@ __all__ = [
     "reachable_stack",
     "shrink_stack",
     "stack_bytes",
+    "stacks_of",
     "thread_stack",
     "with_stack",
 ]
@@ -37,7 +42,7 @@ _ENOUGH = 2 << 20
 """The stack that Python's parser takes for the deepest text that it reads, and room to spare."""
 _ATTRIBUTES = 128  # bytes, more than a pthread_attr_t takes anywhere
 _known = threading.local()
-_starting = threading.Lock()
+_starting = threading.Lock()  # held where no fork comes
 _grown_from: int | None = None
 """The limit of the main thread's stack that comes back, while it is raised."""
 
@@ -102,17 +107,30 @@ def with_stack(work: Callable[[], T]) -> T:
         except BaseException as error:
             done.set_exception(error)
 
-    with _starting:
-        before = threading.stack_size(USUAL_STACK)
-        try:
-            thread = threading.Thread(target=finish, name="weft-deep")
+    thread = threading.Thread(target=finish, name="weft-deep")
+    try:
+        with stacks_of(USUAL_STACK):
             thread.start()
-        except RuntimeError:  # no thread can be had
-            return work()
-        finally:
-            threading.stack_size(before)
+    except RuntimeError:  # no thread can be had
+        return work()
     thread.join()
     return done.result()
+
+
+@contextmanager
+def stacks_of(size: int) -> Generator[None]:
+    """Give threads that start inside a stack of so many bytes: by one thread at a time, which sets what was before.
+
+    >>> with stacks_of(1 << 20):
+    ...     threading.stack_size() == 1 << 20
+    True
+    """
+    with no_fork(), _starting:
+        before = threading.stack_size(size)
+        try:
+            yield
+        finally:
+            threading.stack_size(before)
 
 
 def reachable_stack() -> int:

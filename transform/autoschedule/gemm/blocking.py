@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
 from weft.dtypes import bits
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
+from weft.support.forks import cached_property
 from weft.transform.analysis.access_pattern import same_extents
 from weft.transform.autoschedule.gemm.dot_products.dot import Dot, dot_of
 from weft.transform.autoschedule.gemm.match import Contraction, converted

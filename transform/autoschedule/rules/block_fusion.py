@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from weft.ir import FrozenMap, substitute, walk
 from weft.ir.kernel.prim import binary, const
@@ -30,6 +29,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.forks import cached_property
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.attention.build import build_attention

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from weft.ir import Node, rewrite, substitute, walk
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.tensor import Binary, Buffer, For, IntImm, PrimVar, Stmt
+from weft.support.forks import cached_property
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Cost, Nest, cost, statements_of
 from weft.transform.analysis.loops.points import variables_in

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from weft.errors import PassError
 from weft.ir import replace, rewrite, substitute, walk
@@ -44,6 +43,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.forks import cached_property
 from weft.transform.analysis.loops.dependence import (
     Touch,
     barrier,

@@ -23,6 +23,8 @@ from weft.errors import TargetError
 __all__ = ["Request", "emit_apart"]
 
 _SECONDS = 300
+_ENDS = 1
+"""The seconds that a process has to end when its input has."""
 _MOST_TEXT = 300
 _UNKNOWN = re.compile(r"'([^']*)' is not a recognized (feature|processor)")
 
@@ -102,7 +104,11 @@ class _Child:
                     stream.close()
                 except OSError:
                     pass
-        self.process.wait()
+        try:
+            self.process.wait(_ENDS)
+        except subprocess.TimeoutExpired:  # a child that was forked meanwhile has its input too
+            self.process.kill()
+            self.process.wait()
 
 
 _idle: dict[int, deque[_Child]] = {}  # by the process whose children they are: one that was forked has its own

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -29,8 +28,9 @@ from typing import Any
 from weft.codegen.backends.llvm.machine.emit import REGISTERS, optimise, parsed
 from weft.codegen.cache.code import object_cache
 from weft.errors import TargetError
+from weft.support.forks import no_fork
 from weft.support.spread import cores
-from weft.support.stack import with_stack
+from weft.support.stack import stacks_of, with_stack
 from weft.version import VERSION
 
 __all__ = ["Compiler", "Machine", "compile_module", "llvm_version"]
@@ -43,10 +43,11 @@ STACK_BYTES = 16 << 20
 @functools.cache
 def binding() -> Any:
     """llvmlite's binding with the host's code generator ready (a heavy import, so only when needed)."""
-    import llvmlite.binding as llvm
+    with no_fork():
+        import llvmlite.binding as llvm
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
     return llvm
 
 
@@ -129,7 +130,7 @@ def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit
         told = machine.triple, machine.cpu, machine.features, "", "small", "pic"
         made = emit_apart(Request(*told, machine.level(quick), pipeline, text))
     else:
-        with machine.target_machine(quick=quick) as target_machine:
+        with no_fork(), machine.target_machine(quick=quick) as target_machine:
             made = _compiled(machine, target_machine, text, pipeline)
     cache.put(key, [made[0]], made[1])
     return made
@@ -147,8 +148,6 @@ def _compiled(machine: Machine, target_machine: Any, text: str, pipeline: str) -
 
 
 _printing = threading.Lock()
-if hasattr(os, "register_at_fork"):  # a fork waits for what is printed: the child starts without the thread that prints
-    os.register_at_fork(before=_printing.acquire, after_in_parent=_printing.release, after_in_child=_printing.release)
 
 
 def assembly_of(module: Any) -> str:
@@ -156,7 +155,7 @@ def assembly_of(module: Any) -> str:
 
     Two at once would leave the process in the locale "C".
     """
-    with _printing:
+    with no_fork(), _printing:  # a child would lack the thread that prints
         return str(module)
 
 
@@ -193,13 +192,11 @@ class Compiler:
             if count < 2 or mark is None:
                 return None
             self._pool = ThreadPoolExecutor(count, "weft-compile", initializer=mark.set)
-            before = threading.stack_size(STACK_BYTES)
             try:
-                self._pool.submit(int).result()
+                with stacks_of(STACK_BYTES):
+                    self._pool.submit(int).result()
             except RuntimeError:  # no thread can be had: everything is compiled here
                 self._pool = None
-            finally:
-                threading.stack_size(before)
         return self._pool
 
     def __enter__(self) -> Compiler:

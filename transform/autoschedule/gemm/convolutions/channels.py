@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from weft.dtypes import bits, is_float
@@ -38,6 +37,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.forks import cached_property
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.gemm.blocking import block_size, known
