@@ -15,7 +15,9 @@ import weft
 from weft.ir import Block, For, FrozenMap, IRModule, PrimFunc, TensorType, Var, replace, walk
 from weft.ir.builder import BlockBuilder
 from weft.ir.dim import Dim, symbol
+from weft.ir.kernel.prim import const
 from weft.ir.op import get_op
+from weft.ir.tensor import Buffer, BufferStore, PrimExpr, PrimVar, SeqStmt, Stmt
 from weft.script import tir as T
 from weft.target.machine_model import MachineModel
 from weft.transform import (
@@ -30,6 +32,7 @@ from weft.transform import (
     Pipeline,
     TileContractions,
 )
+from weft.transform.autoschedule.gemm.tiles import Access, cover_rows
 from weft.transform.infra.decisions import decisions_of
 
 N = symbol("n")
@@ -736,3 +739,21 @@ class M:
                 c[vi, vj] = c[vi, vj] + a[vi, vr] * b[vr, vj]
 """
     assert "if k == 0" in TileContractions()(weft.parse(text)).script()
+
+
+def test_a_few_more_rows_than_those_of_a_tile_are_shared_out_evenly() -> None:
+    """Where they fill two or three smaller tiles but for one row: each row is computed once, or the last one twice."""
+    n = PrimVar("n", "int64")
+    rows = Buffer("rows", (n,), "int64")
+
+    def tile(start: PrimExpr, count: int, clamp: Access) -> Stmt:
+        stores = [BufferStore(rows, const(count, "int64"), (clamp(start + const(i, "int64")),)) for i in range(count)]
+        return SeqStmt(tuple(stores)) if len(stores) > 1 else stores[0]
+
+    function = PrimFunc((rows,), cover_rows("i", n, 14, (1, 4, 8), tile, 8), name="main")
+    run = weft.interpret(weft.IRModule({"main": function}))["main"]
+    for count in range(1, 48):
+        got = np.zeros(count, "int64")
+        run(got)
+        assert got.all()
+        assert (set(got.tolist()) == {8}) == (count in {5, 6, 7, 8, 15, 16, 23, 24})

@@ -43,6 +43,8 @@ __all__ = ["Blocking", "along_k", "block_size", "blocking_of", "known", "row_of_
 
 _MIN_PARTED = 8
 """Rows of a tile from which on a quarter of it has sums enough to hide the latency of multiply-adds."""
+_ROWS_MULTIPLE = 4
+"""What half a tile is a multiple of there, as numbers of rows often are."""
 _K_MULTIPLE = 16
 """What blocks of k are multiples of, so that no group of a dot-product instruction is cut."""
 
@@ -52,12 +54,12 @@ class Blocking:
     """The sizes of tiles and blocks, and how each operand is read.
 
     `steps` are iterations of the outermost reduction in a block; each has `granularity` products that stay together.
-    `remainder_sizes` are those of tiles for a symbolic remainder of rows, `remainder_part` that of up to two tiles for
-    one that is smaller than a tile (None: there are none). `view_of_a` is A where it lies, with k as one axis, where it
-    is not packed. `reuses_panels`: all panels of a block are packed before its rows, for several blocks of rows;
-    `repacks_per_block`: each panel is packed right before its tiles, again and again. `has_partial_sums`: those of one
-    block of rows and columns are kept in memory of their own, as C has no place for them. `converts_rows_of_a`: A is
-    converted in vectors along k as it is packed, so that each row stays in one piece.
+    `remainder_sizes` are those of tiles for a symbolic remainder of rows, `even_rows` that of two or three tiles which
+    a few more rows than those of a tile fill (None: there are none). `view_of_a` is A where it lies, with k as one
+    axis, where it is not packed. `reuses_panels`: all panels of a block are packed before its rows, for several blocks
+    of rows; `repacks_per_block`: each panel is packed right before its tiles, again and again. `has_partial_sums`:
+    those of one block of rows and columns are kept in memory of their own, as C has no place for them.
+    `converts_rows_of_a`: A is converted in vectors along k as it is packed, so that each row stays in one piece.
     """
 
     found: Contraction
@@ -70,7 +72,7 @@ class Blocking:
     nc: int
     chunks: int
     remainder_sizes: tuple[int, ...]
-    remainder_part: int | None
+    even_rows: int | None
     view_of_a: Buffer | None
     constant_a: bool
     constant_b: bool
@@ -301,8 +303,7 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
         mc,
         nc,
         _chunks(columns, nr, capacity, shares_rows=shares_rows, repacks=repacks),
-        (1, ceil_div(mr, 2)) if is_alone else (ceil_div(mr, 2),),
-        ceil_div(mr, 4) if constant_b and not isinstance(rows, int) and mr >= _MIN_PARTED else None,
+        *_remainders(mr, is_alone=is_alone, is_parted=constant_b and not isinstance(rows, int)),
         along_k(found.scalar, found) if reads_a else None,
         constant_a,
         constant_b,
@@ -314,6 +315,14 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
         dot,
         dot is None and not constant_a and _has_rows_to_convert(found, capacity),
     )
+
+
+def _remainders(mr: int, *, is_alone: bool, is_parted: bool) -> tuple[tuple[int, ...], int | None]:
+    """The sizes of tiles for a symbolic remainder of rows, and for a few more rows than those of a tile."""
+    if is_parted and mr >= _MIN_PARTED:
+        half = ceil_div(mr, 2 * _ROWS_MULTIPLE) * _ROWS_MULTIPLE
+        return (1, half // 2, half), half
+    return (1, ceil_div(mr, 2)) if is_alone else (ceil_div(mr, 2),), None
 
 
 def _has_rows_to_convert(found: Contraction, capacity: Capacity) -> bool:

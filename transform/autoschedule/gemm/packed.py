@@ -255,7 +255,7 @@ class _Loops:
         mr, name = self.blocking.mr, self.blocking.r.name
         if rows.remainder is None:
             blocking = self.blocking
-            return cover_rows(name, rows.count, mr, blocking.remainder_sizes, inner, blocking.remainder_part)
+            return cover_rows(name, rows.count, mr, blocking.remainder_sizes, inner, blocking.even_rows)
         index = PrimVar(f"{name.removeprefix('v')}_{mr}", INDEX)
         if isinstance(rows.count, int):
             tiles: Extent = rows.count // mr

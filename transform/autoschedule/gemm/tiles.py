@@ -536,13 +536,14 @@ def cover_rows(
     rows: int,
     remainder_sizes: Sequence[int],
     inner: Callable[[PrimExpr, int, Access], Stmt],
-    part: int | None = None,
+    even: int | None = None,
 ) -> Stmt:
     """Tiles of `rows` rows, the last one with the rest.
 
     `inner(start, rows, clamp)` builds a tile; `clamp` keeps a row inside the range: a symbolic remainder is rounded up
-    to one of `remainder_sizes` or to `rows`, and rows beyond the last one do what that does once more; up to two tiles
-    of `part` rows take it where they are fewer rows. An extent that is so many times `rows` has no remainder.
+    to one of `remainder_sizes` or to `rows`, and rows beyond the last one do what that does once more. Where two or
+    three tiles of `even` rows are full but for one row, they take all. An extent that is so many times `rows` has no
+    remainder.
     """
     if isinstance(extent, int):
         tiers = [(rows, 1), (extent % rows, 1)]
@@ -555,21 +556,25 @@ def cover_rows(
     def clamp(row: PrimExpr) -> PrimExpr:
         return binary("min", row, last)
 
-    sizes = sorted({size for size in remainder_sizes if size < rows})
     index = PrimVar(f"{name.removeprefix('v')}_{rows}", INDEX)
     at = times(index, rows)
     left = binary("sub", extent, at)
     body = inner(at, rows, clamp)
-    if part is not None:
-        i = PrimVar(f"{name.removeprefix('v')}_{part}", INDEX)
-        parts = For(i, 0, ceil_of(left, part), inner(plus(at, times(i, part)), part, clamp))
-        body = IfThenElse(binary("le", left, const(2 * part, INDEX)), parts, body)
-    for size in reversed(sizes):
-        fits = binary("le", left, const(size, INDEX))
-        if part is not None and part < size:
-            fits = binary("and", fits, binary("gt", left, const(part, INDEX)))
-        body = IfThenElse(fits, inner(at, size, clamp), body)
-    return For(index, 0, ceil_of(extent, rows), body)
+    for size in sorted({size for size in remainder_sizes if size < rows}, reverse=True):
+        body = IfThenElse(binary("le", left, const(size, INDEX)), inner(at, size, clamp), body)
+    several = For(index, 0, ceil_of(extent, rows), body)
+    if even is None:
+        return several
+    part = PrimVar(f"{name.removeprefix('v')}_{even}", INDEX)
+    halves = For(part, 0, ceil_of(extent, even), inner(times(part, even), even, clamp))
+    return IfThenElse(_fills(extent, rows, even), halves, several)
+
+
+def _fills(extent: PrimExpr, rows: int, even: int) -> PrimExpr:
+    """Whether more rows than a tile has fill two or three smaller ones but for one row."""
+    some = binary("and", binary("gt", extent, const(rows, INDEX)), binary("le", extent, const(3 * even, INDEX)))
+    beyond = binary("floormod", plus(extent, const(1, INDEX)), const(even, INDEX))
+    return binary("and", some, binary("le", beyond, const(1, INDEX)))
 
 
 def tiles_of(extent: PrimExpr, rows: int) -> PrimExpr | None:
