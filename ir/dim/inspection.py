@@ -65,23 +65,25 @@ def substitute(d: Dim, values: Mapping[str, Dim]) -> Dim:
     >>> substitute((n + 1) // 2, {"n": 2 * n})
     n
     """
-    if not isinstance(d, DimExpr) or d.names.isdisjoint(values):
-        return d
+    images: dict[Atom, Dim] = {}
+
+    def image(dim: Dim) -> Dim:
+        return map_atoms(dim, replace, images) if isinstance(dim, DimExpr) and dim.names & values.keys() else dim
 
     def replace(atom: Atom) -> Dim:
         if atom.kind == "symbol":
             name = atom.arguments[0]
             return as_dim(values[name]) if name in values else atom_dim(atom)
-        return BUILD[atom.kind](*(substitute(argument, values) for argument in atom.arguments))
+        return BUILD[atom.kind](*map(image, atom.arguments))
 
-    return map_atoms(d, replace)
+    return image(d)
 
 
-def map_atoms(d: Dim, replace: Callable[[Atom], Dim]) -> Dim:
-    """The polynomial with every atom of its monomials replaced."""
+def map_atoms(d: Dim, replace: Callable[[Atom], Dim], images: dict[Atom, Dim] | None = None) -> Dim:
+    """The polynomial with every atom of its monomials replaced; what atoms have become may be shared by several."""
     if not isinstance(d, DimExpr):
         return d
-    images: dict[Atom, Dim] = {}
+    images = {} if images is None else images
     total: Dim = 0
     for monomial, coefficient in d.terms:
         term: Dim = coefficient
@@ -101,12 +103,19 @@ def evaluate(d: Dim, values: Mapping[str, int]) -> int:
     >>> evaluate(symbol("n") // 2, {"n": 7})
     3
     """
+    return _evaluate(d, values, {})
+
+
+def _evaluate(d: Dim, values: Mapping[str, int], known: dict[Atom, int]) -> int:
+    """The value; an atom that stands in several others is computed once."""
     if not isinstance(d, DimExpr):
         return d
     total = 0
     for monomial, coefficient in d.terms:
         for atom, power in monomial.powers:
-            value = _evaluate_atom(atom, values)
+            value = known.get(atom)
+            if value is None:
+                value = known[atom] = _evaluate_atom(atom, values, known)
             coefficient *= value if power == 1 else value**power
         total += coefficient
     return total
@@ -127,13 +136,13 @@ def value_at(d: Dim, values: Mapping[str, int]) -> int | None:
         return None
 
 
-def _evaluate_atom(atom: Atom, values: Mapping[str, int]) -> int:
+def _evaluate_atom(atom: Atom, values: Mapping[str, int], known: dict[Atom, int]) -> int:
     if atom.kind == "symbol":
         name = atom.arguments[0]
         if name not in values:
             raise dim_error("W286", f"the symbol {name} has no value", f"values are given for {sorted(values)}")
         return index(values[name])
-    arguments = [evaluate(argument, values) for argument in atom.arguments]
+    arguments = [_evaluate(argument, values, known) for argument in atom.arguments]
     if atom.kind == "min":
         return min(arguments)
     if atom.kind == "max":

@@ -150,23 +150,27 @@ def _opaque_cases(d: Dim, assumptions: tuple[Dim, ...], atom: Atom) -> list[_Cas
 
 
 def _replace_atom(d: Dim, atom: Atom, value: Dim) -> Dim:
+    images: dict[Atom, Dim] = {atom: value}
+
     def replace(candidate: Atom) -> Dim:
-        if candidate is atom:
-            return value
         if candidate.kind == "symbol":
             return atom_dim(candidate)
-        return BUILD[candidate.kind](*(_replace_atom(argument, atom, value) for argument in candidate.arguments))
+        return BUILD[candidate.kind](*(map_atoms(argument, replace, images) for argument in candidate.arguments))
 
-    return map_atoms(d, replace)
+    return map_atoms(d, replace, images)
 
 
-def _all_atoms(d: Dim) -> Iterator[Atom]:
-    """Every atom of the dimension, inner ones first."""
+def _all_atoms(d: Dim, seen: set[Atom] | None = None) -> Iterator[Atom]:
+    """Every atom of the dimension once, inner ones first."""
+    seen = set() if seen is None else seen
     for monomial in terms_of(d):
         for atom, _ in monomial.powers:
+            if atom in seen:
+                continue
+            seen.add(atom)
             if atom.kind != "symbol":
                 for argument in atom.arguments:
-                    yield from _all_atoms(argument)
+                    yield from _all_atoms(argument, seen)
             yield atom
 
 

@@ -71,6 +71,38 @@ def buffers(count: int) -> str:
     )
 
 
+def _kernel(lines: list[str]) -> str:
+    body = "".join(f"        {line}\n" for line in lines)
+    parameters = 'A: T.Buffer((64,), "int64"), B: T.Buffer((64,), "int64")'
+    return f"@T.prim_func\ndef main({parameters}):\n    for i in range(64):\n{body}"
+
+
+def _chain(first: str, step: str, count: int, last: str = "A[v{} % 64]") -> str:
+    """A variable made of the one before, again and again."""
+    made = [f"v{j + 1}: T.let = {step.format(v=f'v{j}', j=j)}" for j in range(count)]
+    return _kernel([f"v0: T.let = {first}", *made, f"B[i] = {last.format(count)}"])
+
+
+def remainders(count: int) -> str:
+    return _chain("A[i] % 3", "({v} + {v}) % 61", count)
+
+
+def minima(count: int) -> str:
+    return _chain("A[i]", "T.min(T.max({v} + {v}, {j}), A[{v} % 64])", count)
+
+
+def choices(count: int) -> str:
+    return _chain("i", "T.Select({v} > {j}, {v} // 2, ({v} + 1) % 60)", count)
+
+
+def indices(count: int) -> str:
+    """An index with as many minima of elements in one another."""
+    index = "i"
+    for j in range(count):
+        index = f"T.{('min', 'max')[j % 2]}({index}, A[{j}])"
+    return _kernel([f"B[i] = A[{index} % 64]"])
+
+
 @contextmanager
 def counted_lines() -> Iterator[Counter[CodeType]]:
     """Count the lines that functions of the package run, in all threads."""
@@ -115,6 +147,41 @@ def test_twice_the_program_takes_twice_the_work(program: Any, size: int, monkeyp
     }
     assert not grown
     assert sum(large.values()) < 2.4 * sum(small.values())
+
+
+@pytest.mark.parametrize(("program", "size"), [(remainders, 8), (minima, 8), (choices, 8), (indices, 20)])
+def test_twice_as_deep_takes_at_most_three_times_the_work(
+    program: Any, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values are made of values, and each of their checks looks at all of them: never at each of their uses."""
+    monkeypatch.setenv("WEFT_CACHE_DIR", "off")
+    weft.compile(weft.parse(program(3)))
+    small, large = lines_of(program(size)), lines_of(program(2 * size))
+    assert sum(large.values()) < 3 * sum(small.values())
+
+
+def test_a_chain_of_choices_between_quotients_computes_what_it_says() -> None:
+    """With more ways through them than are looked at."""
+    exe = weft.compile(weft.parse(choices(40)))
+    a = np.arange(64)[::-1].copy()
+    want = np.arange(64)
+    for j in range(40):
+        want = np.where(want > j, want // 2, (want + 1) % 60)
+    out = np.zeros(64, "int64")
+    exe["main"](a, out)
+    np.testing.assert_array_equal(out, a[want % 64])
+
+
+def test_quotients_in_one_another_beyond_64_bits_compile() -> None:
+    index = "i"
+    for j in range(80):
+        index = f"(({index} + {j}) // 2)"
+    a, out = np.arange(64), np.zeros(64, "int64")
+    weft.compile(weft.parse(_kernel([f"B[i] = A[{index} % 64]"])))["main"](a, out)
+    want = np.arange(64)
+    for j in range(80):
+        want = (want + j) // 2
+    np.testing.assert_array_equal(out, a[want % 64])
 
 
 def test_a_hundred_results_go_into_arrays_of_the_caller() -> None:

@@ -50,6 +50,7 @@ _QUOTIENTS = frozenset({"floordiv", "floormod", "truncdiv", "truncmod", "min", "
 RING = frozenset({"add", "sub", "mul"})
 """Arithmetic that is right modulo 2**64 whatever wraps in between."""
 Guards = tuple[PrimExpr, ...]
+_MOST_GUARDS = 8
 
 
 class IndexAnalyzer:
@@ -136,8 +137,8 @@ class IndexAnalyzer:
 
     def note_divided(self, variable: PrimVar, value: PrimExpr) -> None:
         """Remember what the value of a variable divides, takes the remainder of or compares."""
-        if found := tuple(self.operands(value)):
-            self.divided[variable] = found
+        if found := [*self.operands(value)]:
+            self.divided[variable] = tuple(_with_few_guards(found))
 
     def replaced(self, dim: Dim, variable: PrimVar, value: Dim) -> Dim:
         """A dimension with another value for a variable that it is linear in."""
@@ -149,11 +150,17 @@ class IndexAnalyzer:
     def operands(self, expr: Extent, guards: Guards = ()) -> Iterator[tuple[Guards, PrimExpr]]:
         """What an expression divides, takes the remainder of or compares, each with the conditions of its choices.
 
-        So do the values of variables. Values that are chosen, read, called or compared are what they are.
+        So do the values of variables. Values that are chosen, read, called or compared are what they are. What stands
+        in several places under the same conditions comes once.
         """
         stack: list[tuple[Guards, Extent, bool]] = [(guards, expr, False)]
+        seen: dict[tuple[tuple[int, ...], int, bool], tuple[Guards, Extent]] = {}  # and keeps what has those ids
         while stack:
             inside, current, found = stack.pop()
+            key = (tuple(map(id, inside)), id(current), found)
+            if key in seen:
+                continue
+            seen[key] = (inside, current)
             if found:
                 yield inside, current  # type: ignore[misc]
             else:
@@ -202,6 +209,23 @@ class IndexAnalyzer:
     def text(self, dim: Dim) -> str | None:
         """A dimension as users read it; None when it has parts without a name."""
         return self.symbols.text(dim)
+
+
+def _with_few_guards(operands: list[tuple[Guards, PrimExpr]]) -> Iterator[tuple[Guards, PrimExpr]]:
+    """Operands, each with few combinations of conditions: where there are many, with those that all of them share.
+
+    Variables of choices between values of such variables would have exponentially many.
+    """
+    together: dict[int, list[tuple[Guards, PrimExpr]]] = {}
+    for guards, expr in operands:
+        together.setdefault(id(expr), []).append((guards, expr))
+    for several in together.values():
+        if len(several) <= _MOST_GUARDS:
+            yield from several
+        else:
+            shared = set.intersection(*({id(guard) for guard in guards} for guards, _ in several))
+            guards, expr = several[0]
+            yield tuple(guard for guard in guards if id(guard) in shared), expr
 
 
 def _looked_into(analyzer: IndexAnalyzer, guards: Guards, expr: Extent) -> list[tuple[Guards, Any, bool]]:

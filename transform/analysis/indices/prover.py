@@ -65,7 +65,11 @@ class Prover:
         key = (dim, facts, cases)
         found = self._answers.get(key)
         if found is None:  # what is learnt of atoms later could only turn a no into a yes
-            found = self._answers[key] = self._proves(dim, facts, cases)
+            try:
+                found = self._proves(dim, facts, cases)
+            except ShapeError:  # over the limits of dimensions
+                found = False
+            self._answers[key] = found
         return found
 
     def _proves(self, dim: DimExpr, facts: Facts, cases: int) -> bool:

@@ -46,6 +46,8 @@ class Translation:
         self.lets: dict[PrimVar, PrimExpr] = {}  # what variables of expressions stand for
         self.binds: dict[PrimVar, PrimExpr] = {}  # truth values bound by statements
         self.atoms: dict[tuple[int, bool], list[Atom]] = {}
+        self._closed: dict[tuple[int, int], tuple[PrimExpr, PrimExpr, int]] = {}
+        self._opaques: dict[tuple[int, bool], Dim] = {}
 
     def definition(self, variable: PrimVar) -> PrimExpr | None:
         """What a truth value stands for."""
@@ -160,14 +162,21 @@ class Translation:
         return self._opaque(expr, facts)
 
     def _opaque(self, expr: PrimExpr, facts: Facts) -> Dim:
-        expr = self.closed(expr)
+        expr, key = self._closed_with_hash(expr)
         divides = isinstance(expr, Binary) and expr.kind in ("floordiv", "floormod") and dtypes.is_integer(expr.dtype)
         divides = divides and not is_reinterpreted(expr.dtype)
         positive = divides and self.proves(self.dim(expr.b, facts) - 1, facts)  # type: ignore[union-attr]
-        group = self.atoms.setdefault((structural_hash(expr), positive), [])
+        found = self._opaques.get((id(expr), positive))
+        if found is None:
+            found = self._opaques[id(expr), positive] = self._atom(expr, key, positive, facts).value
+        return found
+
+    def _atom(self, expr: PrimExpr, key: int, positive: bool, facts: Facts) -> Atom:
+        """The atom of an expression, the same for all that are equal; `positive` where it divides by what is."""
+        group = self.atoms.setdefault((key, positive), [])
         for atom in group:
             if structural_equal(atom.expr, expr):
-                return atom.value
+                return atom
         value, name = self.symbols.difference(expr, label(expr))
         if reads_memory(expr):
             self.symbols.volatile |= set(free_symbols(value)) | set(free_symbols(self.symbols.spelled(value)))
@@ -181,7 +190,7 @@ class Translation:
         atom = Atom(expr, value, tuple(known), tuple(self._cases(expr, facts)), quotient, len(self.prover.atom_of))
         group.append(atom)
         self.prover.atom_of[name] = atom
-        return value
+        return atom
 
     def _cases(self, expr: PrimExpr, facts: Facts) -> Iterator[tuple[PrimExpr | Fact, Dim]]:
         """The values of a choice, each with what holds when it is taken."""
@@ -206,10 +215,21 @@ class Translation:
 
     def closed(self, expr: PrimExpr) -> PrimExpr:
         """An expression without variables that only expressions bind: one that may stand in several places."""
+        return self._closed_with_hash(expr)[0]
+
+    def _closed_with_hash(self, expr: PrimExpr) -> tuple[PrimExpr, int]:
+        """It and its structural hash, found once: an expression is asked about wherever it stands in another one."""
+        key = (id(expr), len(self.lets))  # what a variable stands for does not change
+        if key not in self._closed:
+            closed = self._close(expr)
+            self._closed[key] = (expr, closed, structural_hash(closed))  # which are kept, and with them their ids
+        return self._closed[key][1:]
+
+    def _close(self, expr: PrimExpr) -> PrimExpr:
         expr = rewrite(expr, _opened)
         inside = walk(expr) if self.lets else ()
         used = {part for part in inside if isinstance(part, PrimVar) and part in self.lets}
-        return self.closed(substitute(expr, {var: self.lets[var] for var in used})) if used else expr
+        return self._close(substitute(expr, {var: self.lets[var] for var in used})) if used else expr
 
 
 _ARITHMETIC = {"add", "sub", "mul", "min", "max", "floordiv", "floormod", "truncdiv", "truncmod"}
