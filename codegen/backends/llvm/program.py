@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
+from weft.codegen.backends.llvm.asm.equal_modules import EqualModules
 from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter, byte_text
 from weft.codegen.backends.llvm.asm.program import Program as Emission
@@ -69,14 +70,16 @@ def generate(
     processors = {label: Machine(target.cpu, target.features, target.opt) for label, target in machines.items()}
     with Compiler(workers) as compiler:
         graphs = ModuleWriter()
-        kernels = _kernels(functions, aliases, machines, owner, driver, emission, processors, compiler, graphs)
+        loops = EqualModules()
+        kernels = _kernels(functions, aliases, machines, owner, driver, emission, processors, compiler, graphs, loops)
         program = None if kernels_only else read_program(module)
         signatures = _graphs(graphs, functions, emission, program)
         shown = [signature for signature in signatures if not signature.private]
         python = [item.name for item in shown if fast_arguments(item) is not None]
         machine = processors[driver]
-        if graphs.has_functions:
-            kernels[driver].append(compiler.add(machine, str(graphs), quick=True))
+        text = loops.text_of(graphs, None) if graphs.has_functions else None
+        if text is not None:
+            kernels[driver].append(compiler.add(machine, text, quick=True))
     cpu, features = machines[driver].cpu, machines[driver].features
     shared = _runtime(cpu, features, is_guarded())
     made = [shared, *(job.result() for label in machines for job in kernels[label])]
@@ -132,6 +135,7 @@ def _kernels(
     processors: Mapping[str, Machine],
     compiler: Compiler,
     graphs: ModuleWriter,
+    loops: EqualModules,
 ) -> dict[str, list[Future[Any]]]:
     """Code of the kernels of each part, under way; what only hands their loops to threads is added to `graphs`."""
     jobs: dict[str, list[Future[Any]]] = {label: [] for label in machines}
@@ -147,7 +151,9 @@ def _kernels(
         lowered = lower_vector_loops(lower_blocks(function))
 
         def compile_apart(part: ModuleWriter, explicit: bool, label: str = label) -> None:
-            jobs[label].append(compiler.add(processors[label], str(part), explicit=explicit))
+            text = loops.text_of(part, (label, explicit))
+            if text is not None:
+                jobs[label].append(compiler.add(processors[label], text, explicit=explicit))
 
         # A module for each, so that one that was compiled before is found again.
         writer = ModuleWriter(graphs, compile_apart)

@@ -32,7 +32,7 @@ class ModuleWriter:
         self._globals: list[str] = []
         self._functions: list[str] = []
         self._metadata: list[str] = []
-        self._defined: set[str] = set()
+        self._defined: dict[str, None] = {}
 
     def declare(self, name: str, result: str, params: tuple[str, ...], attributes: str = "") -> str:
         """Declare an outside function once; gives its spelling."""
@@ -52,7 +52,7 @@ class ModuleWriter:
     def define(self, name: str, text: str) -> None:
         """Add a finished function; declarations of the same name are dropped."""
         self._functions.append(text)
-        self._defined.add(name)
+        self._defined[name] = None
 
     def move(self, name: str, text: str) -> None:
         """Add a finished function beside this module, with what it may call."""
@@ -89,9 +89,21 @@ class ModuleWriter:
         self._metadata.append(f"{name} = distinct {text.replace('@self', name)}")
         return name
 
+    @property
+    def defined(self) -> list[str]:
+        """The names of the functions, in order."""
+        return list(self._defined)
+
+    def definitions(self) -> str:
+        """The text without declarations, which follow from what is called."""
+        return "\n".join([*self._globals, *self._functions, *self._metadata]) + "\n"
+
+    def declarations(self) -> list[str]:
+        """The lines of what is declared and not defined."""
+        return [f"{text}\n" for name, text in self._declarations.items() if name not in self._defined]
+
     def __str__(self) -> str:
-        declared = [text for name, text in self._declarations.items() if name not in self._defined]
-        return "\n".join([*declared, *self._globals, *self._functions, *self._metadata]) + "\n"
+        return "".join([*self.declarations(), self.definitions()])
 
 
 @functools.lru_cache(maxsize=4096)
