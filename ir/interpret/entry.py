@@ -20,7 +20,7 @@ from weft.errors import (
 )
 from weft.ir.deduction.infer import ShapeCheck
 from weft.ir.deduction.one_device import on_one_device
-from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, VarBinding
+from weft.ir.graph import BindingBlock, Call, ExternFunc, Function, GlobalVar, SeqExpr, Var, VarBinding
 from weft.ir.interpret.closures.compiled import Lookup
 from weft.ir.interpret.closures.intrinsics import missing_function
 from weft.ir.interpret.graph import Evaluator, Scope, Session
@@ -39,7 +39,7 @@ from weft.support.guards import is_array, is_listing, is_tuple
 from weft.support.isolation import hand_over, isolated
 from weft.support.profile import Profiled
 
-__all__ = ["Interpreter", "interpret"]
+__all__ = ["Interpreter", "interpret", "value_of_call"]
 
 
 class Interpreter(Mapping[str, Callable[..., Any]]):
@@ -223,6 +223,16 @@ def _arrays(value: Any) -> Iterator[np.ndarray]:
 
 def _no_functions(name: str) -> None:
     return None
+
+
+def value_of_call(call: Call, ty: Type) -> Any:
+    """The value of a call of an operator on constants, which is of a type; raises what the operator raises.
+
+    The same as interpreting a function of it, for which nothing has to be looked for.
+    """
+    result = Var("result", ty)
+    body = SeqExpr((BindingBlock((VarBinding(result, call),)),), result)
+    return GraphFunction(Interpreter(IRModule(), _no_functions), Function((), body, ty, name="call"), 0)()
 
 
 def interpret(value: IRModule | BaseFunc, *, functions: Lookup | None = None, trace: bool = False) -> Interpreter:

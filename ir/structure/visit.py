@@ -24,6 +24,7 @@ from __future__ import annotations
 import functools
 import operator
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, TypeVar
@@ -107,7 +108,8 @@ def _children(node: Node, types: bool) -> list[Node]:
     if isinstance(node, Var):
         return [node.ty] if types and node.ty is not None else []
     found: list[Node] = []
-    for name in _ORDERED.get(node.__class__) or _ordered(node.__class__):
+    names = _ORDERED.get(node.__class__)
+    for name in _ordered(node.__class__) if names is None else names:
         value = getattr(node, name)
         kind = _KINDS.get(value.__class__) or _kind_of(value.__class__)
         if kind == _NODE or kind == _OCCURRENCE:
@@ -169,9 +171,9 @@ class _Inside:
     @functools.cached_property
     def _by_class(self) -> Mapping[type, Sequence[Any]]:
         """The nodes of each class."""
-        found: dict[type, list[Node]] = {}
+        found: defaultdict[type, list[Node]] = defaultdict(list)
         for node in self.nodes:
-            found.setdefault(node.__class__, []).append(node)
+            found[node.__class__].append(node)
         return found
 
 

@@ -45,7 +45,7 @@ from weft.ir import (
     replace,
 )
 from weft.ir.dim import DimExpr
-from weft.ir.interpret import interpret
+from weft.ir.interpret.entry import interpret, value_of_call
 from weft.transform.analysis.purity import gives_fresh_memory, is_pure
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.context import PassContext, changed_options, is_disabled
@@ -154,18 +154,20 @@ class ConstantFolder(FunctionRewriter):
 
     def evaluate(self, call: Call, ty: Type, span: Span | None) -> Expr | None:
         """What the interpreter gives for a call on constants; None where it fails."""
-        result = Var("result", ty)
-        body = SeqExpr((BindingBlock((VarBinding(result, call),)),), result)
-        name = self.module.fresh_name("folded")
         calls = any(isinstance(leaf, GlobalVar) for leaf in operands(call))
-        around = self.module if calls else IRModule()  # what is interpreted is looked through every time
-        module = around.with_function(name, Function((), body, ty, name=name))
         try:
             with np.errstate(all="ignore"):
-                value = interpret(module)[name]()
+                value = self.value_of_function(call, ty) if calls else value_of_call(call, ty)
         except WeftError:
             return None
         return _as_constant(value, ty, span)
+
+    def value_of_function(self, call: Call, ty: Type) -> Any:
+        """What a call that may need functions of the module gives."""
+        result = Var("result", ty)
+        body = SeqExpr((BindingBlock((VarBinding(result, call),)),), result)
+        name = self.module.fresh_name("folded")
+        return interpret(self.module.with_function(name, Function((), body, ty, name=name)))[name]()
 
 
 def _is_static_leaf(value: Expr) -> bool:
