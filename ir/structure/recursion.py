@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from weft.ir.node import Node, fields_of
-from weft.ir.structure.visit import children
+from weft.ir.structure.visit import children_of
 from weft.ir.tensor import PrimFunc
 from weft.support.forks import free_in_child, in_child
 from weft.support.guards import is_listing, is_mapping
@@ -69,10 +69,11 @@ def nesting(root: Any) -> int:
 
 def _height(function: PrimFunc) -> int:
     """The nesting of a kernel, whose types and attributes nest little: there are many kernels."""
-    height, level = 0, [function]
+    height = 0
+    level: list[Node] = [function]
     while level:
         height += 1
-        level = [part for node in level for part in children(node, types=False)]
+        level = children_of(level)
         if len(level) > _SHARED:  # what others hold several times is looked at once
             level = list({id(part): part for part in level}.values())
     return height

@@ -1,6 +1,7 @@
 """Walking and rewriting, driven by field roles and without recursion on depth.
 
     children(node)          direct child nodes in visit order
+    children_of(nodes)      those of several
     walk(node)              every node, parents first
     nodes_of(node, cls)     those of a class
     statements(stmt)        every statement, parents first, without the expressions in them
@@ -25,7 +26,7 @@ import functools
 import operator
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -41,6 +42,7 @@ from weft.ir.types import Type
 __all__ = [
     "MANY_NODES",
     "children",
+    "children_of",
     "inner_statements",
     "map_statements",
     "nodes_of",
@@ -122,6 +124,22 @@ def _children(node: Node, types: bool) -> list[Node]:
 def children(node: Node, *, types: bool = True) -> Iterator[Node]:
     """The direct child nodes in visit order (ignored fields left out, except the type of a variable)."""
     return iter(_children(node, types))
+
+
+def children_of(nodes: Iterable[Node]) -> list[Node]:
+    """The direct child nodes of several, without types, in order."""
+    found: list[Node] = []
+    for node in nodes:
+        cls = node.__class__
+        names = _ORDERED.get(cls)
+        for name in _ordered(cls) if names is None else names:
+            value = getattr(node, name)
+            kind = _KINDS.get(value.__class__) or _kind_of(value.__class__)
+            if kind == _NODE or kind == _OCCURRENCE:
+                found.append(value)
+            elif kind != _DATA:
+                _collect(value, kind, False, found)
+    return found
 
 
 def walk(root: Node, *, types: bool = False) -> Iterator[Node]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from weft.dtypes import Scalable, bits, is_integer, lanes
 from weft.ir import structural_equal, substitute, walk
@@ -20,7 +21,7 @@ from weft.ir.kernel.prim import binary
 from weft.ir.kernel.views import place_of
 from weft.ir.node import Node
 from weft.ir.structure.fingerprint import fingerprint
-from weft.ir.structure.visit import statements
+from weft.ir.structure.visit import nodes_of, statements
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -216,9 +217,17 @@ class _Walker:
 
 def iterations_are_apart(loop: For, buffers: Mapping[Buffer, object] | set[Buffer]) -> bool:
     """Whether what one iteration of a loop writes to any of the buffers no other iteration reads or writes."""
-    stored = dict.fromkeys(part.buffer for part in statements(loop.body) if isinstance(part, BufferStore))
-    written = [buffer for buffer in stored if buffer in buffers or memory_of(buffer) in buffers]
-    # The schedule asks, then the back end, and layers of a model are alike: nodes differ, what they say does not.
+    stored = dict.fromkeys(part.buffer for part in nodes_of(loop.body, BufferStore))
+    written = tuple(buffer for buffer in stored if buffer in buffers or memory_of(buffer) in buffers)
+    asked = (loop.loop_var, loop.start, loop.extent, written)
+    answers = _ANSWERS_OF.setdefault(loop.body, {})
+    if asked not in answers:  # the schedule asks, then the back end, which has the same body
+        answers[asked] = _are_apart(loop, written)
+    return answers[asked]
+
+
+def _are_apart(loop: For, written: Sequence[Buffer]) -> bool:
+    """The answer for the buffers that a loop writes, looked up by what it says: layers of a model are alike."""
     key = fingerprint((loop.loop_var, loop.start, loop.extent, loop.body, tuple(written)), places=False)
     answer = None if key is None else _ANSWERS.get(key)
     if answer is None:
@@ -242,6 +251,8 @@ def outliving_buffers(loop: For) -> set[Buffer]:
     return {buffer for buffer in stored if memory_of(buffer) not in own}
 
 
+_ANSWERS_OF: WeakKeyDictionary[Stmt, dict[tuple[object, ...], bool]] = WeakKeyDictionary()
+"""The answers of `iterations_are_apart` by the body of the loop and by what else it was asked for."""
 _MOST_ANSWERS = 4096
 _ANSWERS: dict[str, bool] = {}
 """The answers of `iterations_are_apart`, which follow from the loop alone, by everything that the loop says."""

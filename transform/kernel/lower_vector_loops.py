@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 from weft import dtypes
 from weft.ir import IRModule, replace
@@ -68,8 +69,18 @@ def lower_vector_loops(function: PrimFunc) -> PrimFunc:
 
 
 def _lower(stmt: Stmt) -> Stmt:
-    new = map_statements(stmt, _lower)
-    return _vector_loop(new) if isinstance(new, For) and new.kind == "vectorized" else new
+    if not isinstance(stmt, (For, SeqStmt)):
+        return map_statements(stmt, _lower)
+    found = _LOWERED.get(stmt)
+    if found is None:
+        new = map_statements(stmt, _lower)
+        new = _vector_loop(new) if isinstance(new, For) and new.kind == "vectorized" else new
+        found = _LOWERED[stmt] = () if new is stmt else (new,)
+    return found[0] if found else stmt
+
+
+_LOWERED: WeakKeyDictionary[Stmt, tuple[()] | tuple[Stmt]] = WeakKeyDictionary()
+"""What statements become, nothing for themselves: the schedule asks, then the back end, of which proofs are kept."""
 
 
 class _Unsuited(Exception):

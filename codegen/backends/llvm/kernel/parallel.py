@@ -95,28 +95,19 @@ def emit_parallel(emitter: KernelEmitter, stmt: For) -> bool:
 
 def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:
     """What the body uses of its surroundings; None where it does what only one thread may do."""
-    own: set[Node] = {stmt.loop_var}
-    variables: dict[PrimVar, None] = {}
-    buffers: dict[Buffer, None] = {}
     if nodes_of(stmt.body, Return) or (nodes_of(stmt.body, Break, Continue) and _leaves(stmt)):
         return None
-    for node in nodes_of(stmt.body, *_USED):
-        if isinstance(node, Evaluate) and not (isinstance(node.value, PrimCall) and _may_share(node.value)):
-            return None
-        if isinstance(node, DeclBuffer) and not isinstance(memory_of(node.buffer), Buffer):
-            return None
-        if isinstance(node, PrimCall) and not _may_share(node):
-            return None
-        if isinstance(node, For):
-            own.add(node.loop_var)
-        elif isinstance(node, (Bind, Let)):
-            own.add(node.var)
-        elif isinstance(node, (AllocBuffer, DeclBuffer)):
-            own.add(node.buffer)
-        elif isinstance(node, PrimVar):
-            variables.setdefault(node)
-        elif isinstance(node, (BufferLoad, BufferStore)):
-            buffers.setdefault(node.buffer)
+    if not all(isinstance(node.value, PrimCall) for node in nodes_of(stmt.body, Evaluate)):
+        return None
+    if not all(map(_may_share, nodes_of(stmt.body, PrimCall))):
+        return None
+    if not all(isinstance(memory_of(node.buffer), Buffer) for node in nodes_of(stmt.body, DeclBuffer)):
+        return None
+    own: set[Node] = {stmt.loop_var, *(node.loop_var for node in nodes_of(stmt.body, For))}
+    own.update(node.var for node in nodes_of(stmt.body, Bind, Let))
+    own.update(node.buffer for node in nodes_of(stmt.body, AllocBuffer, DeclBuffer))
+    variables = dict.fromkeys(nodes_of(stmt.body, PrimVar))
+    buffers = dict.fromkeys(node.buffer for node in nodes_of(stmt.body, BufferLoad, BufferStore))
     outside = [buffer for buffer in buffers if buffer not in own]
     if any(not isinstance(memory_of(buffer), Buffer) for buffer in outside):
         return None
@@ -125,9 +116,6 @@ def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:
             variables.update(dict.fromkeys(v for v in variables_in(extent)))
     found = [variable for variable in variables if variable not in own]
     return None if any(dtypes.lanes(variable.dtype) > 1 for variable in found) else (found, outside)
-
-
-_USED = (Evaluate, DeclBuffer, PrimCall, For, Bind, Let, AllocBuffer, PrimVar, BufferLoad, BufferStore)
 
 
 def _leaves(loop: For) -> bool:
