@@ -97,6 +97,8 @@ def reduced_at_run(n: OnnxNode, x: Expr, axes: Expr, keeps: bool, reduce: Any) -
 def along_run_axis(n: OnnxNode, x: Expr, axis: Expr, operator: Any) -> Expr:
     """An operator along an axis that an input names: `operator(x, 1)` of three axes, the others being joined."""
     rank, dims = n.rank(x), n.shape(x)
+    if 0 in dims:  # no elements whichever it is, and a size that is written as 0 would mean one that stays
+        return operator(x, 0)
     axis = n.emit(R.reshape(R.astype(axis, "int64"), ()), "axis")
     axis = n.emit(R.where(R.less(axis, 0), R.add(axis, rank), axis), "axis")
     own, place = n.emit(size_vector(dims), "sizes"), int64(np.arange(rank))

@@ -116,7 +116,9 @@ def dynamic_quantize(n: OnnxNode, x: Expr) -> Any:
     axes = tuple(range(n.rank(x)))
     top = n.emit(R.maximum(R.max(x, axes), zero), "top")
     low = n.emit(R.minimum(R.min(x, axes), zero), "low")
-    scale = n.emit(R.divide(R.subtract(top, low), 255.0), "scale")
+    # Of zeros alone any scale will do but 0, by which nothing can be divided: 1 as onnxruntime has it.
+    scale = R.where(R.equal(top, low), R.const(1.0, "float32"), R.divide(R.subtract(top, low), 255.0))
+    scale = n.emit(scale, "scale")
     point = n.emit(R.clip(R.round(R.divide(R.negative(low), scale)), 0.0, 255.0), "point")
     y = R.clip(R.add(R.round(R.divide(x, scale)), point), 0.0, 255.0)
     return R.astype(y, "uint8"), scale, R.astype(point, "uint8")

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from weft.dtypes import bits, is_float
 from weft.ir.kernel.prim import binary, cast, const
+from weft.ir.op.indexing.counting_sort import CountingSort, is_counted
 from weft.ir.op.indexing.merge_sort import RowSort
 from weft.ir.op.indexing.sort_keys import Element, Restored, SortKeys, has_keys
 from weft.ir.op.kernel_builder import INDEX, index
@@ -185,7 +186,7 @@ class _Either:
         return [IfThenElse(binary("lt", self.size, index(LEAST)), few, many)]
 
 
-Sort = RowSort | RadixSort | _Either
+Sort = RowSort | RadixSort | CountingSort | _Either
 
 
 def sort_of(
@@ -198,4 +199,6 @@ def sort_of(
         return _Either(capacity, size, element, dtype, descending)
     if capacity < LEAST:
         return RowSort(capacity, size, element, dtype, descending)
+    if of_values and is_counted(dtype, capacity):
+        return CountingSort(capacity, size, element, dtype, descending)
     return RadixSort(capacity, size, element, dtype, descending, of_values=of_values)

@@ -21,6 +21,7 @@ from weft.ir.kernel.prim import binary, cast, intrinsic
 from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.indexing.counting_sort import is_counted
 from weft.ir.op.indexing.merge_sort import lazy
 from weft.ir.op.indexing.radix_sort import Sort, sort_of
 from weft.ir.op.indexing.selecting import MOST, FewFirst
@@ -152,7 +153,7 @@ class _Leading(_RowKernel):
         return sort_of(count, self.size, self._element, self.dtype, self.descending, self._of_values)
 
     def _vector_sort(self, count: Extent) -> VectorSort | None:
-        if self._takes_few(count) and not self._is_short(count):
+        if (self._takes_few(count) and not self._is_short(count)) or self._is_counted(count):
             return None
         if isinstance(self.count, int) and self.count != self.dims[self.axes[0]]:
             kept = index(self.count)
@@ -168,6 +169,10 @@ class _Leading(_RowKernel):
     def _is_short(self, count: Extent) -> bool:
         """Whether vectors select in less time than one walk, whose branches are hard to guess in short rows."""
         return isinstance(count, int) and count <= _SHORT and bits(self.dtype) <= _NARROW
+
+    def _is_counted(self, count: Extent) -> bool:
+        """Whether values of few bits are counted: no comparison is as quick."""
+        return self._of_values and self.count == self.dims[self.axes[0]] and is_counted(self.dtype, count)
 
     @property
     def _of_values(self) -> bool:

@@ -605,3 +605,19 @@ def test_distinct_values_come_as_they_occur(axis: int | None, count: int) -> Non
     for a, b in zip([found] if count == 1 else found, wanted, strict=False):
         assert a.tolist() == b
         assert a.dtype == ("float32" if a is found or a is found[0] else "int64")
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_a_running_sum_of_nothing_along_an_axis_of_the_run(axis: int) -> None:
+    proto = model([node("CumSum", "x axis", "y", exclusive=1)], {"x": [0, 5], "axis": (I64, [])}, ["y"])
+    run = weft.compile(weft.frontend.onnx.load(proto))["main"]
+    assert run(np.zeros((0, 5), "float32"), np.array(axis)).shape == (0, 5)
+
+
+def test_zeros_alone_are_quantized_by_the_scale_1() -> None:
+    proto = model([node("DynamicQuantizeLinear", "x", "y scale zero")], {"x": ["n"]}, ["y", "scale", "zero"])
+    run = weft.compile(weft.frontend.onnx.load(proto))["main"]
+    y, scale, zero = run(np.zeros(3, "float32"))
+    assert (y.tolist(), float(scale), int(zero)) == ([0, 0, 0], 1.0, 0)
+    y, scale, zero = run(np.array([-1, 0, 1.55], "float32"))
+    assert (y.tolist(), round(float(scale), 6), int(zero)) == ([0, 100, 255], 0.01, 100)
