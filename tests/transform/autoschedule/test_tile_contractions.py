@@ -757,3 +757,33 @@ def test_a_few_more_rows_than_those_of_a_tile_are_shared_out_evenly() -> None:
         run(got)
         assert got.all()
         assert (set(got.tolist()) == {8}) == (count in {5, 6, 7, 8, 15, 16, 23, 24})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("epilogue", ["R.matmul(x, w)", "R.nn.relu(R.matmul(x, w) + b)"])
+@pytest.mark.parametrize(("rows", "k", "columns"), [(1, 512, 512), (1, 515, 300), (4, 1030, 333), (2, 73, 517)])
+def test_few_rows_share_parts_of_k_where_memory_alone_holds_the_matrix(
+    rows: int, k: int, columns: int, epilogue: str, dtype: str
+) -> None:
+    """The same bits for any number of threads; where the number of rows is a symbol one row does so."""
+    text = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((ROWS, K), "DTYPE"), w: R.Tensor((K, COLUMNS), "DTYPE"), b: R.Tensor((COLUMNS,), "DTYPE")):
+        return EPILOGUE
+"""
+    for name, value in {"K": k, "COLUMNS": columns, "DTYPE": dtype, "EPILOGUE": epilogue}.items():
+        text = text.replace(name, str(value))
+    sizes = (rows, k), (k, columns), (columns,)
+    x, w, b = arrays = [np.random.default_rng(0).integers(-9, 9, size).astype(dtype) for size in sizes]
+    want = x.astype("float64") @ w
+    want = np.maximum(want + b, 0) if "relu" in epilogue else want
+    before = weft.get_num_threads()
+    for extent in (str(rows), '"n"'):
+        module, target = weft.parse(text.replace("ROWS", extent)), "llvm -l3-cache=64K -l2-cache=32K"
+        assert "partial_sums" in weft.lower(module, target=target, stop="schedule").script()
+        for threads in (1, 3):
+            weft.set_num_threads(threads)
+            np.testing.assert_array_equal(weft.compile(module, target)["main"](*arrays), want)
+    weft.set_num_threads(before)

@@ -1,7 +1,8 @@
 """Direct nests: tiles that read both operands where they are.
 
-Where B comes from a far cache its rows are read from end to end, some at a time, and C holds the partial sums. Where C
-is of another type, partial sums of some rows and columns at a time are on the stack:
+Where B comes from a far cache its rows are read from end to end, some at a time, and C holds the partial sums. Where
+memory alone holds B and few rows read it, threads share parts of k, and each has partial sums of its own. Where C is of
+another type, partial sums of some rows and columns at a time are on the stack:
 
 for blocks of rows:  for blocks of columns:  for some rows of B:  for panels:  the block's tile += A's tile * B
 """
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from weft.dtypes import bits
-from weft.ir import replace, substitute
+from weft.ir import FrozenMap, replace, substitute
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
     AllocBuffer,
@@ -24,6 +25,7 @@ from weft.ir.tensor import (
     IfThenElse,
     PrimExpr,
     PrimVar,
+    Select,
     SeqStmt,
     Stmt,
 )
@@ -47,7 +49,7 @@ from weft.transform.autoschedule.gemm.tiles import (
     vector_index,
 )
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, tile_rows, tile_vectors
-from weft.transform.autoschedule.rules.loops import BLOCK, sequence
+from weft.transform.autoschedule.rules.loops import BLOCK, SHARED, sequence
 
 __all__ = ["direct", "streams"]
 
@@ -61,6 +63,9 @@ def direct(found: Contraction, capacity: Capacity) -> Stmt:
     rows = None if found.r is None else found.extents[found.r]
     if _streams_partial_sums(found, capacity):
         return _outer(found, _PartialSumBlocks(found, capacity).build())
+    far = _FarRows.of(found, capacity, 1 if rows is None else rows)
+    if far is not None:
+        return far.build()
     over_columns = _streams if streams(found, capacity) else _columns
 
     def single(panel: Panel, k_range: KRange | None) -> Stmt:
@@ -74,7 +79,8 @@ def direct(found: Contraction, capacity: Capacity) -> Stmt:
     several = _outer(found, over_columns(found, capacity, tile_rows(rows, capacity), many))
     if isinstance(rows, int) or tiles_of(rows, tile_rows(rows, capacity)) is not None:
         return several
-    one = _outer(found, over_columns(found, capacity, 1, single))
+    far = _FarRows.of(found, capacity, 1)
+    one = _outer(found, over_columns(found, capacity, 1, single)) if far is None else far.build()
     return IfThenElse(binary("eq", rows, const(1, INDEX)), one, several)
 
 
@@ -135,6 +141,119 @@ def _streams(found: Contraction, capacity: Capacity, rows: int, tile: Callable[[
         return cover_columns(found.v.name, columns, vectors, capacity, panel, capacity.chunks)
 
     return blocks(k, k_extent, depth, rows_of_b, at_least_one=True, one_loop=True)
+
+
+@dataclass(frozen=True)
+class _FarRows:
+    """Rows of B that memory alone holds, in chunks along k that threads share.
+
+    for chunks: for some rows: for panels: partial[chunk] += A * B        partial: all columns of a few rows
+    for panels: C = sums of partial, or what becomes of it
+
+    Memory is read in long runs, some rows side by side, and what comes next is prefetched. The chunks are as many
+    whatever the number of threads, so that it changes no result.
+    """
+
+    found: Contraction
+    capacity: Capacity
+    rows: int
+    columns: int
+    k_extent: int
+
+    @classmethod
+    def of(cls, found: Contraction, capacity: Capacity, rows: Extent) -> _FarRows | None:
+        """The nest, where B is in no cache, one matrix, and a few rows read it; None for others."""
+        if not streams(found, capacity) or found.outer or not isinstance(rows, int) or not capacity.machine.l3_bytes:
+            return None
+        columns, k_extent = found.extents[found.v], found.extents[found.reduction[0]]
+        knobs = capacity.knobs
+        if not isinstance(columns, int) or not isinstance(k_extent, int) or rows > knobs.stream_far_rows:
+            return None
+        if _is_in_last_cache(found, columns, k_extent, capacity) or k_extent < knobs.few_chunks * knobs.stream_far_k:
+            return None
+        return cls(found, capacity, rows, columns, k_extent)
+
+    def build(self) -> Stmt:
+        """The partial sums, and C from them."""
+        chunks = self.capacity.knobs.few_chunks
+        partial = Buffer("partial_sums", (chunks, self.rows, self.columns), self.found.dtype)
+        size = ceil_div(self.k_extent, chunks)
+        chunk = PrimVar("chunk", INDEX)
+        start = times(chunk, size)
+        count: Extent = size
+        if self.k_extent % size:
+            left = binary("sub", const(self.k_extent, INDEX), start)
+            count = binary("max", _ZERO, binary("min", left, const(size, INDEX)))
+        body = self._chunk(partial, chunk, start, count)
+        shared = For(chunk, 0, chunks, body, annotations=FrozenMap({SHARED: True}), span=self.found.store.span)
+        return SeqStmt((AllocBuffer(partial), shared, *self._finish(partial, chunks)))
+
+    @property
+    def _vectors(self) -> int:
+        most = self.capacity.knobs.stream_far_vectors
+        return min(tile_vectors(self.rows, self.columns, self.capacity), most)
+
+    def _chunk(self, partial: Buffer, chunk: PrimExpr, first: PrimExpr, count: Extent) -> Stmt:
+        """The sums along a part of k."""
+        found, knobs = dataclasses.replace(self.found, epilogue=None, accumulates=False), self.capacity.knobs
+        depth, vectors = knobs.stream_far_k, self._vectors
+        ahead = min(self.columns - 1, knobs.stream_ahead)
+
+        def rows_of_b(at: PrimExpr, steps: Extent) -> Stmt:
+            def panel(panel: Panel) -> Stmt:
+                later = plus(panel.start, const(ahead, INDEX))
+                beyond = binary("ge", later, const(self.columns, INDEX))
+                column = Select(beyond, binary("sub", later, const(self.columns, INDEX)), later)
+                row = plus(plus(first, at), Select(beyond, const(depth, INDEX), _ZERO))
+                k_range = KRange(
+                    plus(first, at), steps, binary("gt", at, _ZERO), None, (row, column) if ahead else None
+                )
+
+                def element(i: PrimExpr, j: PrimExpr) -> BufferLoad:
+                    place = plus(panel.start, times(j, panel.lanes))
+                    return BufferLoad(partial, (chunk, i, vector_index(place, panel.lanes)))
+
+                own = None if found.r is None else (lambda i: i)
+                return _tile(found, own, panel, self.rows, k_range, element)
+
+            return cover_columns(found.v.name, self.columns, vectors, self.capacity, panel)
+
+        (k,) = found.reduction
+        return blocks(k, count, depth, rows_of_b, at_least_one=True, one_loop=True)
+
+    def _finish(self, partial: Buffer, chunks: int) -> list[Stmt]:
+        """C, a row after the other."""
+        found, capacity = self.found, self.capacity
+
+        def row(number: int) -> Stmt:
+            at = const(number, INDEX)
+
+            def panel(panel: Panel) -> Stmt:
+                chunk = PrimVar("chunk", INDEX)
+
+                def columns(j: PrimExpr) -> PrimExpr:
+                    return plus(panel.start, times(j, panel.lanes))
+
+                def part(j: PrimExpr) -> BufferLoad:
+                    load = BufferLoad(partial, (chunk, at, vector_index(columns(j), panel.lanes)))
+                    mask = panel.mask(j)
+                    return load if mask is None else replace(load, predicate=mask)
+
+                return Tile(
+                    1,
+                    panel,
+                    scalar=lambda i: const(1.0, found.dtype),
+                    vector=part,
+                    element=lambda i, j: vector_at(row_at(found.target, found.r, at), found.v, columns(j), panel.lanes),
+                    loops=[(chunk, chunks)],
+                    accumulates=found.accumulates,
+                    epilogue=epilogue_of(found, panel, lambda i: at),
+                    long_epilogue=found.has_long_epilogue,
+                ).build(found.dtype)
+
+            return cover_columns(found.v.name, self.columns, self._vectors, capacity, panel)
+
+        return [row(number) for number in range(self.rows)]
 
 
 @dataclass(frozen=True)
@@ -220,12 +339,16 @@ class _PartialSumBlocks:
 
 @dataclass(frozen=True)
 class KRange:
-    """A range of k: `extent` from `start` on, whether it adds to partial sums, and completes them."""
+    """A range of k: `extent` from `start` on, whether it adds to partial sums, and completes them.
+
+    `following` is the row and the column of B from which on as much as a tile reads is prefetched.
+    """
 
     start: PrimExpr
     extent: Extent
     accumulates: PrimExpr
-    is_last: PrimExpr
+    is_last: PrimExpr | None
+    following: tuple[PrimExpr, PrimExpr] | None = None
 
 
 def _outer(found: Contraction, body: Stmt) -> Stmt:
@@ -287,6 +410,12 @@ def _tile(
         mask = panel.mask(j)
         return found.of_b(load if mask is None else replace(load, predicate=mask))
 
+    prefetch_b: list[BufferLoad] = []
+    if k_range is not None and k_range.following is not None:
+        row_of_b, column = k_range.following
+        later = {found.reduction[0]: plus(row_of_b, loops[0][0])}
+        places = (plus(column, const(j * lanes, INDEX)) for j in range(vectors))
+        prefetch_b = [substitute(vector_at(found.vector, found.v, at, lanes), later) for at in places]
     is_last = None if k_range is None else k_range.is_last
     tile = Tile(
         rows,
@@ -300,6 +429,7 @@ def _tile(
         epilogue=epilogue_of(found, panel, row),
         long_epilogue=found.has_long_epilogue,
         adds_last=found.is_long_sum,
+        prefetch_b=prefetch_b,
         block=None if k_range is not None else _block(found),
     ).build(target.buffer.dtype)
     return sequence([*prefetches_of(found, panel, rows, row, is_last), tile])
