@@ -11,6 +11,7 @@ or an entry that the back end of the driving part does not have.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace as with_fields
 from typing import Any
@@ -20,6 +21,7 @@ from weft.codegen.backends.generators import ARTIFACTS, Generator, provenance
 from weft.codegen.backends.llvm.machine.host_target import HostTarget
 from weft.codegen.plan import CARRIED, make_plan
 from weft.errors import TargetError
+from weft.ir.attrs import LABEL
 from weft.ir.graph import ExternFunc, Function, GlobalVar, StringImm
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.node import EMPTY, replace
@@ -34,7 +36,7 @@ from weft.target import Target
 from weft.transform.infra.context import PassContext
 from weft.transform.infra.decisions import numbers, without_decisions
 from weft.transform.infra.phases import run_phases
-from weft.transform.target.parts import LABEL, owners
+from weft.transform.target.labels import owners
 
 __all__ = ["build", "job_of", "library"]
 
@@ -119,8 +121,11 @@ def _parts(module: IRModule, plan: Plan) -> dict[str, Any]:
 
 def _expanded(part: Target, machine: HostTarget | None) -> str:
     """The JSON of the target of a part, with the level of processor that this machine stands for."""
-    if machine is None:
-        return part.to_json()
+    return part.to_json() if machine is None else _on_machine(part, machine)
+
+
+@functools.lru_cache(maxsize=64)
+def _on_machine(part: Target, machine: HostTarget) -> str:
     found = machine.described().to_dict()
     flags = dict.fromkeys([*part.options.get("mattr", ()), *found.get("mattr", ())])
     return Target({**part.to_dict(), **found, **({"mattr": list(flags)} if flags else {})}).complete().to_json()

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.codegen.backends.generators import ARTIFACTS
 from weft.errors import ArtifactError
+from weft.ir.attrs import ARTIFACTS
 from weft.ir.deduction.infer import func_type
 from weft.ir.dim import Dim, parse_dim, symbol
 from weft.ir.graph import ExternFunc, Function
@@ -41,6 +41,7 @@ __all__ = [
     "holds_program",
     "is_compiled",
     "linked",
+    "linked_artifacts",
     "load_module",
 ]
 
@@ -74,14 +75,21 @@ def linked(module: IRModule) -> IRModule:
     if not holds_program(module):  # sources, and objects for others to link
         return module
     artifacts = module.attrs.get(ARTIFACTS, ArtifactSet())
-    kept = kept_artifacts(artifacts, _is_loaded)
-    needed = {symbol.name for item in kept.values() for symbol in item.needs}
-    outside = needed - HOST_SYMBOLS - PROCESS_SYMBOLS
-    there = {name for name in outside if find_func(name) is not None or in_process(name)}
-    kept.link_check(HOST_SYMBOLS | PROCESS_SYMBOLS | there, hint=LOAD_FIRST)
+    loaded = kept_artifacts(artifacts, _is_loaded)
+    lacking = {symbol for symbol, _ in loaded.missing(_ALWAYS)}
+    there = {name for name in lacking if find_func(name) is not None or in_process(name)}
+    loaded.link_check(_ALWAYS | there if there else _ALWAYS, hint=LOAD_FIRST)
+    return module.with_attr(ARTIFACTS, linked_artifacts(artifacts))
+
+
+def linked_artifacts(artifacts: ArtifactSet) -> ArtifactSet:
+    """Those of a program's artifacts that stay when it is linked."""
     if any(item.kind == "object" and item.loader == "cc" for item in artifacts.values()):
-        kept = kept_artifacts(artifacts, lambda item: item.loader == "cc" or _is_loaded(item))
-    return module.with_attr(ARTIFACTS, kept)
+        return kept_artifacts(artifacts, lambda item: item.loader == "cc" or _is_loaded(item))
+    return kept_artifacts(artifacts, _is_loaded)
+
+
+_ALWAYS = HOST_SYMBOLS | PROCESS_SYMBOLS
 
 
 def _is_loaded(item: Artifact) -> bool:

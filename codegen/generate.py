@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar
 from weft.codegen.backends.base import Plan
 from weft.codegen.backends.generators import ARTIFACTS
 from weft.codegen.build import build
-from weft.codegen.compiled import compiled_module, declared_module, is_compiled, linked, load_module
+from weft.codegen.compiled import compiled_module, declared_module, is_compiled, linked, linked_artifacts, load_module
 from weft.codegen.foreign import check_externs, member_functions, refuse_undeclared
 from weft.codegen.plan import make_plan
 from weft.ir.module import IRModule
@@ -87,7 +87,7 @@ class GenerateCode(Pass):
         kept, artifacts = self.made.get("artifacts"), module.attrs.get(ARTIFACTS, ArtifactSet())
         if kept is None:
             return artifacts
-        names = linked(module.with_attr(ARTIFACTS, kept)).attrs[ARTIFACTS].names
+        names = linked_artifacts(kept).names
         if artifacts.names == names and all(kept[name] is artifacts[name] for name in names):
             return self.made["executable"]
         return load_module(module, trust=True)

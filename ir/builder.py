@@ -111,6 +111,8 @@ class _ModuleFunctions:
         self.by_name: dict[str, BaseFunc | FuncType] = dict(module.functions)
         self.names = _Names(self.by_name)
         self._kernels: dict[int, list[str]] = {}
+        self._alone: dict[Any, str] = {}
+        """The kernels whose signature no other one has, which are not hashed; empty where several have it."""
 
     def module(self) -> IRModule:
         """The module with the functions so far; those of which only the type is known stay out."""
@@ -119,17 +121,35 @@ class _ModuleFunctions:
 
     def add(self, function: BaseFunc, base: str) -> str:
         """Add a function; its name in the module, which is that of an equal private kernel where there is one."""
-        shared = isinstance(function, PrimFunc) and function.private
-        key = structural_hash(function) if shared else 0
-        for known in self._kernels.get(key, ()) if shared else ():
+        shared = function if isinstance(function, PrimFunc) and function.private else None
+        key = None if shared is None else self._hash(shared)
+        for known in () if key is None else self._kernels.get(key, ()):
             if structural_equal(self.by_name[known], function):
                 return known
         unique = self.names.unique(base)
         named = isinstance(function, (Function, PrimFunc)) and function.name != unique
         self.by_name[unique] = replace(function, name=unique) if named else function
-        if shared:
+        if key is not None:
             self._kernels.setdefault(key, []).append(unique)
+        elif shared is not None:
+            self._alone[_signature_of(shared)] = unique
         return unique
+
+    def _hash(self, kernel: PrimFunc) -> int | None:
+        """What equal kernels share; None for the first one of its signature."""
+        signature = _signature_of(kernel)
+        alone = self._alone.get(signature)
+        if alone is None:
+            return None
+        if alone:
+            self._alone[signature] = ""
+            self._kernels.setdefault(structural_hash(self.by_name[alone]), []).append(alone)
+        return structural_hash(kernel)
+
+
+def _signature_of(kernel: PrimFunc) -> tuple[Any, ...]:
+    """What equal kernels share and takes no look at their bodies."""
+    return tuple([(x.__class__, x.dtype, len(getattr(x, "shape", ()))) for x in kernel.params])
 
 
 class BlockBuilder:

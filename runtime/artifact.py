@@ -312,16 +312,21 @@ class ArtifactSet(Mapping[str, Artifact]):
         `hint` says what to do about them.
         """
         self.providers()
-        rest, *programs = _together(self)
-        always = {*host, *(symbol.name for item in rest for symbol in item.provides)}
-        missing: dict[str, None] = {}
-        for group in (rest, *programs):
-            known = always.union(symbol.name for item in group for symbol in item.provides)
-            lacking = ((symbol.name, item.name) for item in group for symbol in item.needs if symbol.name not in known)
-            missing.update({f"{symbol} (for {name})": None for symbol, name in lacking})
+        missing = [f"{symbol} (for {name})" for symbol, name in self.missing(host)]
         if missing:
             hint = hint or "add the source or the object that has it: artifacts.union([weft.Artifact(...)])"
             raise ArtifactError(f"nothing provides {', '.join(missing)}", code="W815", hint=hint)
+
+    def missing(self, host: Iterable[str] = ()) -> list[tuple[str, str]]:
+        """The symbols that neither the set nor the host provides, each with the name of an artifact that needs it."""
+        rest, *programs = _together(self)
+        always = {*host, *(symbol.name for item in rest for symbol in item.provides)}
+        lacking: dict[tuple[str, str], None] = {}
+        for group in (rest, *programs):
+            known = always.union(symbol.name for item in group for symbol in item.provides)
+            needed = ((symbol.name, item.name) for item in group for symbol in item.needs)
+            lacking.update(dict.fromkeys(pair for pair in needed if pair[0] not in known))
+        return list(lacking)
 
     def to_data(self) -> list[dict[str, Any]]:
         """The set as JSON-like data; NotSerializable when one is only in memory."""

@@ -34,7 +34,7 @@ from weft.runtime.abi.json_form import (
 from weft.runtime.abi.scalars import storage
 from weft.runtime.abi.types import Signature
 from weft.runtime.artifact import PROGRAM, Artifact, ArtifactSet, Symbol
-from weft.runtime.device.object_symbols import true_symbols
+from weft.runtime.device.object_symbols import symbols_of
 from weft.runtime.merging import merged_programs, split_programs
 from weft.runtime.programs.bytecode import program_bytes, read_functions
 from weft.support.array_bytes import content_bytes
@@ -147,10 +147,10 @@ def _artifacts_alone(program: Program) -> ArtifactSet:
     made = [Artifact("signatures", "signatures.json", signatures, target, codegen="weft", provenance=facts)]
     objects = [f"code{index}.o" for index in range(len(program.objects))]
     for name, code in zip(objects, program.objects, strict=True):
-        item = true_symbols(Artifact("object", name, code, codegen=program.kind))
-        symbols = {part for symbol in item.provides for part in symbol.name.split(".")}
-        own = _object_facts(program, symbols)
-        made.append(replace(item, target=_target_of(program.provenance, own.get("functions", ())), provenance=own))
+        provides, needs = symbols_of(code)
+        own = _object_facts(program, {part for symbol in provides for part in symbol.name.split(".")})
+        place = _target_of(program.provenance, own.get("functions", ()))
+        made.append(Artifact("object", name, code, place, provides, needs, program.kind, provenance=own))
     constants = _constants_of(program)
     made.extend({item.name: item for item in constants}.values())
     if program.driver is not None:

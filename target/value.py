@@ -51,17 +51,23 @@ class Target:
     True
     """
 
-    __slots__ = ("__weakref__", "kind", "options", "origins", "parts", "tag")
+    __slots__ = ("__weakref__", "_json", "_machine", "kind", "options", "origins", "parts", "tag")
     kind: TargetKind
     options: FrozenMap
     parts: FrozenMap
     tag: str | None
     origins: FrozenMap
+    _json: str
+    _machine: MachineModel
+
+    def __new__(cls, spec: Target | str | Mapping[str, Any]) -> Target:
+        """The target itself where one is given: nothing changes it."""
+        return spec if isinstance(spec, Target) else object.__new__(cls)
 
     def __init__(self, spec: Target | str | Mapping[str, Any]) -> None:
-        if isinstance(spec, Target):
-            fields = {name: getattr(spec, name) for name in ("kind", "options", "parts", "tag", "origins")}
-        elif isinstance(spec, str) and re.match(r'\s*\{\s*"', spec):
+        if spec is self:
+            return
+        if isinstance(spec, str) and re.match(r'\s*\{\s*"', spec):
             fields = _from_data(_read_json(spec))
         elif isinstance(spec, str):
             fields = _from_text(spec)
@@ -112,7 +118,11 @@ class Target:
 
     def to_json(self) -> str:
         """The target as one line of JSON; the order of parts is kept."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
+        try:
+            return self._json
+        except AttributeError:
+            object.__setattr__(self, "_json", json.dumps(self.to_dict(), ensure_ascii=False))
+            return self._json
 
     def to_str(self) -> str:
         """The target in the string form."""
@@ -185,7 +195,12 @@ class Target:
         >>> Target("llvm -mcpu=x86-64-v3 -l2-cache=256K").machine.l2_bytes
         262144
         """
-        return machine_model(_facts(self)[0], self.options, self.options.get("mattr", ()))
+        try:
+            return self._machine
+        except AttributeError:
+            made = machine_model(_facts(self)[0], self.options, self.options.get("mattr", ()))
+            object.__setattr__(self, "_machine", made)
+            return made
 
     def gcc_flags(self) -> list[str]:
         """The options that make GCC compile for this processor; TargetError W725 for one it is not told by -mcpu.
@@ -494,7 +509,7 @@ tag = Tags()
 
 def _restored(kind: str, options: FrozenMap, parts: FrozenMap, tag: str | None, origins: FrozenMap) -> Target:
     """A target that was pickled, its kind by name."""
-    made = Target.__new__(Target)
+    made = object.__new__(Target)
     fields = {"kind": find_kind(kind), "options": options, "parts": parts, "tag": tag, "origins": origins}
     for name, value in fields.items():
         object.__setattr__(made, name, value)

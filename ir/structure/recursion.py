@@ -87,7 +87,20 @@ def _parts(value: Any) -> list[Any]:
         inside = value.values()
     else:
         inside = value if is_listing(value) else ()
-    return [part for part in inside if isinstance(part, (Node, tuple, list, Mapping))]
+    return [part for part in inside if _holds_nodes(part)]
+
+
+_HOLDS: dict[type, bool] = {}
+"""By class whether values of it may hold nodes: those that do not are most."""
+
+
+def _holds_nodes(value: Any) -> bool:
+    """Whether a value is a node or may hold some."""
+    cls = value.__class__
+    found = _HOLDS.get(cls)
+    if found is None:
+        found = _HOLDS[cls] = issubclass(cls, (Node, tuple, list, Mapping))
+    return found
 
 
 def deeply(root: Any, work: Callable[[], T]) -> T:

@@ -13,8 +13,10 @@ the code generators write nothing that it would call them for.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Container, Iterable
+import functools
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from weft.errors import ArtifactError
 from weft.runtime.artifact import Artifact, Symbol
@@ -31,6 +33,7 @@ __all__ = [
     "in_process",
     "needed",
     "outside_needs",
+    "symbols_of",
     "true_symbols",
 ]
 
@@ -69,10 +72,16 @@ def defined(code: bytes) -> frozenset[str]:
 def in_process(name: str) -> bool:
     """Whether the process has a C symbol of that name."""
     try:
-        getattr(ctypes.CDLL(None), name)
+        getattr(_process(), name)
     except (AttributeError, ValueError):
         return False
     return True
+
+
+@functools.cache
+def _process() -> ctypes.CDLL:
+    """What the process has loaded for all, with libraries that are loaded later."""
+    return ctypes.CDLL(None)
 
 
 def absent_symbols(objects: Iterable[bytes], given: Container[str] = ()) -> list[str]:
@@ -87,11 +96,19 @@ def absent_symbols(objects: Iterable[bytes], given: Container[str] = ()) -> list
 def true_symbols(artifact: Artifact) -> Artifact:
     """The artifact of object code with the symbols that its bytes provide and need; prototypes that it states stay."""
     stated = {symbol.name: symbol for symbol in (*artifact.provides, *artifact.needs)}
-    provides, needs = (
-        tuple(stated.get(name, Symbol(name)) for name in sorted(names))
-        for names in (defined(artifact.data), needed(artifact.data))
-    )
+    provides, needs = symbols_of(artifact.data, stated)
     return replace(artifact, provides=provides, needs=needs)
+
+
+def symbols_of(
+    code: bytes, stated: Mapping[str, Symbol] = MappingProxyType({})
+) -> tuple[tuple[Symbol, ...], tuple[Symbol, ...]]:
+    """The symbols that an object provides and those that it needs, as they are stated where they are."""
+    found = object_symbols(code)
+    provides = {symbol.name for symbol in found if symbol.defined and not symbol.local}
+    needs = {symbol.name for symbol in found if not symbol.defined and symbol.name}
+    first, second = ([stated.get(name) or Symbol(name) for name in sorted(names)] for names in (provides, needs))
+    return tuple(first), tuple(second)
 
 
 def outside_needs(code: bytes) -> tuple[Symbol, ...]:

@@ -116,6 +116,7 @@ def test_equal_formulas_share_one_private_kernel() -> None:
         a = bb.emit_te(double, x)
         b = bb.emit_te(double, y)
         c = bb.emit_te(lambda t: te.compute(t.shape, lambda i, j: t[i, j] * 3.0, name="triple"), b)
+        bb.emit_te(double, c)
         bb.emit_func_output(bb.emit((a, c)))
     module = bb.get()
     assert list(module) == ["double", "triple", "main"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import shutil
 import subprocess
@@ -47,6 +48,9 @@ def test_features_follow_from_the_processor() -> None:
         m0.has_dsp = True  # type: ignore[misc]
     with pytest.raises(AttributeError):
         Target("c").kind = None  # type: ignore[assignment]
+    target = Target("c -mcpu=cortex-m4f")
+    assert Target(target) is target
+    assert pickle.loads(pickle.dumps(target)) == target
 
 
 @pytest.mark.parametrize(

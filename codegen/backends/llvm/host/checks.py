@@ -7,11 +7,12 @@ runtime become values, and the other way round, in calls out of the program.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
-from weft.codegen.backends.llvm.asm.instructions import icmp, select
+from weft.codegen.backends.llvm.asm.instructions import binary, icmp, select
 from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.host.sizes import SizeEmitter
 from weft.codegen.backends.llvm.host.values import (
@@ -129,16 +130,28 @@ class CheckingEmitter(SizeEmitter):
         return value, fine
 
     def _compare(self, dims: Sequence[Dim], sizes: Sequence[Size], what: str, ty: Type, span: Span | None) -> None:
+        together: list[str] = []
+
+        def check() -> None:
+            if together:
+                parts, values = mismatch(what, ty, dims, sizes, self.symbols, self.sources)
+                fine = functools.reduce(lambda a, b: self.w.emit(binary("and", "i1", a, b)), together)
+                self.unless(fine, "ShapeError", parts, values, span, "W222")
+                together.clear()
+
         for dim, size in zip(dims, sizes, strict=True):
             if isinstance(dim, DimExpr) and any(name not in self.symbols for name in free_symbols(dim)):
                 continue  # nothing to compare with: the symbol is only ever named here
+            computed = operation(dim)[0] not in ("constant", "symbol")
+            if computed:
+                check()  # before what may fail while it is computed
             wanted, same = self.compared(dim, size, self.symbols, span)
-            if same is True:
-                continue
-            parts, values = mismatch(what, ty, dims, sizes, self.symbols, self.sources)
-            self.unless(same or "false", "ShapeError", parts, values, span, "W222")
-            if isinstance(dim, DimExpr):
+            if same is not True:
+                together.append(same or "false")
+            if computed and isinstance(dim, DimExpr):
+                check()
                 self.sizes.setdefault(dim, wanted)
+        check()
 
     def fitted(self, value: Value, ty: Type | None, what: str, span: Span | None) -> Value:
         """The value in the form of a type, its sizes checked."""

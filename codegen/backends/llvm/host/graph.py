@@ -21,7 +21,7 @@ from weft.codegen.backends.llvm.host.values import Items, Tensor, Value, load_va
 from weft.codegen.host import program as host
 from weft.ir.dim.upper_bounds import upper_bounds
 from weft.ir.structure.recursion import room_for
-from weft.ir.types import AnyType, Type
+from weft.ir.types import AnyType, TensorType, Type
 
 __all__ = ["emit_function"]
 
@@ -59,6 +59,10 @@ def _parameters(emitter: OperandEmitter) -> None:
         emitter.variables[param] = value
         given.append((value, ty, f"argument {position} `{param.name}`"))
     emitter.check(given, None)  # what is wrong is the call, whose place the caller notes
+    for value, ty, _ in given:  # from here on sizes that the type states are numbers
+        if isinstance(value, Tensor) and isinstance(ty, TensorType) and ty.dims is not None:
+            stated = zip(ty.dims, value.sizes, strict=True)
+            value.sizes = [dim if isinstance(dim, int) else size for dim, size in stated]
     for name, bound in upper_bounds(function.source).items():
         value = emitter.symbols.get(name)
         if value is not None:

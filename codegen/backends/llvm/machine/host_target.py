@@ -54,11 +54,7 @@ class HostTarget:
     @property
     def needs(self) -> str:
         """The features that a machine needs to run the code, as `+a,+b`, then those that it must not use, as `-c`."""
-        names, flags = self.names, [flag for flag in self.features.split(",") if flag]
-        base = [f"+{name}" for name in LEVELS.get(self.cpu, ())] if self.cpu else host()[2].split(",")
-        kept = [item for item in base if item.startswith("-") or item[1:] in names]
-        added = [flag for flag in flags if flag.startswith("+") and flag[1:] in names]
-        return ",".join(dict.fromkeys([*kept, *added, *(flag for flag in flags if flag.startswith("-"))]))
+        return _needs(self.cpu, self.features)
 
 
 @functools.lru_cache(maxsize=64)
@@ -72,6 +68,15 @@ def _described(target: HostTarget) -> Target:
         return Target({"kind": "llvm", "mcpu": "generic-aarch64", **chosen})
     level = "x86-64-v4" if "avx512f" in has else "x86-64-v3" if {"avx2", "fma"} <= has else "x86-64"
     return Target({"kind": "llvm", "mcpu": level, **chosen})
+
+
+@functools.lru_cache(maxsize=64)
+def _needs(cpu: str, features: str) -> str:
+    names, flags = _names(cpu, features), [flag for flag in features.split(",") if flag]
+    base = [f"+{name}" for name in LEVELS.get(cpu, ())] if cpu else host()[2].split(",")
+    kept = [item for item in base if item.startswith("-") or item[1:] in names]
+    added = [flag for flag in flags if flag.startswith("+") and flag[1:] in names]
+    return ",".join(dict.fromkeys([*kept, *added, *(flag for flag in flags if flag.startswith("-"))]))
 
 
 @functools.lru_cache(maxsize=64)

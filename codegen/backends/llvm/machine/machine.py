@@ -144,7 +144,7 @@ def _compiled(machine: Machine, target_machine: Any, text: str, pipeline: str) -
         raise TargetError(f"llvm refuses the generated code: {error}", code="W749") from None
     with module:
         optimise(llvm, target_machine, module, pipeline)
-        return target_machine.emit_object(module), assembly_of(module)
+        return target_machine.emit_object(module), assembly_of(module) if pipeline else text
 
 
 _printing = threading.Lock()
