@@ -11,8 +11,8 @@ import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from weft.codegen.backends.generators import ARTIFACTS
 from weft.errors import ArgumentError, ArtifactError
+from weft.ir.attrs import ARTIFACTS
 from weft.ir.graph import Function, PythonFunc
 from weft.ir.module import IRModule
 from weft.ir.verify.externs import refuse_undeclared_kernels, refuse_undeclared_symbols
@@ -20,7 +20,7 @@ from weft.runtime.artifact import ArtifactSet
 from weft.runtime.loaded import LoadedModule
 from weft.runtime.registry import find_func
 from weft.target import Target
-from weft.transform.target.parts import owners
+from weft.transform.target.labels import owners
 
 __all__ = [
     "check_externs",

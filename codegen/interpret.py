@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from weft.codegen.backends.generators import ARTIFACTS
-from weft.codegen.compiled import holds_program, load_module
 from weft.codegen.foreign import member_functions
 from weft.errors import ArtifactError
+from weft.ir.attrs import ARTIFACTS
 from weft.ir.graph import ExternFunc
-from weft.ir.interpret import entry as reference
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structure.malformed import explained_by
 from weft.ir.verify import fault_of
@@ -19,11 +17,14 @@ from weft.runtime.loaded import LoadedModule
 from weft.runtime.loading import COMPILED, loadable
 from weft.runtime.registry import find_func
 
+if TYPE_CHECKING:
+    from weft.ir.interpret.entry import Interpreter
+
 __all__ = ["interpret"]
 
 
 @explained_by(fault_of)
-def interpret(module: IRModule | BaseFunc, *, trace: bool = False, trust: bool = False) -> reference.Interpreter:
+def interpret(module: IRModule | BaseFunc, *, trace: bool = False, trust: bool = False) -> Interpreter:
     """The functions of a module as callables on NumPy arrays, by name; callable itself when there is one, or `main`.
 
     Declarations of a compiled module, and symbols that its artifacts provide, run their machine code, which the caller
@@ -32,6 +33,10 @@ def interpret(module: IRModule | BaseFunc, *, trace: bool = False, trust: bool =
     arguments, ShapeError where a shape claim fails, BoundsError for accesses out of range, reads of what was never
     written and outputs that are not wholly written.
     """
+    # Who compiles programs loads no interpreter.
+    from weft.codegen.compiled import holds_program, load_module
+    from weft.ir.interpret import entry as reference
+
     if not isinstance(module, IRModule):
         return reference.interpret(module, functions=find_func, trace=trace)
     members = member_functions(module)

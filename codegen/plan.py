@@ -12,6 +12,7 @@ W736 a part that nothing can make code for, W738 a field of a configuration that
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -24,9 +25,7 @@ from weft.ir.module import IRModule
 from weft.target import Config, Target
 from weft.target.builtin import EXECUTORS
 from weft.transform.autoschedule.knobs import Knobs
-from weft.transform.memory.planners import find_planner
-from weft.transform.target.assign import refuse_labels
-from weft.transform.target.parts import driving_label, leaf_parts
+from weft.transform.target.labels import driving_label, leaf_parts, refuse_labels
 
 __all__ = ["CARRIED", "Plan", "make_plan"]
 
@@ -87,9 +86,15 @@ def _for_host(module: IRModule, machine: HostTarget, executor: str | None, opt: 
     host_target(None, opt)  # the level
     if not machine.cpu:
         machine = replace(machine, opt=opt)
-    target = Target("llvm")
+    target = _leaf()
     refuse_labels(module, target)
     return Plan(target, {"": target}, "", {"": machine}, machine.described(), _chosen(executor), opt)
+
+
+@functools.cache
+def _leaf() -> Target:
+    """Machine code, of whatever machine this is."""
+    return Target("llvm")
 
 
 def _described(target: Target, machines: Mapping[str, Target]) -> Target:
@@ -162,6 +167,8 @@ def _check_fields(plan: Plan) -> None:
             )
         planner = part.options.get("planner")
         if planner and label == plan.driver:
+            from weft.transform.memory.planners import find_planner  # few targets ask for one
+
             find_planner(planner)
         elif planner:
             raise TargetError(

@@ -26,6 +26,7 @@ import numpy as np
 
 from weft.codegen import compile, lower
 from weft.errors import ArtifactError, TargetError, WeftError
+from weft.ir.attrs import LABEL
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.runtime import Executable
@@ -34,7 +35,7 @@ from weft.target import Target
 from weft.testing.fuzzing import FuzzFailure
 from weft.testing.meaning import Program, compare, random_arguments, random_module, register_library
 from weft.transform.infra.generators.arguments import copied
-from weft.transform.target.parts import LABEL, leaf_parts
+from weft.transform.target.labels import leaf_parts
 
 __all__ = ["PartReport", "check_part"]
 

@@ -25,10 +25,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from weft.codegen.backends.generators import ARTIFACTS, Generator, generate_artifacts
 from weft.codegen.backends.llvm.machine.host_target import HostTarget
 from weft.codegen.executors import EXECUTORS
 from weft.errors import ArtifactError, TargetError
+from weft.ir.attrs import ARTIFACTS
 from weft.ir.kernel.externs import Extern
 from weft.ir.module import IRModule
 from weft.ir.node import EMPTY
@@ -39,9 +39,10 @@ from weft.runtime.programs.library_names import UNNAMED
 from weft.support.providers import load
 from weft.target import Target
 from weft.transform.autoschedule.knobs import Knobs
-from weft.transform.target.parts import owners
+from weft.transform.target.labels import owners
 
 if TYPE_CHECKING:
+    from weft.codegen.backends.generators import Generator
     from weft.codegen.host.entry import Entry
 
 __all__ = [
@@ -154,6 +155,8 @@ class Job:
         Code generators have made artifacts of the others, those of `generators` among them; a function that is left
         and whose part is not served is refused.
         """
+        from weft.codegen.backends.generators import generate_artifacts  # passes load with it
+
         left = generate_artifacts(self.module, self.plan.target, generators)
         owner = owners(left, self.plan.parts)
         for name in left:

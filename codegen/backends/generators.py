@@ -32,7 +32,8 @@ from weft.ir.tensor import AssertStmt, BufferStore, Evaluate, PrimFunc, Stmt
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.target import Target
 from weft.transform.infra.base import failing_in
-from weft.transform.target.parts import leaf_parts, owners, part_view
+from weft.transform.target.labels import leaf_parts, owners
+from weft.transform.target.parts import part_view
 from weft.version import VERSION
 
 __all__ = ["ARTIFACTS", "Translated", "generate_artifacts", "provenance"]

@@ -40,7 +40,6 @@ from weft.runtime.device.guards import is_guarded
 from weft.runtime.executable import Program
 from weft.support.aligned import ALIGNMENT
 from weft.support.array_bytes import content_bytes
-from weft.transform.autoschedule.registry import is_builtin
 from weft.transform.infra.context import check_level, is_plain
 
 __all__ = ["find", "keep", "key_of"]
@@ -58,9 +57,9 @@ def key_of(module: IRModule, plan: Plan) -> str | None:
     if plan.target.options.get("planner"):  # what it answers is not known from its name
         return None
     kind = plan.target.kind
-    if kind.hooks or kind.lowering_hook or kind.code_generator or not is_plain() or check_level() or not is_builtin():
+    if kind.hooks or kind.lowering_hook or kind.code_generator or not is_plain() or check_level():
         return None
-    if object_cache().folder is None:
+    if object_cache().folder is None or not _has_own_rules():
         return None
     content = fingerprint(module, _Closed())
     if content is None:
@@ -86,6 +85,12 @@ def key_of(module: IRModule, plan: Plan) -> str | None:
         str(is_guarded()),
     )
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()
+
+
+def _has_own_rules() -> bool:
+    """Whether schedules follow from weft's own rules alone: others are registered where the registry is loaded."""
+    registry = sys.modules.get("weft.transform.autoschedule.registry")
+    return registry is None or registry.is_builtin()
 
 
 class _Closed:

@@ -18,7 +18,7 @@ from typing import Any
 
 from weft.errors import WeftError
 from weft.ir import IRModule, walk
-from weft.ir.attrs import FUSION
+from weft.ir.attrs import FUSION, LABEL
 from weft.ir.deduction.infer import TypeContext, check_claim, infer_type
 from weft.ir.dim import Dim
 from weft.ir.graph import Call, Function, Op, SeqExpr, ShapeExpr, Var, VarBinding
@@ -27,7 +27,6 @@ from weft.ir.tensor import AssertStmt, PrimFunc
 from weft.transform.autoschedule.parallelize_outer_loops import PARALLEL
 from weft.transform.autoschedule.registry import rules
 from weft.transform.infra.decisions import Decision, decisions_of
-from weft.transform.target.parts import LABEL
 
 __all__ = ["explain"]
 

@@ -44,14 +44,13 @@ from weft.ir import (
     VarBinding,
     replace,
 )
-from weft.ir.attrs import PRIMITIVE, attribute
+from weft.ir.attrs import LABEL, PRIMITIVE, attribute
 from weft.ir.deduction.infer import infer_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, product, prove_equal
 from weft.target.machine_model import widest_vector
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.rewriting import FunctionRewriter, derived
-from weft.transform.target.parts import LABEL
 
 __all__ = ["CombineDecision", "CombineParallelMatmul", "ParallelProduct", "SharedOperand", "combine_where_it_pays"]
 

@@ -30,13 +30,13 @@ from weft.ir import (
     VarBinding,
     replace,
 )
+from weft.ir.attrs import LABEL
 from weft.ir.structure.variables import users
 from weft.transform.infra.base import Pass
 from weft.transform.infra.rewriting import map_dataflow
 from weft.transform.pattern import DFPattern, bindings_of_function
 from weft.transform.pattern.matching import Match, bindings_of_block
 from weft.transform.target.partition_calls import COMPOSITE, outlined_function
-from weft.transform.target.parts import LABEL
 
 __all__ = ["FuseOpsByPattern", "FusionPattern", "PatternCheckContext"]
 

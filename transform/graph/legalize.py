@@ -30,6 +30,7 @@ from weft.ir import (
     VarBinding,
     replace,
 )
+from weft.ir.attrs import LABEL
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.device_mesh import is_spread
 from weft.ir.deduction.infer import TypeContext
@@ -40,7 +41,6 @@ from weft.transform.graph.fold_constant import ConstantFolder, folder_in_context
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter
 from weft.transform.infra.writing_out import as_declared, written_out
-from weft.transform.target.parts import LABEL
 
 __all__ = ["LegalizeOps"]
 

@@ -20,7 +20,6 @@ from weft.errors import PassError, VerifyError, WeftError
 from weft.ir import IRModule, first_mismatch
 from weft.ir.verify import assert_well_formed, fault_of
 from weft.support.providers import provider
-from weft.transform.infra.comparison import comparable_functions, first_difference, needed_for
 from weft.transform.infra.context import check_level, setting
 from weft.transform.infra.registry import PassType
 
@@ -76,6 +75,8 @@ def _check_text(module: IRModule, item: PassType) -> None:
 
 def _check_meaning(old: IRModule, new: IRModule, item: PassType) -> None:
     """PassError W522 unless the public functions of both modules give the same results on small random inputs."""
+    from weft.transform.infra.comparison import comparable_functions, first_difference, needed_for  # the interpreter
+
     for name in comparable_functions(old, new):
         difference = first_difference(old, new, name)
         if difference is not None:

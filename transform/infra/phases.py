@@ -71,7 +71,8 @@ from weft.transform.memory.share_memory import ShareMemory
 from weft.transform.rewrite.apply_rules import ApplyRules
 from weft.transform.target.assign import OutlineLabelled, SpecialiseByLabel, VerifyTargets
 from weft.transform.target.assign_by_cost import AssignByCost
-from weft.transform.target.parts import OnParts, driving_label, leaf_parts
+from weft.transform.target.labels import driving_label, leaf_parts
+from weft.transform.target.parts import OnParts
 from weft.transform.target.place_copies import PlaceCopies
 
 __all__ = ["PHASES", "Phase", "Step", "default_pipeline", "phase", "phases", "phases_of", "run_phases"]

@@ -2,7 +2,7 @@
 
     label of a call site (`target="npu"`)  >  of the function called  >  of the function around it  >  automatic
 
-Automatic is the part of the function that the call stands in (`weft.transform.target.parts`), unless a policy says
+Automatic is the part of the function that the call stands in (`weft.transform.target.labels`), unless a policy says
 otherwise, or what the compiler knows of the parts does (`weft.transform.target.assign_by_cost`). Neither is asked about
 the calls of a function that has a label. `Assign` asks the policy, and marks the functions that it was asked about
 (`ASSIGNED`); `SpecialiseByLabel` gives each part a function of
@@ -18,7 +18,7 @@ from dataclasses import replace as copied_node
 from typing import Any, ClassVar
 
 from weft.errors import Span, TargetError
-from weft.ir.attrs import ASSIGNED, GLOBAL_SYMBOL, PRIMITIVE, attribute
+from weft.ir.attrs import ASSIGNED, GLOBAL_SYMBOL, LABEL, PRIMITIVE, attribute
 from weft.ir.graph import Binding, Call, ExternFunc, Function, GlobalVar, Op, Var, VarBinding
 from weft.ir.module import BaseFunc, IRModule, fresh_name
 from weft.ir.node import FrozenMap, Node, replace
@@ -28,8 +28,8 @@ from weft.ir.tensor import Buffer, PrimCall, PrimFunc, PrimVar
 from weft.target import Target
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter
+from weft.transform.target.labels import labelled_calls, leaf_parts, owned_parts, owners, refuse_labels
 from weft.transform.target.partition_calls import outlined_function
-from weft.transform.target.parts import LABEL, leaf_parts, owned_parts, owners
 
 __all__ = [
     "ASSIGNED",
@@ -64,18 +64,11 @@ def assignment(module: IRModule, target: Target | str) -> list[tuple[str, str, s
     owner = owners(module, parts)
     found = []
     for name, function in module.items():
-        for binding, call in _calls(function):
+        for binding, call in labelled_calls(function):
             callee = callee_of(call)
             label = call.attrs.get(LABEL) or (owner[callee] if callee in owner else owner[name])
             found.append((name, binding.var.name, label))
     return found
-
-
-def _calls(function: BaseFunc) -> Iterator[tuple[Binding, Call]]:
-    if isinstance(function, Function):
-        for node in walk(function):
-            if isinstance(node, VarBinding) and isinstance(node.value, Call):
-                yield node, node.value
 
 
 @dataclass(frozen=True)
@@ -128,23 +121,6 @@ class _Assigner(FunctionRewriter):
         return replace(binding, value=replace(call, attrs=call.attrs.set(LABEL, label)))
 
 
-def refuse_labels(module: IRModule, target: Target) -> None:
-    """TargetError W707 for a label of a function or call where the target is one part without a label."""
-    for name, function in module.items():
-        labels = [(getattr(function, "attrs", {}).get(LABEL), f"function {name!r}", function.span)]
-        for binding, call in _calls(function):
-            span = call.span or binding.span
-            labels.append((call.attrs.get(LABEL), f"the call bound to {binding.var.name!r}", span))
-        for label, what, span in labels:
-            if label is not None:
-                raise TargetError(
-                    f"{what} is labelled {str(label)!r}, and the target {target} has no parts",
-                    code="W707",
-                    span=span,
-                    hint=f'a target of parts: "host: {target}; {label}: ..."',
-                )
-
-
 def check_label(label: Any, labels: Sequence[str], what: str, span: Span | None) -> None:
     """TargetError W707 unless a label is one of the target's."""
     if label not in labels:
@@ -174,7 +150,7 @@ class VerifyTargets(Pass):
         parts, owner = owned_parts(self.target, module)
         for name, function in module.items():
             used: dict[str, Span | None] = {}
-            for binding, call in _calls(function):
+            for binding, call in labelled_calls(function):
                 span = call.span or binding.span
                 if LABEL in call.attrs:
                     check_label(call.attrs[LABEL], tuple(parts), f"the call bound to {binding.var.name!r}", span)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from weft.errors import PassError
+from weft.ir.attrs import LABEL
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.graph import Binding, Call, ExternFunc, Function, Var, VarBinding
 from weft.ir.module import BaseFunc, IRModule
@@ -34,8 +35,8 @@ from weft.target import Target
 from weft.transform.infra.base import Pass
 from weft.transform.infra.decisions import Decision, with_decisions
 from weft.transform.target.assign import ASSIGNED, Assign, callee_of
+from weft.transform.target.labels import leaf_parts, owners
 from weft.transform.target.part_costs import call_cycles, copy_cycles, same_work
-from weft.transform.target.parts import LABEL, leaf_parts, owners
 
 __all__ = ["AssignByCost", "Cost", "Transfer", "total_cost"]
 

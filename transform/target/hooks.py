@@ -39,6 +39,7 @@ from weft.ir import (
     rewrite,
     walk,
 )
+from weft.ir.attrs import LABEL
 from weft.ir.deduction.infer import type_text
 from weft.ir.deduction.subtyping import is_base_of, match_types, substitute_type
 from weft.ir.dim import prove_equal
@@ -49,9 +50,10 @@ from weft.ir.structure.references import referenced_functions
 from weft.target import Target
 from weft.transform.graph.inline_functions import InlinePrivateFunctions
 from weft.transform.infra.base import Pass, failing_in
+from weft.transform.target.labels import leaf_parts, owned_parts
 from weft.transform.target.origins import is_origin_of
 from weft.transform.target.partition_calls import Declined
-from weft.transform.target.parts import LABEL, OnParts, leaf_parts, owned_parts
+from weft.transform.target.parts import OnParts
 
 __all__ = ["RunLoweringHooks", "has_lowering_hooks", "on_host_parts"]
 

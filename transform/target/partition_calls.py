@@ -39,13 +39,12 @@ from weft.ir import (
     rewrite,
     walk,
 )
-from weft.ir.attrs import COMPOSITE
+from weft.ir.attrs import COMPOSITE, LABEL
 from weft.ir.deduction.subtyping import type_text
 from weft.ir.dim import symbol
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.infra.base import Pass
 from weft.transform.infra.rewriting import map_operands
-from weft.transform.target.parts import LABEL
 
 __all__ = ["COMPOSITE", "Declined", "PartitionCalls", "outlined_function"]
 

@@ -22,7 +22,8 @@ from weft.target.kinds import KINDS, check_phase
 from weft.transform.infra.base import Pass
 from weft.transform.infra.pipeline import Pipeline
 from weft.transform.infra.registry import named_passes, nearest
-from weft.transform.target.parts import OnParts, leaf_parts
+from weft.transform.target.labels import leaf_parts
+from weft.transform.target.parts import OnParts
 
 __all__ = ["pass_names", "with_hooks"]
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import Span, TargetError
-from weft.ir.attrs import COPIES, OP_PATTERN
+from weft.ir.attrs import COPIES, LABEL, OP_PATTERN
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.graph import (
@@ -47,7 +47,7 @@ from weft.target import Target
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter, derived, map_operands
 from weft.transform.target.assign import callee_of
-from weft.transform.target.parts import LABEL, driving_label, leaf_parts, owners
+from weft.transform.target.labels import driving_label, leaf_parts, owners
 
 __all__ = ["PlaceCopies"]
 

@@ -24,6 +24,7 @@ from weft.codegen.foreign import refuse_undeclared
 from weft.codegen.host import program as host
 from weft.codegen.host.read import read_program as read_host_program
 from weft.errors import Span, TargetError
+from weft.ir.attrs import LABEL
 from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.dim import substitute as substitute_dim
@@ -35,7 +36,7 @@ from weft.ir.types import TensorType, Type
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.target import Target
 from weft.transform.memory.pack_memory import Request
-from weft.transform.target.parts import LABEL, leaf_parts, owners
+from weft.transform.target.labels import leaf_parts, owners
 
 __all__ = ["read_program"]
 

@@ -142,7 +142,7 @@ fault(
 
 @fault(
     "B15",
-    "weft.transform.target.parts:owners",
+    "weft.transform.target.labels:owners",
     f"{FLOW}::test_functions_without_labels_belong_to_one_part_the_same_way_in_every_process",
 )
 def what_has_no_label_belongs_to_any_part(right: Any) -> Any:

@@ -173,7 +173,7 @@ def the_file_wins_over_the_command_line(right: Any) -> Any:
     return lambda target, fields, *, wins: right(target, fields, wins=not wins)
 
 
-@fault("E19", "weft.transform.target.parts:leaf_parts", f"{FLOW}::test_a_part_may_be_a_configuration_of_its_own")
+@fault("E19", "weft.transform.target.labels:leaf_parts", f"{FLOW}::test_a_part_may_be_a_configuration_of_its_own")
 def a_configuration_among_the_parts_is_taken_apart(right: Any) -> Any:
     def wrong(target: Any) -> Any:
         if not target.parts:
