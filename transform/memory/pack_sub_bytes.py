@@ -40,6 +40,7 @@ from weft.ir.builder import BlockBuilder
 from weft.ir.dim import product
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.tensor import Buffer, PrimVar
+from weft.support.aligned import aligned_zeros
 from weft.support.array_bytes import content_bytes
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter
@@ -91,9 +92,10 @@ def packed_array(array: np.ndarray, dtype: str) -> np.ndarray:
     [225, 67, 5]
     """
     per, width = dtypes.per_byte(dtype), dtypes.bits(dtype)
-    flat = np.zeros(int(packed_bytes(array.size, dtype)) * per, np.uint8)
+    count = int(packed_bytes(array.size, dtype))
+    flat, found = np.zeros(count * per, np.uint8), aligned_zeros((count,), np.uint8)
     np.bitwise_and(content_bytes(array), (1 << width) - 1, out=flat[: array.size])
-    found = flat[::per].copy()
+    found |= flat[::per]
     for part in range(1, per):
         found |= flat[part::per] << (part * width)
     return found
