@@ -20,7 +20,7 @@ from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
 from weft.codegen.backends.llvm.asm.instructions import Instruction, binary, call, icmp, load, store
 from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.kernel.emitter import COLD, KernelEmitter
-from weft.codegen.backends.llvm.kernel.work import variables_in, work_of
+from weft.codegen.backends.llvm.kernel.work import reads_memory, variables_in, work_of
 from weft.ir.structure.visit import children, statements, walk
 from weft.ir.tensor import BufferLoad, Extent, For, IfThenElse, PrimExpr, PrimVar, Stmt, While
 from weft.runtime.abi.frame import POLL
@@ -108,15 +108,11 @@ def charge(emitter: KernelEmitter, stmt: For) -> None:
         return
     poll = emitter.open_polls[-1]
     known = poll.known or frozenset[PrimVar]()
-    if all(v in known for v in variables_in(stmt.extent)) and not _reads(stmt.extent):
+    if all(v in known for v in variables_in(stmt.extent)) and not reads_memory(stmt.extent):
         return
     count = emitter.arith.binary("min", "int64", str(emitter.size(stmt.extent)), str(QUANTUM))
     work = emitter.w.mul(count, _amount(emitter, stmt.body))
     poll.ask(emitter.arith.binary("min", "int64", str(work), str(QUANTUM)))
-
-
-def _reads(extent: Extent) -> bool:
-    return isinstance(extent, PrimExpr) and any(isinstance(part, BufferLoad) for part in walk(extent))
 
 
 def _amount(emitter: KernelEmitter, body: Stmt) -> str:

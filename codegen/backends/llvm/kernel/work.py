@@ -13,6 +13,7 @@ from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     AssertStmt,
     Bind,
+    BufferLoad,
     BufferStore,
     Evaluate,
     Extent,
@@ -26,7 +27,7 @@ from weft.ir.tensor import (
 )
 from weft.transform.analysis.access_pattern import most_of
 
-__all__ = ["variables_in", "work_of"]
+__all__ = ["reads_memory", "variables_in", "work_of"]
 
 _UNKNOWN_EXTENT = 8
 _LANES_AT_ONCE = 8
@@ -42,7 +43,7 @@ def work_of(emitter: KernelEmitter, stmt: Stmt) -> Size:
             total = w.add(total, work_of(emitter, part))
         return total
     if isinstance(stmt, For):
-        known = all(v in emitter.variables for v in variables_in(stmt.extent))
+        known = _is_known(emitter, stmt.extent)
         most = _UNKNOWN_EXTENT if known else most_of(stmt.extent) or _UNKNOWN_EXTENT
         return w.mul(emitter.size(stmt.extent) if known else most, work_of(emitter, stmt.body))
     if isinstance(stmt, IfThenElse):
@@ -63,8 +64,17 @@ def _work_of_call(emitter: KernelEmitter, call: Node) -> Size:
     if not isinstance(call, PrimCall) or call.op not in WITHIN_MEMORY:
         return 0
     size = next(arg for arg in call.args if isinstance(arg, PrimExpr) and arg.dtype != "handle")
-    known = all(v in emitter.variables for v in variables_in(size))
-    return emitter.w.mul(emitter.size(size) if known else _UNKNOWN_EXTENT, _FOR_EACH_KEY)
+    return emitter.w.mul(emitter.size(size) if _is_known(emitter, size) else _UNKNOWN_EXTENT, _FOR_EACH_KEY)
+
+
+def _is_known(emitter: KernelEmitter, extent: Extent) -> bool:
+    """Whether an extent has its value here: what it reads may be written, and its memory made, inside of the loop."""
+    return all(v in emitter.variables for v in variables_in(extent)) and not reads_memory(extent)
+
+
+def reads_memory(extent: Extent) -> bool:
+    """Whether an extent follows from elements of a buffer."""
+    return isinstance(extent, PrimExpr) and any(isinstance(node, BufferLoad) for node in walk(extent))
 
 
 def variables_in(extent: Extent) -> Iterator[PrimVar]:

@@ -346,3 +346,27 @@ def test_no_name_of_a_call_reaches_a_method_of_the_emitter(name: str) -> None:
     with pytest.raises(weft.TargetError, match=f"the CPU has no T.{name}") as caught:
         weft.compile(kernel)
     assert caught.value.code == "W742"
+
+
+def test_sizes_that_an_iteration_reads_of_its_own_memory() -> None:
+    """How much there is to do in a loop for threads is estimated before it, where that memory is not there yet."""
+    text = """
+@T.prim_func
+def main(x: T.Buffer((16,), "int64"), y: T.Buffer((16,), "int64")):
+    for i in range(16):
+        with T.block("y"):
+            vi = T.axis.spatial(16, i)
+            s = T.alloc_buffer((1,), "int64")
+            s[0] = x[vi] + 2
+            if s[0] > 5:
+                t = T.alloc_buffer((s[0],), "int64")
+                for j in range(s[0]):
+                    t[j] = x[j % 16]
+                y[vi] = t[s[0] - 1]
+            else:
+                y[vi] = T.int64(0)
+"""
+    found, x, got, want = module(text), np.arange(16), np.zeros(16, "int64"), np.zeros(16, "int64")
+    weft.compile(found)["main"](x, got)
+    weft.interpret(found)["main"](x, want)
+    np.testing.assert_array_equal(got, want)
