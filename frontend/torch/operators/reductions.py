@@ -10,7 +10,7 @@ from weft.dtypes import is_complex, is_float, part
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.table import row
-from weft.ir.dim import product
+from weft.ir.dim import maximum, product
 from weft.ir.graph import Expr, PrimValue, TupleGetItem
 from weft.script import relax as R
 
@@ -36,7 +36,12 @@ def variance(
     centred = R.subtract(x, R.mean(x, along, True))
     total = R.sum(R.square(R.abs(centred) if is_complex(n.dtype(x)) else centred), along, keepdim)
     count = product([n.shape(x)[axis] for axis in along])
-    return R.divide(total, R.astype(R.full((), PrimValue(count - int(less)), "int64"), n.dtype_out))
+    if float(less).is_integer():  # of fewer values than that nothing is left, which torch divides by
+        left = R.full((), PrimValue(maximum(count - int(less), 0)), "int64")
+    else:
+        given = R.astype(R.full((), PrimValue(count), "int64"), "float32")
+        left = R.maximum(R.subtract(given, R.const(float(less), "float32")), R.const(0.0, "float32"))
+    return R.divide(total, R.astype(left, n.dtype_out))
 
 
 def _with_mean(n: FxNode, x: Expr, after: Any, *args: Any, **options: Any) -> Any:

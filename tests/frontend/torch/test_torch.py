@@ -386,3 +386,18 @@ def test_what_pytorch_raises_is_an_error_that_names_the_operator() -> None:
     assert "generator" in module.import_report().fallbacks[0].why
     with pytest.raises(weft.ModelError, match=r"W978: PyTorch cannot run aten\.multinomial\.default: RuntimeError"):
         weft.interpret(module)["main"](-np.ones(4, "float32"))
+
+
+@pytest.mark.parametrize("correction", [0, 0.5, 1, 3, 7])
+def test_variances_over_what_a_correction_leaves(correction: float) -> None:
+    class Variance(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.var(x, 0, correction=correction), torch.std_mean(x, dim=1, correction=correction)
+
+    net, x = Variance(), torch.linspace(-1, 2, 12).reshape(3, 4)
+    program = torch.export.export(net, (x,), dynamic_shapes=({0: torch.export.Dim("n", min=2, max=9)},))
+    run = weft.compile(weft.frontend.torch.from_exported(program))["main"]
+    for rows in (x, x[:2]):
+        found, wanted = run(rows.numpy()), net(rows)
+        np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5)
+        np.testing.assert_allclose(found[1][0], wanted[1][0], rtol=1e-5)
