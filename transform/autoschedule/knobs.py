@@ -69,7 +69,7 @@ class Knobs:
     )
     stream_far_vectors: int = _knob(8, 1, 64, "vectors in a row of a tile there")
     stream_far_rows: int = _knob(4, 0, 64, "the maximum of rows of A there")
-    stream_ahead: int = _knob(256, 0, 1 << 16, "how many columns ahead such rows of B are prefetched")
+    stream_ahead: int = _knob(1024, 0, 1 << 20, "how many bytes ahead such rows of B are prefetched")
     stream_max_rows: int = _knob(16, 1, 1 << 16, "rows of A that stream with partial sums on the stack")
     stream_max_columns: int = _knob(512, 1, 1 << 16, "columns of such a block")
     constant_k: int = _knob(2, 1, 64, "times kc that are one block where B is a constant")

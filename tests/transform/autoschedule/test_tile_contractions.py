@@ -759,7 +759,7 @@ def test_a_few_more_rows_than_those_of_a_tile_are_shared_out_evenly() -> None:
         assert (set(got.tolist()) == {8}) == (count in {5, 6, 7, 8, 15, 16, 23, 24})
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
 @pytest.mark.parametrize("epilogue", ["R.matmul(x, w)", "R.nn.relu(R.matmul(x, w) + b)"])
 @pytest.mark.parametrize(("rows", "k", "columns"), [(1, 512, 512), (1, 515, 300), (4, 1030, 333), (2, 73, 517)])
 def test_few_rows_share_parts_of_k_where_memory_alone_holds_the_matrix(
@@ -777,7 +777,7 @@ class Module:
         text = text.replace(name, str(value))
     sizes = (rows, k), (k, columns), (columns,)
     x, w, b = arrays = [np.random.default_rng(0).integers(-9, 9, size).astype(dtype) for size in sizes]
-    want = x.astype("float64") @ w
+    want = (x.astype("float64") @ w).astype(dtype)
     want = np.maximum(want + b, 0) if "relu" in epilogue else want
     before = weft.get_num_threads()
     for extent in (str(rows), '"n"'):

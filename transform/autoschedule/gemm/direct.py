@@ -61,11 +61,11 @@ Element = Callable[[PrimExpr, PrimExpr], BufferLoad]
 def direct(found: Contraction, capacity: Capacity) -> Stmt:
     """The nest, with a version of its own for a single row when the number of rows is symbolic."""
     rows = None if found.r is None else found.extents[found.r]
-    if _streams_partial_sums(found, capacity):
-        return _outer(found, _PartialSumBlocks(found, capacity).build())
     far = _FarRows.of(found, capacity, 1 if rows is None else rows)
     if far is not None:
         return far.build()
+    if _streams_partial_sums(found, capacity):
+        return _outer(found, _PartialSumBlocks(found, capacity).build())
     over_columns = _streams if streams(found, capacity) else _columns
 
     def single(panel: Panel, k_range: KRange | None) -> Stmt:
@@ -163,7 +163,7 @@ class _FarRows:
     @classmethod
     def of(cls, found: Contraction, capacity: Capacity, rows: Extent) -> _FarRows | None:
         """The nest, where B is in no cache, one matrix, and a few rows read it; None for others."""
-        if not streams(found, capacity) or found.outer or not isinstance(rows, int) or not capacity.machine.l3_bytes:
+        if not _is_far(found, capacity) or found.outer or not isinstance(rows, int) or not capacity.machine.l3_bytes:
             return None
         columns, k_extent = found.extents[found.v], found.extents[found.reduction[0]]
         knobs = capacity.knobs
@@ -197,7 +197,7 @@ class _FarRows:
         """The sums along a part of k."""
         found, knobs = dataclasses.replace(self.found, epilogue=None, accumulates=False), self.capacity.knobs
         depth, vectors = knobs.stream_far_k, self._vectors
-        ahead = min(self.columns - 1, knobs.stream_ahead)
+        ahead = min(self.columns - 1, knobs.stream_ahead * 8 // bits(found.vector.dtype))
 
         def rows_of_b(at: PrimExpr, steps: Extent) -> Stmt:
             def panel(panel: Panel) -> Stmt:
@@ -273,7 +273,9 @@ class _PartialSumBlocks:
             return self._columns(_ZERO, rows)
         size = 2 * self.capacity.max_mr
         several = blocks(found.r, rows, size, self._columns)
-        return IfThenElse(binary("eq", rows, const(1, INDEX)), self._columns(_ZERO, 1), several)
+        far = _FarRows.of(found, self.capacity, 1)
+        one = self._columns(_ZERO, 1) if far is None else far.build()
+        return IfThenElse(binary("eq", rows, const(1, INDEX)), one, several)
 
     def _columns(self, first: PrimExpr | None, rows: Extent) -> Stmt:
         """The blocks of columns for `rows` rows from `first` on (None: there are no rows)."""
