@@ -103,7 +103,8 @@ class Conditions:
             return facts.with_facts(Fact(more, equal=True, volatile=volatile))
         if condition.kind == "ne":
             apart = [side for side in (more, -more) if self.values.proves(side, facts)]
-            return facts.with_facts(*(Fact(side - 1, volatile=volatile) for side in apart))
+            facts = facts.with_facts(*(Fact(side - 1, volatile=volatile) for side in apart))
+            return facts if apart else facts.with_nonzero(more, volatile=volatile)
         if condition.kind in ("gt", "ge"):
             more = -more
         return facts.with_facts(Fact(more - 1 if condition.kind in ("lt", "gt") else more, volatile=volatile))
@@ -129,6 +130,9 @@ class Conditions:
                     if is_reinterpreted(condition.a.dtype):
                         return False
                     raise
+                if condition.kind == "ne":
+                    apart = facts.is_nonzero(more)
+                    return apart or any(self.values.proves(side - 1, facts) for side in (more, -more))
                 wanted = {"le": [more], "lt": [more - 1], "ge": [-more], "gt": [-more - 1], "eq": [more, -more]}
                 sides = wanted.get(condition.kind)
                 return sides is not None and all(self.values.proves(side, facts) for side in sides)

@@ -61,6 +61,15 @@ class Facts:
     facts: tuple[Fact, ...] = ()
     implications: tuple[tuple[PrimExpr, PrimExpr], ...] = ()  # where the first holds, the second does
     asserted: tuple[tuple[int, PrimExpr], ...] = ()
+    nonzero: tuple[tuple[Dim, bool], ...] = ()  # what is not 0, and whether that is volatile
+
+    def is_nonzero(self, dim: Dim) -> bool:
+        """Whether just this dimension, or its opposite, is known not to be 0."""
+        return any(dim == known or dim == -known for known, _ in self.nonzero)
+
+    def with_nonzero(self, dim: Dim, *, volatile: bool) -> Facts:
+        """These, and that a dimension is not 0."""
+        return replace(self, nonzero=(*self.nonzero, (dim, volatile)))
 
     def has_asserted(self, condition: PrimExpr, key: int) -> bool:
         """Whether just this condition, with its structural hash, is known to hold."""
@@ -88,6 +97,7 @@ class Facts:
             tuple(fact for fact in self.facts if not fact.volatile),
             tuple(pair for pair in self.implications if not any(reads_memory(part) for part in pair)),
             tuple(pair for pair in self.asserted if not reads_memory(pair[1])),
+            tuple(pair for pair in self.nonzero if not pair[1]),
         )
 
 

@@ -33,15 +33,24 @@ class PlanAndUpdateBufferAllocationLocation(FunctionPass):
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
         """The function with its allocations further inside; the same object when none moves."""
-        for block in [part for part in walk(function.body) if isinstance(part, Block)]:
-            for buffer in block.alloc_buffers:
-                function = _moved(function, buffer)
+        blocks = [part for part in walk(function.body) if isinstance(part, Block)]
+        own = _own(function.body) if blocks else ()
+        for buffer in (*own, *(buffer for block in blocks for buffer in block.alloc_buffers)):
+            function = _moved(function, buffer)
         return function
+
+
+def _own(body: Stmt) -> tuple[Buffer, ...]:
+    """What the outermost sequence of a function allocates."""
+    stmts = body.stmts if isinstance(body, SeqStmt) else ()
+    return tuple(stmt.buffer for stmt in stmts if isinstance(stmt, AllocBuffer))
 
 
 def _moved(function: PrimFunc, buffer: Buffer) -> PrimFunc:
     """The function with one buffer allocated in the innermost loop that may have it."""
-    owner = next(part for part in walk(function.body) if isinstance(part, Block) and buffer in part.alloc_buffers)
+    owner: Stmt = function.body
+    if buffer not in _own(owner):
+        owner = next(part for part in walk(owner) if isinstance(part, Block) and buffer in part.alloc_buffers)
     for place in reversed(list(_places(owner, buffer))):
         new = _at(function, owner, buffer, place)
         if not _reads_more(function, new, buffer):
@@ -49,12 +58,12 @@ def _moved(function: PrimFunc, buffer: Buffer) -> PrimFunc:
     return function
 
 
-def _places(owner: Block, buffer: Buffer) -> Iterator[Stmt]:
-    """The blocks and loops below a block that hold every use of a buffer of its, outermost first."""
-    stmt: Stmt = owner.body
+def _places(owner: Stmt, buffer: Buffer) -> Iterator[Stmt]:
+    """The blocks and loops below an owner that hold every use of a buffer of its, outermost first."""
+    stmt: Stmt = owner.body if isinstance(owner, Block) else owner
     while True:
         if isinstance(stmt, SeqStmt):
-            users = [part for part in stmt.stmts if buffer in walk(part)]
+            users = [part for part in stmt.stmts if buffer in walk(part) and not isinstance(part, AllocBuffer)]
             if len(users) != 1:
                 return
             stmt = users[0]
@@ -76,7 +85,7 @@ def _sizes_vary(loop: For, buffer: Buffer) -> bool:
     return any(isinstance(part, PrimExpr) and buffer in walk(part) for part in (loop.start, loop.extent, loop.step))
 
 
-def _at(function: PrimFunc, owner: Block, buffer: Buffer, place: Stmt) -> PrimFunc:
+def _at(function: PrimFunc, owner: Stmt, buffer: Buffer, place: Stmt) -> PrimFunc:
     def moved(node: Node) -> Node | None:
         if node is place and isinstance(place, Block):
             return replace(place, alloc_buffers=(*place.alloc_buffers, buffer))
@@ -87,9 +96,14 @@ def _at(function: PrimFunc, owner: Block, buffer: Buffer, place: Stmt) -> PrimFu
             return replace(place, body=Block("", inner, alloc_buffers=(buffer,), span=inner.span))
         return None
 
+    if isinstance(owner, SeqStmt):
+        kept = [stmt for stmt in owner.stmts if not (isinstance(stmt, AllocBuffer) and stmt.buffer is buffer)]
+        rest = [rewrite(stmt, pre=moved) for stmt in kept]
+        return replace(function, body=rest[0] if len(rest) == 1 else replace(owner, stmts=tuple(rest)))
+    assert isinstance(owner, Block)
     inside = rewrite(owner.body, pre=moved)
-    kept = tuple(item for item in owner.alloc_buffers if item is not buffer)
-    new = replace(owner, alloc_buffers=kept, body=inside)
+    others = tuple(item for item in owner.alloc_buffers if item is not buffer)
+    new = replace(owner, alloc_buffers=others, body=inside)
     return rewrite(function, pre=lambda node: new if node is owner else None)
 
 

@@ -4,9 +4,9 @@
         k = m * 8                               k = m * 8
         if m > 0: y[i] = x[k + i]               for i in range(n): y[i] = x[k + i]
 
-A condition moves out where it is all that the loop does; with an `else`, there is a loop in each branch. A bound value
-moves out from the start of a loop's body. What reads memory, or may fail, stays where it is. `HoistIfThenElse` moves
-conditions alone.
+A condition moves out where it is all that the loop does; with an `else`, there is a loop in each branch, and without
+one the parts of a conjunction move out that the loop does not change. A bound value moves out from the start of a
+loop's body. What reads memory, or may fail, stays where it is. `HoistIfThenElse` moves whole conditions alone.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import ClassVar
 
 from weft.ir import IRModule, Node, replace, rewrite, walk
 from weft.ir.tensor import AttrStmt, Bind, Block, For, IfThenElse, PrimCall, PrimExpr, PrimFunc, PrimVar, SeqStmt, Stmt
+from weft.transform.analysis.indices.facts import conjunction
+from weft.transform.analysis.loops.points import conjuncts
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.own_names import with_own_names
 from weft.transform.kernel.scalars.rewrite_unsafe_select import may_fail
@@ -47,7 +49,7 @@ def hoisted(function: PrimFunc, *, conditions: bool, bindings: bool, expressions
         loop = node
         if bindings:
             values, loop = _values(node)
-        new = _outside(loop, function) if conditions else None
+        new = _outside(loop, function, expressions) if conditions else None
         if new is None and expressions:
             new = _chosen(loop, function)
         if not values and new is None:
@@ -71,12 +73,19 @@ def _values(loop: For) -> tuple[list[Stmt], For]:
     return moved, replace(loop, body=rest[0] if len(rest) == 1 else SeqStmt(rest, span=loop.body.span))  # type: ignore[attr-defined]
 
 
-def _outside(loop: For, function: PrimFunc) -> Stmt | None:
-    """The condition that is all that a loop does, with the loop in its branches."""
+def _outside(loop: For, function: PrimFunc, in_parts: bool) -> Stmt | None:
+    """The condition that is all that a loop does, with the loop in its branches; parts of it where there is no else."""
     inner = loop.body
-    if not isinstance(inner, IfThenElse) or not _is_free(inner.condition, loop):
+    if not isinstance(inner, IfThenElse):
         return None
-    return _branches(loop, inner.condition, inner.then_body, inner.else_body, function)
+    if _is_free(inner.condition, loop):
+        return _branches(loop, inner.condition, inner.then_body, inner.else_body, function)
+    parts = conjuncts(inner.condition) if in_parts and inner.else_body is None else []
+    free = [part for part in parts if _is_free(part, loop)]
+    if not free:
+        return None
+    rest = conjunction(part for part in parts if part not in free)
+    return IfThenElse(conjunction(free), replace(loop, body=replace(inner, condition=rest)), None, span=loop.span)
 
 
 def _branches(loop: For, condition: PrimExpr, first: Stmt, second: Stmt | None, function: PrimFunc) -> Stmt:

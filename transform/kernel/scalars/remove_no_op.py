@@ -1,6 +1,7 @@
 """RemoveNoOp: statements that change nothing are dropped.
 
     for i in range(n): T.evaluate(0)        nothing: a loop, condition or block around nothing
+    for i in range(0): y[i] = x[i]          nothing
     y[i] = y[i]                             nothing
     k = i * 8; y[i] = x[i]                  y[i] = x[i]: what is bound and never used
     t = T.alloc_buffer((8,)); t[0] = x[0]   nothing: memory of the kernel's own that nobody reads
@@ -155,6 +156,8 @@ def without_empty(node: Node) -> Node | None:
     if isinstance(node, IfThenElse):
         return _condition(node)
     if isinstance(node, Evaluate) and isinstance(node.value, PrimExpr) and is_pure(node.value):
+        return SeqStmt((), span=node.span)
+    if isinstance(node, For) and isinstance(node.extent, int) and node.extent <= 0 and _costs_nothing(node.start):
         return SeqStmt((), span=node.span)
     if isinstance(node, For) and _is_empty(node.body) and node.kind != "thread_binding":
         return node.body if all(map(_costs_nothing, (node.start, node.extent, node.step))) else None

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from weft import dtypes
 from weft.errors import ShapeError
-from weft.ir import IRModule, replace, substitute
+from weft.ir import IRModule, Node, replace, rewrite, substitute
 from weft.ir.kernel.prim import as_expr, binary
 from weft.ir.kernel.simplify import is_pure, simplify
 from weft.ir.tensor import (
@@ -73,7 +73,29 @@ class _Simplifier(FactsRewriter):
         answer = decided(self, value, facts)
         if answer is not None:
             return IntImm(int(answer), "bool")
-        return shortest(self.known, value, facts)
+        return shortest(self.known, self._chosen(value, facts), facts)
+
+    def _chosen(self, value: PrimExpr, facts: Facts) -> PrimExpr:
+        """Arithmetic with the side of each minimum and maximum that is known to be it."""
+
+        def side(node: Node) -> Node | None:
+            if not isinstance(node, Binary) or node.kind not in ("min", "max") or not is_arithmetic(node):
+                return None
+            low, high = (node.a, node.b) if node.kind == "min" else (node.b, node.a)
+            if is_pure(node.b) and self._is_ordered(low, high, facts):
+                return node.a
+            return node.b if is_pure(node.a) and self._is_ordered(high, low, facts) else None
+
+        def done(node: Node) -> Node | None:
+            return None if is_arithmetic(node) else node
+
+        return rewrite(value, side, pre=done) if is_arithmetic(value) else value
+
+    def _is_ordered(self, a: PrimExpr, b: PrimExpr, facts: Facts) -> bool:
+        try:
+            return self.known.holds(self.known.closed(binary("le", a, b)), facts)
+        except ShapeError:  # over the limits of dimensions
+            return False
 
     def goes_together(self, value: PrimExpr) -> bool:
         """Arithmetic is looked at as a whole."""
