@@ -6,7 +6,8 @@
                                                     w = R.match_cast(w_any, R.Tensor(...))
                                                     return R.matmul(y, w)
 
-The function takes the number of the weight and its name. A weight that nothing uses is not asked for.
+The function takes the number of the weight and its name, and counts as an input. A weight that nothing uses is not
+asked for.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from weft.ir import (
     VarBinding,
     replace,
 )
+from weft.ir.attrs import NUM_INPUT
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.interface.lazy_values import loaded_before_use, plain
@@ -81,4 +83,5 @@ class Module:
             call = Call(get, (PrimValue(place), StringImm(weight.name)))
             return [VarBinding(given, call), MatchCast(weight, given, weight.ty)]
 
-        return loaded_before_use(replace(plain(function), params=(*inputs, get)), weights, load)
+        new = loaded_before_use(replace(plain(function), params=(*inputs, get)), weights, load)
+        return new.with_attr(NUM_INPUT, len(inputs) + 1)

@@ -2,8 +2,9 @@
 
     R.matmul(x, R.matmul(a, b))   ->   R.matmul(R.matmul(x, a), b)          for x of few rows, and a of few columns
 
-All orders of a chain are priced by dynamic programming over intervals; one is preferred where it is proved to cost no
-more for any sizes. Products that are used elsewhere too, and those that are known at compile time, cost nothing more.
+Vectors may stand at both ends. All orders of a chain are priced by dynamic programming over intervals; one is
+preferred where it is proved to cost no more for any sizes. Products that are used elsewhere too, and those that are
+known at compile time, cost nothing more.
 The transpose of a product is taken apart where its parts are smaller, so that the chain goes on through it.
 
 Source: Cormen et al., Introduction to Algorithms, matrix-chain multiplication.
@@ -45,11 +46,11 @@ class _Factor:
 
 
 def _chain(expr: Expr, site: Site, is_root: bool = False) -> list[Expr]:
-    """The factors of a product of matrices, nested products that only it uses taken apart."""
+    """The factors of a product, nested products that only it uses taken apart."""
     value = expr if is_root else site.value(expr)
     if isinstance(value, Call) and _FORM.match(value) and not value.attrs and (is_root or site.is_used_once(expr)):
         left, right = (site.tensor(arg) for arg in value.args)
-        if left is not None and right is not None and left.ndim >= 2 and right.ndim == 2:
+        if left is not None and right is not None and left.ndim >= 1 and right.ndim in (1, 2):
             return [*_chain(value.args[0], site), *_chain(value.args[1], site)]
     return [expr]
 
@@ -64,11 +65,20 @@ def _reordered(site: Site) -> Expr | None:
     leaves: list[_Factor] = []
     for place, factor in enumerate(factors):
         ty = site.tensor(factor)
-        if ty is None or ty.dims is None or len(ty.dims) < 2 or (place and len(ty.dims) != 2):
+        if ty is None or ty.dims is None or not _may_stand(ty, place, len(factors)):
             return None
-        leaves.append(_Factor(factor, product(ty.dims[:-1]), ty.dims[-1], 0, site.is_constant(factor)))
+        is_column = place > 0 and len(ty.dims) == 1
+        rows, columns = (ty.dims[0], 1) if is_column else (product(ty.dims[:-1]), ty.dims[-1])
+        leaves.append(_Factor(factor, rows, columns, 0, site.is_constant(factor)))
     best, written = _cheapest(leaves), _as_written(site.call, site, iter(leaves))
     return best.value if cheaper(best.cost, written.cost) else None
+
+
+def _may_stand(ty: TensorType, place: int, count: int) -> bool:
+    """Whether a factor may be at a place of a chain: matrices in the middle, a row before them, a column behind."""
+    if place == 0:
+        return ty.ndim >= 1
+    return ty.ndim == 2 or (ty.ndim == 1 and place == count - 1)
 
 
 def _joined(left: _Factor, right: _Factor) -> _Factor:
@@ -106,7 +116,10 @@ def _cheapest(leaves: Sequence[_Factor]) -> _Factor:
 
 def _instance(choices: Choices) -> Function:
     sizes = [choices.pick((2, 9, 1, 5, 0)) for _ in range(choices.integer(4, 5))]
-    params = [Var(f"x{i}", TensorType((a, b), "float32")) for i, (a, b) in enumerate(pairwise(sizes))]
+    shapes = list(pairwise(sizes))
+    row, column = choices.flip(25), choices.flip(25)
+    dims = [shapes[0][1:] if row else shapes[0], *shapes[1:-1], shapes[-1][:1] if column else shapes[-1]]
+    params = [Var(f"x{i}", TensorType(shape, "float32")) for i, shape in enumerate(dims)]
     values: list[Expr] = list(params)
     while len(values) > 1:
         place = choices.integer(0, len(values) - 2)

@@ -21,12 +21,12 @@ class ExpandMatmulOfSum:
     I.module_attrs({"doc": "products of sums are sums of products"})
 
     @R.function
-    def pattern(x: R.Tensor((BATCH"m", "k"), "float32"), a: R.Tensor(("k", "n"), "float32"),
+    def pattern(x: R.Tensor((ROWS"k",), "float32"), a: R.Tensor(("k", "n"), "float32"),
                 b: R.Tensor(("k", "n"), "float32")):
         return R.matmul(x, R.add(a, b))
 
     @R.function
-    def replacement(x: R.Tensor((BATCH"m", "k"), "float32"), a: R.Tensor(("k", "n"), "float32"),
+    def replacement(x: R.Tensor((ROWS"k",), "float32"), a: R.Tensor(("k", "n"), "float32"),
                     b: R.Tensor(("k", "n"), "float32")):
         return R.add(R.matmul(x, a), R.matmul(x, b))
 """
@@ -35,7 +35,7 @@ register_rules(
     RuleSet(
         "matmul-of-sum",
         "products of sums as sums of products",
-        [RuleText(("matmul", "add"), _TEXT.replace("BATCH", batch)) for batch in ("", '"p", ')],
+        [RuleText(("matmul", "add"), _TEXT.replace("ROWS", rows)) for rows in ('"m", ', '"p", "m", ', "")],
         trusted=True,
     )
 )

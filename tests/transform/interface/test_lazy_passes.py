@@ -44,6 +44,8 @@ def test_weights_are_asked_for_when_they_are_needed() -> None:
     for one, other in zip(weft.interpret(after)["main"](X, get), expected, strict=True):
         np.testing.assert_array_equal(one, other)
     assert asked == [(0, "w"), (1, "b")]  # nothing uses the third
+    assert graph_function(after).attrs["num_input"] == 2  # the function is one
+    assert transform.LazyGetInput()(after) is after
     lines = graph_function(after).script()
     assert lines.index("R.exp(x)") < lines.index('R.str("w")') < lines.index("R.matmul") < lines.index('R.str("b")')
     plain = parsed(LAYER.replace('        R.func_attr({"num_input": 1})\n', ""))

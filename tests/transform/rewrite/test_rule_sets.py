@@ -72,6 +72,12 @@ BEFORE_AFTER = (
     (transform.SplitToSlices(), "s = R.split(x, 2)\nout = R.exp(s[1])", X, ["split", "exp"]),  # a symbol is split
     (transform.FuseTransposeMatmul(), "t = R.permute_dims(y)\nout = R.matmul(x, t)", PAIR, ["linear"]),
     (transform.ExpandMatmulOfSum(), "s = R.add(a, b)\nout = R.matmul(x, s)", SUM, ["matmul", "matmul", "add"]),
+    (
+        transform.ExpandMatmulOfSum(),
+        "s = R.add(a, b)\nout = R.matmul(x, s)",
+        'x: R.Tensor((4,), "float32"), a: R.Tensor((4, 3), "float32"), b: R.Tensor((4, 3), "float32")',
+        ["matmul", "matmul", "add"],
+    ),
     (transform.ReorderTakeAfterMatmul(), "t = R.take(w, i, axis=1)\nout = R.matmul(x, t)", TAKEN, ["matmul", "take"]),
     (
         transform.ReorderPermuteDimsAfterConcat(),
@@ -110,6 +116,38 @@ def test_products_are_multiplied_in_the_order_that_costs_least() -> None:
     any_size = params.replace("64", '"k"').replace("(2,", '("r",').replace(" 2)", ' "r")')
     unknown = module("ab = R.matmul(a, b)\nout = R.matmul(x, ab)", any_size)
     assert transform.AdjustMatmulOrder()(unknown) is unknown  # sizes decide, and are not known
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "written", "first"),
+    [
+        ('R.Tensor((64,), "float32")', 'R.Tensor((2, 64), "float32")', "R.matmul(x, R.matmul(a, y))", "R.matmul(x, a)"),
+        ('R.Tensor((9, 2), "float32")', 'R.Tensor((2,), "float32")', "R.matmul(R.matmul(x, b), y)", "R.matmul(b, y)"),
+        ('R.Tensor((64,), "float32")', 'R.Tensor((2,), "float32")', "R.matmul(R.matmul(x, a), y)", ""),
+        (
+            'R.Tensor((2, 3, 64), "float32")',
+            'R.Tensor((2,), "float32")',
+            "R.matmul(R.matmul(x, a), y)",
+            "R.matmul(a, y)",
+        ),
+    ],
+)
+def test_vectors_stand_at_both_ends_of_a_product(x: str, y: str, written: str, first: str) -> None:
+    """A row before all matrices, and a column behind them: a result that is a vector is no factor in the middle."""
+    params = f'x: {x}, y: {y}, a: R.Tensor((64, 2), "float32"), b: R.Tensor((2, 2), "float32")'
+    before = module(f"out = {written}", params)
+    after = transform.AdjustMatmulOrder()(before)
+    assert first in after.script()
+    assert (after is before) == (not first)
+    assert_same_meaning(before, after)
+    assert_same_meaning(before, weft.compile(before), name="main")
+
+
+def test_a_vector_that_a_product_gives_is_no_matrix() -> None:
+    params = 'x: R.Tensor((8, 2), "float32"), v: R.Tensor((2,), "float32"), a: R.Tensor((8, 9), "float32")'
+    before = module("out = R.matmul(R.matmul(x, v), a)", params)
+    assert transform.AdjustMatmulOrder()(before) is before
+    assert_same_meaning(before, weft.compile(before), name="main")
 
 
 def test_a_low_rank_update_of_a_weight_is_not_multiplied_out() -> None:
