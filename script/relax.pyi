@@ -827,10 +827,11 @@ def full_like(x: _t.Any, fill_value: _t.Any, dtype: _t.Any = None) -> _t.Any:
 def gather_elements(data: _t.Any, indices: _t.Any, axis: _t.Any = 0) -> _t.Any:
     """out[i, j] = data[indices[i, j], j] (for axis 0): one index per element; the result has the indices' shape.
 
-    The other sizes must agree: proved, refuted (ShapeError W201), or checked at run time. An index out of range is a
-    BoundsError. Errors: W202 ranks, W203 the axis; DTypeError W321.
+    The other sizes of the indices are at most those of the data: proved, refuted (ShapeError W201), or checked at run
+    time. An index out of range is a BoundsError. Errors: W202 ranks, W203 the axis; DTypeError W321.
 
     R.gather_elements(R.Tensor((4, 3), "float32"), R.Tensor((2, 3), "int64")) -> R.Tensor((2, 3), "float32")
+    R.gather_elements(R.Tensor((4, 3, 5), "float32"), R.Tensor((2, 3, 1), "int64"), axis=1) -> R.Tensor((2, 3, 1), "float32")
     R.gather_elements(R.Tensor((n, 5), "float32"), R.Tensor((n, m), "int64"), axis=1) -> R.Tensor((n, m), "float32")
     R.gather_elements(R.Tensor((n, 5), "float32"), R.Tensor((m, 2), "int64"), axis=-1) -> R.Tensor((m, 2), "float32")
     """
@@ -1332,6 +1333,8 @@ def median(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     R.median(R.Tensor((n, m), "float32"), axis=1) -> R.Tuple(R.Tensor((n,), "float32"), R.Tensor((n,), "int64"))
     R.median(R.Tensor((2, 70), "float16"), axis=1) -> R.Tuple(R.Tensor((2,), "float16"), R.Tensor((2,), "int64"))
     R.median(R.Tensor((n, 3), "float64"), axis=[0, 1], keepdims=True) -> R.Tensor((1, 1), "float64")
+    R.median(R.Tensor((n, 9), "int32"), axis=1) -> R.Tuple(R.Tensor((n,), "int32"), R.Tensor((n,), "int64"))
+    R.median(R.Tensor((3, 40), "uint8"), axis=[1], keepdims=True) -> R.Tuple(R.Tensor((3, 1), "uint8"), R.Tensor((3, 1), "int64"))
     """
 
 def meshgrid(tensors: _t.Any, indexing: _t.Any = 'ij') -> _t.Any:

@@ -414,7 +414,7 @@ def _lower_gather_elements(kernel: Kernel) -> PrimFunc | None:
     axis = axis_of(args, args.axis, x.ndim)
     for d, (size, given) in enumerate(zip(x.shape, indices.shape, strict=True)):
         if d != axis:
-            kernel.require_equal(size, given, f"size {size} of axis {d} is not {given}")
+            kernel.require_le(given, size, f"size {size} of axis {d} is below {given}")
     kernel.check_indices(indices, x.shape[axis])
     last = te.size(x.shape[axis]) - 1
 
@@ -425,14 +425,20 @@ def _lower_gather_elements(kernel: Kernel) -> PrimFunc | None:
     return kernel.compute(lambda *i: x(*(place(*i) if d == axis else index for d, index in enumerate(i))))
 
 
+def _numpy_gather_elements(data: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
+    kept = [slice(None) if d == axis % data.ndim else slice(size) for d, size in enumerate(indices.shape)]
+    return np.take_along_axis(data[tuple(kept)], indices, axis)
+
+
 @register_op(
     "gather_elements",
     [Param("data"), Param("indices", of="int"), Param("axis", "attr", 0, "int")],
     lowering=_lower_gather_elements,
-    numpy=lambda data, indices, axis: np.take_along_axis(data, indices, axis),
+    numpy=_numpy_gather_elements,
     pure=True,
     examples=(
         example(f32(4, 3), i64(2, 3), ranges={"indices": (-4, 3)}),
+        example(f32(4, 3, 5), i64(2, 3, 1), axis=1, ranges={"indices": (-3, 2)}),
         example(f32("n", 5), i64("n", "m"), axis=1, ranges={"indices": (-5, 4)}),
         example(f32("n", 5), i64("m", 2), axis=-1, ranges={"indices": (0, 4)}),
     ),
@@ -441,8 +447,8 @@ def _lower_gather_elements(kernel: Kernel) -> PrimFunc | None:
 def gather_elements(args: Arguments, context: TypeContext) -> TensorType:
     """out[i, j] = data[indices[i, j], j] (for axis 0): one index per element; the result has the indices' shape.
 
-    The other sizes must agree: proved, refuted (ShapeError W201), or checked at run time. An index out of range is a
-    BoundsError. Errors: W202 ranks, W203 the axis; DTypeError W321.
+    The other sizes of the indices are at most those of the data: proved, refuted (ShapeError W201), or checked at run
+    time. An index out of range is a BoundsError. Errors: W202 ranks, W203 the axis; DTypeError W321.
     """
     x, indices = tensor(args, "data", context), _indices(args, context)
     if x.ndim >= 0 and indices.ndim >= 0 and x.ndim != indices.ndim:
@@ -452,7 +458,7 @@ def gather_elements(args: Arguments, context: TypeContext) -> TensorType:
         axis = axis_of(args, args.axis, len(dims))
         for d, (size, given) in enumerate(zip(dims, chosen, strict=True)):
             if d != axis:
-                context.require_equal(size, given, f"{args.name}: size of axis {d}", args.span)
+                context.require_le(given, size, f"{args.name}: size of axis {d}", args.span)
         _refuse_constant(args, args.indices, dims[axis])
     return TensorType(indices.shape, x.dtype, max(x.ndim, indices.ndim), x.vdevice)
 

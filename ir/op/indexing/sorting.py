@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.dtypes import bits
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
@@ -235,7 +236,9 @@ class _Middle(_RowKernel):
         if self.keepdims:
             places |= {axis: index(0) for axis in self.axes}
         target = [places[d] for d in sorted(places)]
-        position = lazy(intrinsic("isnan", self._element(last)), last, middle)
+        position = middle
+        if dtypes.is_float(self.dtype):
+            position = lazy(intrinsic("isnan", self._element(last)), last, middle)
         return SeqStmt((Bind(chosen, position), self._stores(results, chosen, target)))
 
 
@@ -409,7 +412,8 @@ def _numpy_median(x: np.ndarray, axis: int | Sequence[int] | None, keepdims: boo
     rows = x.transpose((*others, *axes)).reshape(*(x.shape[a] for a in others), size)
     order = np.argsort(rows, -1, kind="stable")
     last, middle = order[..., -1:], order[..., (size - 1) // 2, None]
-    chosen = np.where(np.isnan(np.take_along_axis(rows, last, -1)), last, middle)
+    greatest = np.take_along_axis(rows, last, -1)
+    chosen = np.where(greatest != greatest, last, middle)  # nan alone is not itself
     shape = [1 if a in axes else extent for a, extent in enumerate(x.shape) if keepdims or a not in axes]
     values, positions = np.take_along_axis(rows, chosen, -1).reshape(shape), chosen.reshape(shape)
     return (values, positions) if _is_single(axis) else values
@@ -429,6 +433,8 @@ def _numpy_median(x: np.ndarray, axis: int | Sequence[int] | None, keepdims: boo
         example(f32("n", "m"), axis=1, least=1),
         example(typed("float16", 2, 70), axis=1),
         example(typed("float64", "n", 3), axis=[0, 1], keepdims=True, least=1),
+        example(typed("int32", "n", 9), axis=1, least=1, ranges=_TIES),
+        example(typed("uint8", 3, 40), axis=[1], keepdims=True),
     ),
 )
 def median(args: Arguments, context: TypeContext) -> Type:
@@ -439,7 +445,7 @@ def median(args: Arguments, context: TypeContext) -> Type:
     empty axis; DTypeError W321.
     """
     x = tensor(args, "x", context)
-    require_dtype(args, "x", x, "float")
+    require_dtype(args, "x", x, "number")
     if x.ndim >= 0:
         require_elements(args, dims_of(x), reduced_axes(args, args.axis, x.ndim))
     values = reduced_type(args, x, args.keepdims, x.dtype)

@@ -284,7 +284,7 @@ CHECKED = [
     ("concat", ((var(2, n), var(3, m)),), {}, "5, n", [(n, m)]),
     ("concat", ((var(2, n), var(3, 7)),), {}, "5, 7", [(7, n)]),
     ("stack", ((var(n), var(m)),), {}, "2, n", [(n, m)]),
-    ("gather_elements", (var(n, 4), var(m, 2, dtype="int64")), {"axis": 1}, "m, 2", [(n, m)]),
+    ("gather_elements", (var(n, 4), var(m, 2, dtype="int64")), {"axis": 1}, "m, 2", [(m, n)]),  # at most
     ("ewise_fma", (var(n), var(m), var(k)), {}, "n", [(n, m), (n, k)]),
 ]
 
