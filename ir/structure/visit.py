@@ -508,7 +508,8 @@ class _Substitution:
             return found
         cls = current.__class__
         changed: dict[str, Any] | None = None
-        for name, _ in _STACKED.get(cls) or _stacked(cls):
+        parts = _STACKED.get(cls)
+        for name, _ in _stacked(cls) if parts is None else parts:
             old = getattr(current, name)
             new = self._value(old)
             if new is not old:
@@ -529,8 +530,11 @@ class _Substitution:
         if kind in (_NODE, _OCCURRENCE):
             return value if isinstance(value, Var) and value not in self.mapping else self.node(value)
         if kind == _TUPLE:
-            new = tuple([self._value(item) for item in value])
-            return new if any(map(operator.is_not, new, value)) else value
+            found = self.done.get(id(value))  # several nodes may hold one tuple, as shuffles do
+            if found is None:
+                found = tuple([self._value(item) for item in value])
+                found = self.done[id(value)] = found if any(map(operator.is_not, found, value)) else value
+            return found
         return value.map_values(self._value) if kind == _MAP else value
 
 

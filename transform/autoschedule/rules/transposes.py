@@ -148,7 +148,7 @@ def transposed(row: Callable[[int], PrimExpr], put: Callable[[int, PrimExpr], St
         for (first, second), places in stage.pairs.items():
             a, b = rows[first], rows[second]
             for place, order in zip(places, stage.orders, strict=True):
-                new[place] = named(_shuffled(a, b, order), f"row_{place}")
+                new[place] = named(Shuffle((a, b), order), f"row_{place}")
         rows = new
     stmts.extend(put(k, rows[k]) for k in range(lanes))
     return SeqStmt(tuple(stmts))
@@ -159,7 +159,7 @@ class _Stage:
     """Pairs of rows, and the rows that two shuffles of them become."""
 
     pairs: Mapping[tuple[int, int], tuple[int, int]]
-    orders: tuple[list[int], list[int]]
+    orders: tuple[tuple[PrimExpr, ...], tuple[PrimExpr, ...]]
 
 
 def _stages(lanes: int, group: int) -> list[_Stage]:
@@ -174,7 +174,7 @@ def _parted(lanes: int, group: int) -> _Stage:
     firsts = [at + e for at in range(0, lanes, 2 * group) for e in range(group)]
     pairs = {(row, row + group): (at, at + half) for at, row in enumerate(firsts)}
     even = [row + first for row in (0, lanes) for first in firsts]
-    return _Stage(pairs, (even, [lane + group for lane in even]))
+    return _Stage(pairs, (_numbers(even), _numbers([lane + group for lane in even])))
 
 
 def _interleaved(lanes: int, group: int) -> _Stage:
@@ -183,8 +183,8 @@ def _interleaved(lanes: int, group: int) -> _Stage:
     firsts = [at + e for at in range(0, lanes, group) for e in range(half)]
     pairs = {(row, row + half): (2 * at, 2 * at + 1) for at, row in enumerate(firsts)}
     lower = [row + first for first in firsts for row in (0, lanes)]
-    return _Stage(pairs, (lower, [lane + half for lane in lower]))
+    return _Stage(pairs, (_numbers(lower), _numbers([lane + half for lane in lower])))
 
 
-def _shuffled(a: PrimExpr, b: PrimExpr, lanes: list[int]) -> PrimExpr:
-    return Shuffle((a, b), tuple(const(lane, "int32") for lane in lanes))
+def _numbers(lanes: list[int]) -> tuple[PrimExpr, ...]:
+    return tuple(const(lane, "int32") for lane in lanes)

@@ -67,6 +67,8 @@ class ExpressionEmitter:
         self.memory = MemoryEmitter(writer, program.gathers)
         self.size = self.index.size
         self.calls = calls or {}
+        self.lane_masks: dict[tuple[Any, ...], str] = {}
+        """Masks of consecutive lanes by the block that they are in, and what they follow from."""
         self.variables: dict[PrimVar, str] = {}
         self.buffers: dict[Buffer, BufferView] = {}
 
@@ -192,7 +194,11 @@ def _compared_ramp(emitter: ExpressionEmitter, expr: Binary) -> str | None:
         return None
     base, limit = emitter.size(ramp.base), emitter.size(bound.value)
     limit = emitter.w.add(limit, 1) if kind in ("le", "gt") else limit
-    return lanes_below(emitter.arith, base, limit, ramp.lanes, turned=kind in ("gt", "ge"))
+    asked = emitter.w.block_label, base, limit, ramp.lanes, kind in ("gt", "ge")
+    mask = emitter.lane_masks.get(asked)
+    if mask is None:
+        mask = emitter.lane_masks[asked] = lanes_below(emitter.arith, base, limit, ramp.lanes, turned=asked[-1])
+    return mask
 
 
 def _cast(emitter: ExpressionEmitter, expr: Cast) -> str:
