@@ -4,9 +4,8 @@
                                            them rows of y, which are stored
 
 Each stage replaces pairs of rows by two shuffles of them, of a kind that instruction sets have one instruction for (a
-butterfly network has none for half of its stages): first the even and the odd groups of 128 bits of both rows, until a
-row holds groups of one column of groups, then the lower and the upper elements of each group in turn. The remainder is
-copied element by element.
+butterfly network has none for half of its stages): first the halves, quarters, ... of both rows, down to groups of 128
+bits, then the lower and the upper elements of each group in turn. The remainder is copied element by element.
 """
 
 from __future__ import annotations
@@ -165,16 +164,18 @@ class _Stage:
 def _stages(lanes: int, group: int) -> list[_Stage]:
     """The stages for squares of so many lanes, in groups of so many."""
     by_groups, by_elements = (size.bit_length() - 1 for size in (lanes // group, group))
-    return [_parted(lanes, group)] * by_groups + [_interleaved(lanes, group)] * by_elements
+    parted = [_parted(lanes, group, lanes >> stage) for stage in range(by_groups)]
+    return parted + [_interleaved(lanes, group)] * by_elements
 
 
-def _parted(lanes: int, group: int) -> _Stage:
-    """Even and odd groups of rows that are a group apart."""
-    half = lanes // 2
-    firsts = [at + e for at in range(0, lanes, 2 * group) for e in range(group)]
-    pairs = {(row, row + group): (at, at + half) for at, row in enumerate(firsts)}
-    even = [row + first for row in (0, lanes) for first in firsts]
-    return _Stage(pairs, (_numbers(even), _numbers([lane + group for lane in even])))
+def _parted(lanes: int, group: int, size: int) -> _Stage:
+    """The first and the second halves of each so many lanes, of rows that are a group apart among as many."""
+    half = size // 2
+    starts = range(0, lanes, size)
+    firsts = [at + e for at in range(0, size, 2 * group) for e in range(group)]
+    pairs = {(at + row, at + row + group): (at + k, at + k + half) for at in starts for k, row in enumerate(firsts)}
+    first = [row + at + e for row in (0, lanes) for at in starts for e in range(half)]
+    return _Stage(pairs, (_numbers(first), _numbers([lane + half for lane in first])))
 
 
 def _interleaved(lanes: int, group: int) -> _Stage:
