@@ -204,6 +204,8 @@ def as_module(value: object) -> IRModule:
     hint = "give an IRModule, or a function under @R.function or @T.prim_func"
     if isinstance(value, str):
         hint = "weft.parse(text) reads a module from its text, weft.load(path) a saved executable"
+    elif isinstance(value, type):
+        hint = "@I.ir_module above the class makes a module of it"
     raise PassError(f"cannot compile {described(value)}", code="W511", hint=hint)
 
 

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -328,6 +328,13 @@ class Executable(Mapping[str, CompiledFunction]):
             hint = f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(self.functions) or 'none'}"
             raise ArgumentError(f"the executable has no function {name!r}", code="W855", hint=hint)
         return found
+
+    if not TYPE_CHECKING:  # type checkers know what there is
+
+        def __getattr__(self, name: str) -> Any:
+            """Nothing: functions are items."""
+            hint = f": write exe[{name!r}]" if name in self.__dict__.get("functions", ()) else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.functions)

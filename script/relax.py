@@ -249,7 +249,10 @@ def _operator(name: str) -> _Any:
         get_op(name)
     except ScriptError as error:
         other = next((form for form in (f"I.{name}", f"T.{name}") if form in _DECORATORS), None)
-        hint = error.hint or (f"did you mean `{other}`?" if other else did_you_mean(name, __dir__(), "R."))
+        same = any(one.lower() == name.lower() for one in __dir__())  # `R.tensor` is nearer to `R.Tensor`
+        hint = (None if same else error.hint) or (
+            f"did you mean `{other}`?" if other else did_you_mean(name, __dir__(), "R.")
+        )
         raise no_such_name("R", name, (), hint) from None
 
 

@@ -689,7 +689,8 @@ class _Binder:
         for name, value in kwargs.items():
             name = _ALIASES.get(name, name) if name not in names else name
             if name not in names:
-                close = difflib.get_close_matches(name, names, 1)
+                close = _ELSEWHERE.get(name)
+                close = [close] if close in names else difflib.get_close_matches(name, names, 1)
                 hint = f"did you mean {close[0]}?" if close else None
                 raise self.error(f"has no parameter {name!r}", hint=hint)
             if name in given and names[name].kind != ParamKind.VARIADIC:
@@ -864,6 +865,8 @@ class _Binder:
 
 # Older spellings of parameters.
 _ALIASES = {"out_sinfo": "out_ty", "sinfo_args": "ty_args"}
+_ELSEWHERE = {"dim": "axis", "dims": "axes", "keepdim": "keepdims"}
+"""Names that PyTorch has for parameters."""
 
 
 def _describe(value: Any) -> str:

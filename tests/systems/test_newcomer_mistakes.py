@@ -10,6 +10,7 @@ import runpy
 import sys
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,12 @@ def graph(body: str, before: str = "@R.function", x: str = 'x: R.Tensor(("n", 4)
 MASKED = "np.ma.masked_array([[1.0] * 4], [[0, 1, 0, 0]], 'f4')"
 MISTAKES = [
     # (program, code, line under the caret or "", words of the message or hint)
-    (graph("return R.sum(x, dim=0)"), "W141", "R.sum(x, dim=0)", "has no parameter 'dim'"),
+    (graph("return R.sum(x, dim=0)"), "W141", "R.sum(x, dim=0)", "did you mean axis?"),
+    (graph("return R.zeros(x.size(0), 'float32')"), "W115", "x.size", "`x.shape[0]` is one of its sizes"),
+    (graph("return x[x > 0.0]"), "W115", "x > 0.0", "R.masked_select(x, mask)"),
+    (graph("return x", x='x: R.tensor(("n", 4), "float32")'), "W111", "R.tensor", "did you mean `R.Tensor`?"),
+    (graph("x = x + 1", "@T.prim_func", 'x: T.Buffer((4,), "float32")'), "W121", "x + 1", "give an index"),
+    ("class M:\n    pass\nweft.compile(M)", "W511", "", "@I.ir_module above the class"),
     (graph("return np.concatenate([x, x])"), "W153", "np.concatenate([x, x])", "did you mean `R.concat`"),
     (graph("return np.exp(x)"), "W153", "np.exp(x)", "did you mean `R.exp`"),
     (graph("return {'a': x}['b']"), "W124", "{'a': x}['b']", "there is no key 'b'"),
@@ -88,6 +94,13 @@ def _from(tb: TracebackType | None, path: Path) -> TracebackType | None:
     while tb is not None and tb.tb_frame.f_code.co_filename != str(path):
         tb = tb.tb_next
     return tb
+
+
+def test_functions_of_an_executable_are_items() -> None:
+    exe: Any = weft.compile(weft.parse(SCALE))
+    with pytest.raises(AttributeError, match=r"write exe\['main'\]"):
+        exe.main(np.ones((2, 4), "float32"))
+    assert not hasattr(exe, "forward")
 
 
 @pytest.mark.parametrize(("program", "code", "marked", "words"), MISTAKES, ids=range(len(MISTAKES)))

@@ -159,7 +159,9 @@ def as_prim(session: TensorSession, value: Any, tree: ast.AST, like: str | None 
         if value.shape in ((1,), ()) or value.name in session.scalars:
             zeros = tuple(index_const(0) for _ in value.shape)
             return BufferLoad(value, zeros, span=session.span(tree))
-        raise session.fail("W121", f"'{value.name}' is a buffer: give {value.ndim} indices", tree)
+        indices = "an index" if value.ndim == 1 else f"{value.ndim} indices"
+        hint = "a kernel computes element by element, in loops over indices: `for i in range(n): b[i] = a[i] + 1`"
+        raise session.fail("W121", f"'{value.name}' is a buffer: give {indices}", tree, hint)
     if isinstance(value, (bool, int, float, complex)):
         return session.fold(lambda: as_expr(value) if like is None else literal(value, like), tree)
     raise session.fail("W114", f"expected a scalar, got {describe(value)}", tree)

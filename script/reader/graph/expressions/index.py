@@ -121,7 +121,8 @@ class _Axes:
         dtype = ty.dtype if isinstance(ty, (TensorType, PrimType)) else None
         ndim = ty.ndim if isinstance(ty, TensorType) else 0
         if dtype is None or not is_integer(dtype) or ndim < 0:
-            raise self.session.fail("W115", f"a tensor cannot be indexed by a {type_text(ty)}", tree, _OTHER)
+            hint = _MASK if dtype == "bool" else _OTHER
+            raise self.session.fail("W115", f"a tensor cannot be indexed by a {type_text(ty)}", tree, hint)
         if ndim > 0 and (self.data is not None or self.taken):
             raise self.session.fail("W115", "several indices, of which one is a tensor", tree, _OTHER)
         if ndim > 0:
@@ -155,6 +156,7 @@ class _Axes:
 
 
 _OTHER = "use R.take, R.gather_nd or R.where"
+_MASK = "R.masked_select(x, mask) gives the elements, R.where(mask, x, y) keeps the shape"
 
 
 def _begin(part: slice) -> Any:

@@ -176,6 +176,9 @@ def operator_instead(session: GraphSession, name: str) -> str | None:
 
 def as_operator(session: GraphSession, tree: ast.Attribute) -> str | None:
     """A hint: the operator that a method or attribute of a tensor of another library is here."""
+    if tree.attr == "size":  # a number in NumPy, the shape in PyTorch
+        tensor = ast.unparse(tree.value)[:30]
+        return f"`{tensor}.shape[0]` is one of its sizes, `R.size({tensor})` the number of elements"
     close = likely_operators(tree.attr)
     if not close:
         return None
