@@ -96,7 +96,7 @@ class Accuracy:
     """A row of the table; see the module.
 
     `fixed` roundings, and `chains` for each addition of the longest chain; `shapes(n, m)` are those of operands for
-    which sums have n terms.
+    which sums have n terms; `constants` are the operands that are known when a module is compiled.
     """
 
     title: str
@@ -105,6 +105,7 @@ class Accuracy:
     fixed: int = 0
     chains: int = 0
     shapes: Shapes = lambda n, m: ((m, n),)
+    constants: tuple[int, ...] = ()
 
     @property
     def roundings(self) -> str:
@@ -140,6 +141,10 @@ def _windows(x: Array) -> Array:
 
 def _convolution(x: Array, w: Array) -> Array:
     return np.einsum("nchwij,ocij->nohw", _windows(x), w)
+
+
+def _windows_by_weights(x: Array, w: Array) -> Array:
+    return np.einsum("nchw,oc->nohw", _windows(np.abs(x)).sum((4, 5)), np.abs(w).sum((2, 3)))
 
 
 def _softmax(x: Array) -> Array:
@@ -271,7 +276,7 @@ ACCURACY: tuple[Accuracy, ...] = (
         shapes=_two,
     ),
     Accuracy(
-        "Convolutions, n input channels",
+        "Other convolutions, n input channels",
         (
             Case(
                 "R.nn.conv2d({0}, {1}, padding=1)",
@@ -283,6 +288,15 @@ ACCURACY: tuple[Accuracy, ...] = (
         fixed=2,
         chains=9,
         shapes=lambda n, m: ((1, n, 4, 5), (m, n, 3, 3)),
+    ),
+    Accuracy(
+        "Convolutions of 3x3 that move by one, n input channels, constant weights",
+        (Case("R.nn.conv2d({0}, {1}, padding=1)", _convolution, lambda x, w: 4 * _windows_by_weights(x, w)),),
+        "for each input channel four times the sum of the absolute window times the sum of the absolute weights",
+        fixed=10,
+        chains=3,
+        shapes=lambda n, m: ((1, n, 6, m + 3), (32, n, 3, 3)),
+        constants=(1,),
     ),
     Accuracy(
         "Softmax",

@@ -52,6 +52,7 @@ class Knobs:
     inner_k: int = _knob(256, 1, 1 << 30, "products of each sum from which on few rows read such a B where it lies")
     inner_columns: int = _knob(4, 1, 64, "results that share a vector of A there")
     converted_from: int = _knob(1 << 10, 0, 1 << 40, "elements of B from which on it is packed where it is converted")
+    winograd: int = _knob(2, 0, 4, "results along an axis of the largest tiles of Winograd convolutions: 2, 4, 0: none")
     few_panels: int = _knob(8, 0, 1 << 16, "panels up to which threads share the rows")
     many_panels: int = _knob(8, 1, 1 << 16, "whole panels from which on the last one, under a mask, shares their text")
     remainders_from: int = _knob(1 << 27, 0, 1 << 60, "multiplications from which on remainders have their own text")

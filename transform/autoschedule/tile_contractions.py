@@ -19,14 +19,16 @@ Products of matrices, batched ones and convolutions are of this form alike; size
 done by smaller tiles. Large products of matrices go through packed blocks that fit the caches; so do those
 whose B is read across (`v` not its last axis). A symbolic size decides at run time. Operands that are constants in all
 calls are packed as a whole by plain copies at the start, which `PackConstants` then takes out of the kernel. The order
-of each sum stays the same, so results differ only by the fusion of multiply and add.
+of each sum stays the same, so results differ only by the fusion of multiply and add; from opt=2 on convolutions may
+take Winograd's products, which are equal in real arithmetic (as rules of rewriting are allowed there).
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from weft.ir import IRModule, replace
 from weft.ir.tensor import Buffer, PrimFunc
@@ -37,12 +39,16 @@ from weft.transform.autoschedule.rules.builtin import rules_of_contractions
 from weft.transform.autoschedule.rules.loops import sequence
 from weft.transform.autoschedule.scheduling_pass import SchedulingPass
 from weft.transform.infra.base import map_functions
+from weft.transform.infra.context import PassContext
 from weft.transform.infra.decisions import with_decisions
 from weft.transform.kernel.pack_constants import constant_params
 from weft.transform.kernel.scheduled import is_scheduled
 from weft.transform.kernel.widen_indices import with_wide_indices
 
 __all__ = ["TileContractions"]
+
+_EQUAL_IN_REAL_ARITHMETIC = 2
+"""The level from which on results may round otherwise."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,13 @@ class TileContractions(SchedulingPass):
         "parts": ("knobs", "chunks"),
         "apart_from": ("knobs", "remainders_from"),
     }
+
+    def in_context(self) -> Self:
+        """The pass with what the context says of its knobs; below opt=2 with none that changes results."""
+        item = super().in_context()
+        if PassContext.current().opt >= _EQUAL_IN_REAL_ARITHMETIC or not item.knobs.winograd:
+            return item
+        return dataclasses.replace(item, knobs=dataclasses.replace(item.knobs, winograd=0))
 
     def run(self, module: IRModule) -> IRModule:
         """Every tensor function, with what is known of the constants in its calls."""

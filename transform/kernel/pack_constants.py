@@ -9,9 +9,11 @@
 
 `constant_params` says which parameters of private kernels are constants in every call. Packed products copy such an
 operand as a whole into the order in which their tiles read it (`weft.transform.autoschedule.gemm.packed`); other
-kernels that copy one in plain nests of loops lose their copies as well. A copy may widen float16 to float32. Calls that
-copy the same constant in the same way share the copy. A copy that is more than twice as large as the constant stays in
-the kernel. A constant that no call reads any more leaves the program.
+kernels that copy one in plain nests of loops lose their copies as well. A copy may widen float16 to float32. Sums of
+elements times numbers, in float64 and rounded once (the weights of Winograd convolutions), are computed here as well.
+Calls that copy the same constant in the same way share the copy. A copy that is more than twice as large as the
+constant, or sums more than eight times as large, stay in the kernel. A constant that no call reads any more leaves the
+program.
 """
 
 from __future__ import annotations
@@ -65,6 +67,8 @@ from weft.transform.infra.rewriting import FunctionRewriter
 __all__ = ["PackConstants", "constant_params"]
 
 _SLACK = 1 << 12
+_WIDE = "float64"
+"""The type that sums are computed in."""
 _WIDENED = ("float16", "float32")
 """The conversion that copies may make: it is exact, and NumPy has both types."""
 
@@ -140,22 +144,40 @@ def _kernel_call(node: object) -> tuple[str, tuple[Expr, ...]] | None:
 # Copies -------------------------------------------------------------------------------------------------------------
 
 
+Place = tuple[int, tuple[int, ...]]
+"""The first element that an access reaches, and how far each loop moves it."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Elements times numbers, added up in float64 in this order."""
+
+    terms: tuple[tuple[float, Place], ...]
+
+
 @dataclass(frozen=True)
 class Copy:
     """Elements that a nest of loops stores: where the first is, and how far each loop moves, in elements of a buffer.
 
-    `source` is the first element of the constant and how far each loop moves there, or the value that all get.
+    `source` is the first element of the constant and how far each loop moves there, a sum of several such, or the value
+    that all get.
     """
 
     sizes: tuple[int, ...]
     first: int
     steps: tuple[int, ...]
-    source: tuple[int, tuple[int, ...]] | float
+    source: Place | Sum | float
 
     def apply(self, target: np.ndarray, constant: np.ndarray) -> None:
         """Store into a flat array."""
         place = _view(target, self.first, self.sizes, self.steps)
-        if isinstance(self.source, tuple):
+        if isinstance(self.source, Sum):
+            terms = (
+                _view(constant, first, self.sizes, steps).astype(np.float64) * factor
+                for factor, (first, steps) in self.source.terms
+            )
+            place[...] = functools.reduce(np.add, terms)
+        elif isinstance(self.source, tuple):
             place[...] = _view(constant, self.source[0], self.sizes, self.source[1])
         else:
             place[...] = self.source
@@ -182,17 +204,47 @@ def _copy_of(stmt: Stmt) -> tuple[Copy, Buffer, Buffer | None] | None:
     value = stmt.value
     if isinstance(value, FloatImm):
         return Copy(tuple(sizes.values()), *place, value.value), stmt.buffer, None
+    source = _source(value, stmt.buffer.dtype, sizes)
+    return None if source is None else (Copy(tuple(sizes.values()), *place, source[0]), stmt.buffer, source[1])
+
+
+def _source(value: PrimExpr, dtype: str, sizes: Mapping[PrimVar, int]) -> tuple[Place | Sum, Buffer] | None:
+    """Where a value comes from, and the buffer that has it."""
+    if isinstance(value, Cast) and value.value.dtype == _WIDE and dtype == "float32":
+        return _sum(value.value, sizes)
     if isinstance(value, Cast) and (value.value.dtype, value.dtype) == _WIDENED:
         value = value.value
-    elif value.dtype != stmt.buffer.dtype:
+    elif value.dtype != dtype:
         return None
     if not isinstance(value, BufferLoad) or value.predicate is not None:
         return None
     source = _place(value, sizes)
-    return None if source is None else (Copy(tuple(sizes.values()), *place, source), stmt.buffer, value.buffer)
+    return None if source is None else (source, value.buffer)
 
 
-def _place(access: BufferLoad | BufferStore, sizes: Mapping[PrimVar, int]) -> tuple[int, tuple[int, ...]] | None:
+def _sum(value: PrimExpr, sizes: Mapping[PrimVar, int]) -> tuple[Sum, Buffer] | None:
+    """A sum of elements of one buffer times numbers."""
+    terms = _terms(value)
+    if terms is None or len({load.buffer for _, load in terms}) != 1:
+        return None
+    places = [(factor, place) for factor, load in terms if (place := _place(load, sizes)) is not None]
+    return (Sum(tuple(places)), terms[0][1].buffer) if len(places) == len(terms) else None
+
+
+def _terms(value: PrimExpr) -> list[tuple[float, BufferLoad]] | None:
+    """The factors and elements of a sum, in the order in which they are added."""
+    if isinstance(value, Binary) and value.kind == "add":
+        first, last = _terms(value.a), _terms(value.b)
+        return None if first is None or last is None or len(last) != 1 else first + last
+    factor = 1.0
+    if isinstance(value, Binary) and value.kind == "mul" and isinstance(value.b, FloatImm):
+        factor, value = value.b.value, value.a
+    if not isinstance(value, Cast) or not isinstance(load := value.value, BufferLoad):
+        return None
+    return [(factor, load)] if load.dtype == "float32" and load.predicate is None else None
+
+
+def _place(access: BufferLoad | BufferStore, sizes: Mapping[PrimVar, int]) -> Place | None:
     """The first element that an access reaches and how far each loop moves it; None unless that is in range."""
     shape = access.buffer.shape
     if access.buffer.strides is not None or len(shape) != len(access.indices):
@@ -292,16 +344,21 @@ def _packings(function: PrimFunc, params: frozenset[int]) -> Iterator[_Packing]:
         for buffer in mentioned & stored:
             found.pop(buffer, None)
     for buffer, copies in found.items():
-        if buffer in source and _pays(buffer, source[buffer]):
-            kept = tuple(copy for copy, _ in copies)
+        kept = tuple(copy for copy, _ in copies)
+        if buffer in source and _pays(buffer, source[buffer], _room(kept)):
             yield _Packing(buffer, constants[source[buffer]], kept, frozenset(id(stmt) for _, stmt in copies))
 
 
-def _pays(buffer: Buffer, constant: Buffer) -> bool:
+def _room(copies: Sequence[Copy]) -> int:
+    """How many times the room of a constant what is made of it may take: sums would be computed in each call."""
+    return 8 if any(isinstance(copy.source, Sum) for copy in copies) else 2
+
+
+def _pays(buffer: Buffer, constant: Buffer, room: int) -> bool:
     """Whether the copy is of known size and not much larger than the constant."""
     sizes = [math.prod(x for x in item.shape if isinstance(x, int)) for item in (buffer, constant)]
     known = all(isinstance(x, int) for item in (buffer, constant) for x in item.shape)
-    return known and buffer.strides is None and sizes[0] <= 2 * sizes[1] + _SLACK
+    return known and buffer.strides is None and sizes[0] <= room * sizes[1] + _SLACK
 
 
 def _flat(stmt: Stmt) -> Iterator[Stmt]:

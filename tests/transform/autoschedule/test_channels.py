@@ -10,10 +10,12 @@ from tests.transform.autoschedule.convolutions import convolution, decided, expe
 
 import weft
 from weft.ir import FrozenMap, PrimFunc, replace
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.decisions import DECISIONS, decisions_of
 
 SIZES = st.tuples(st.integers(1, 40), st.integers(1, 40))
 PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
+ALL_PRODUCTS = Knobs(winograd=0)
 
 
 @settings(max_examples=6, deadline=None)
@@ -61,7 +63,8 @@ def test_convolutions_agree_with_numpy(
 def test_tiles_follow_from_the_sizes_of_the_picture(
     x: tuple[int, ...], w: tuple[int, ...], values: dict[str, int]
 ) -> None:
-    executable = weft.compile(convolution(x, w), "llvm -vector-bits=512 -vector-registers=32", params={"w": random(*w)})
+    target = "llvm -vector-bits=512 -vector-registers=32"
+    executable = weft.compile(convolution(x, w), target, params={"w": random(*w)}, opt=ALL_PRODUCTS)
     found = decided(executable)
     assert found["form"] == "channels"
     assert {name: int(found[name]) for name in values} == values
@@ -84,7 +87,7 @@ def test_tiles_follow_from_the_sizes_of_the_picture(
 )
 def test_the_form_follows_from_the_lanes_that_would_be_empty(x: tuple[int, ...], w: tuple[int, ...], form: str) -> None:
     target = "llvm -vector-bits=512 -vector-registers=32 -l2-cache=1M"
-    executable = weft.compile(convolution(x, w), target, params={"w": random(*w)})
+    executable = weft.compile(convolution(x, w), target, params={"w": random(*w)}, opt=ALL_PRODUCTS)
     assert decided(executable)["form"] == form
 
 
@@ -93,11 +96,12 @@ def test_the_form_follows_from_the_lanes_that_would_be_empty(x: tuple[int, ...],
 def test_long_arithmetic_is_done_before_results_are_stored(target: str, channels: int) -> None:
     x, w = random(1, 32, 9, 9), random(channels, 32, 3, 3)
     module = convolution(x.shape, w.shape, after="R.nn.silu({})")
-    scheduled = weft.lower(module, target, params={"w": w}, stop="schedule")
+    scheduled = weft.lower(module, target, params={"w": w}, stop="schedule", opt=ALL_PRODUCTS)
     want = expected(x, w, (1, 1), (0, 0), (1, 1))
     want = want / (1 + np.exp(-want))
     np.testing.assert_allclose(weft.interpret(scheduled)["main"](x), want, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(weft.compile(module, target, params={"w": w})["main"](x), want, rtol=1e-4, atol=1e-4)
+    got = weft.compile(module, target, params={"w": w}, opt=ALL_PRODUCTS)["main"](x)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("batch", "strides", "copies"), [("n", 1, True), (2, 2, True), ("n", 1, False)])
@@ -106,11 +110,11 @@ def test_images_are_padded_one_at_a_time(batch: object, strides: int, copies: bo
     w = random(16, 16, 3, 3)
     target = f"llvm -vector-bits=512 -vector-registers=32 -masks=true -l2-cache={'256K' if copies else '4K'}"
     module = convolution((batch, 16, 5, 11), w.shape, padding=2, strides=strides)
-    executable = weft.compile(module, target, params={"w": w})
+    executable = weft.compile(module, target, params={"w": w}, opt=ALL_PRODUCTS)
     assert decided(executable)["form"] == "channels"
     assert (decided(executable).get("images") == "copied") == copies
     assert ("padded: " in executable.explain()) != copies
-    lowered = weft.lower(module, target, params={"w": w}, stop="schedule")
+    lowered = weft.lower(module, target, params={"w": w}, stop="schedule", opt=ALL_PRODUCTS)
     for images in (1, 0, 2) if batch == "n" else (2,):
         x = random(images, 16, 5, 11)
         want = expected(x, w, [strides] * 2, [2, 2], [1, 1])
@@ -124,7 +128,7 @@ def test_each_panel_of_large_weights_meets_all_images_that_are_smaller(size: int
     w = random(64, 16, 3, 3)
     target = "llvm -vector-bits=512 -vector-registers=32 -l2-cache=32K"
     module = convolution(("n", 16, size, size), w.shape)
-    text = weft.lower(module, target, params={"w": w}, stop="schedule").script()
+    text = weft.lower(module, target, params={"w": w}, stop="schedule", opt=ALL_PRODUCTS).script()
     assert '"form": "channels"' in text
     assert (text.index("for i0") < text.index("for i1_32")) == images_first
 

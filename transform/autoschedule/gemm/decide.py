@@ -1,11 +1,12 @@
 """What is decided about a contraction, and whether it can be obeyed.
 
     form        packed, direct, inner, or several of these (as symbolic sizes say when the kernel runs); channels where
-                windows meet constant weights, planes where each result has a plane to itself
+                windows meet constant weights, winograd2 and winograd4 where tiles of 2x2 and 4x4 results take fewer
+                products than these, planes where each result has a plane to itself
     mr, nr_vectors, lanes        the register tile: mr rows of nr_vectors vectors of lanes; of inner products, mr rows
                                  of nr_vectors results, each a vector of sums along k
     mc, nc, kc                   packed blocks: mc x kc of A, kc x nc of B (0 where nothing is packed); by channels, mc
-                                 positions of windows
+                                 positions of windows, of Winograd's forms tiles
     chunks                       of work that threads may share
     planes, images               copied: what pads the input is done plane by plane, image by image
     a, b                         how operands are packed: blocks or panels, constant (when compiled), in place
@@ -26,9 +27,12 @@ from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
-from weft.transform.autoschedule.gemm.convolutions.channels import Channels, channels_of, channels_pay, image_filling_of
+from weft.transform.autoschedule.gemm.convolutions.channels import Channels, channels_of, image_filling_of
 from weft.transform.autoschedule.gemm.convolutions.implicit_gemm import match_planes, match_windows
 from weft.transform.autoschedule.gemm.convolutions.planes import Planes, filling_of, planes_of
+from weft.transform.autoschedule.gemm.convolutions.winograd import FORMS as _WINOGRAD
+from weft.transform.autoschedule.gemm.convolutions.winograd import Winograd, form_of_windows, winograd_of
+from weft.transform.autoschedule.gemm.convolutions.winograd_block import winograd_loops
 from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.dot_products.dot import dot_of
 from weft.transform.autoschedule.gemm.epilogue import cases_without_terms, with_epilogue
@@ -55,14 +59,16 @@ def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: f
     packs, in_place = _packs(found, capacity, constants), _in_place(found, capacity.knobs, constants)
     if packs is False and in_place is None:
         return None
-    channels = channels_of(found, capacity, constants)
-    if planes_of(found, capacity) is not None:
-        form = _PLANES
-    elif channels is not None and channels_pay(channels, copies=True):
-        form = _CHANNELS
-    else:
+    form = _PLANES if planes_of(found, capacity) is not None else _form_of_windows(found, capacity, constants, True)
+    if form is None:
         form = _by_matrices(found, capacity, constants, packs, in_place)
     return Decision(about, GemmRule.name, _values(found, capacity, constants, form), _reason(found, form))
+
+
+def _form_of_windows(found: Contraction, capacity: Capacity, constants: frozenset[Buffer], copies: bool) -> str | None:
+    """The form that reads windows where they are; None where matrices are better, of windows that are copied or not."""
+    channels = channels_of(found, capacity, constants)
+    return None if channels is None else form_of_windows(channels, capacity.knobs.winograd, copies)
 
 
 def _by_matrices(
@@ -95,10 +101,12 @@ def _packs(found: Contraction, capacity: Capacity, constants: frozenset[Buffer])
 
 def _windows(
     found: Contraction, form: str, capacity: Capacity, constants: frozenset[Buffer]
-) -> Channels | Planes | None:
+) -> Channels | Planes | Winograd | None:
     """The nest that reads windows where they are; None where the form is another one, or cannot be had."""
     if form == _PLANES:
         return planes_of(found, capacity)
+    if form in _WINOGRAD:
+        return winograd_of(channels_of(found, capacity, constants), _WINOGRAD[form])
     return channels_of(found, capacity, constants) if form == _CHANNELS else None
 
 
@@ -134,6 +142,8 @@ def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]
 def _reason(found: Contraction, form: str) -> str:
     if form == _PLANES:
         return "each result has a plane to itself"
+    if form in _WINOGRAD:
+        return "transformed windows of 3x3 take fewer products of constant weights"
     if form == _CHANNELS:
         return "vectors of constant weights meet elements where they are"
     if found.window is not None:
@@ -150,11 +160,10 @@ def _reason(found: Contraction, form: str) -> str:
 def complete_gemm(found: Contraction, decision: Decision, capacity: Capacity, constants: frozenset[Buffer]) -> Decision:
     """The decision with what follows from it; PassError W528 where it cannot be followed."""
     form = str(decision.values.get("form"))
-    reads_windows = form in (_CHANNELS, _PLANES)
+    reads_windows = form in (_CHANNELS, _PLANES, *_WINOGRAD)
     packs = not reads_windows and _condition(found, decision, form, capacity, constants)
     if reads_windows and _windows(found, form, capacity, constants) is None:
-        needs = "too few channels of constant weights" if form == _CHANNELS else "several rows read the same elements"
-        raise refused(f"gemm of {decision.about!r}: there are no windows, or {needs}")
+        raise refused(f"gemm of {decision.about!r}: there are no windows, or {_NEEDS.get(form, _OF_WINOGRAD)}")
     decision = _in_form(found, decision, form, capacity, constants)
     _check_tile(decision, capacity)
     pinned = _pinned(decision, capacity)
@@ -188,6 +197,8 @@ def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, const
     if form == _INNER:
         return sequence([*views, inner_products(found, pinned, constants)])
     windows = _windows(found, str(form), pinned, constants)
+    if isinstance(windows, Winograd):
+        return sequence([*views, *windows.packed_weights(), winograd_loops(windows)])
     if isinstance(windows, Channels):
         return sequence([*views, *windows.packed_weights(), windows.build()])
     if windows is not None:
@@ -230,7 +241,7 @@ def _condition(
     packs, in_place = _packs(found, capacity, constants), _in_place(found, capacity.knobs, constants)
     few = few_columns(found, capacity, constants)
     if form not in _MATRIX_FORMS:
-        hint = ", ".join((*_MATRIX_FORMS[:3], _CHANNELS, _PLANES, *_MATRIX_FORMS[3:]))
+        hint = ", ".join((*_MATRIX_FORMS[:3], _CHANNELS, *_WINOGRAD, _PLANES, *_MATRIX_FORMS[3:]))
         raise refused(f"gemm of {decision.about!r} has no form {form!r}", hint=hint)
     if form.startswith(_PACKED) and not can_pack:
         raise refused(f"gemm of {decision.about!r}: there are no rows, or several reductions, to pack operands for")
@@ -244,6 +255,8 @@ def _condition(
     return packs if base.startswith(_OR) else base == _PACKED
 
 
+_NEEDS = {_CHANNELS: "too few channels of constant weights", _PLANES: "several rows read the same elements"}
+_OF_WINOGRAD = "they are others than 3x3 of float32 that move by one over enough channels of constant weights"
 _MATRIX_FORMS = (
     _PACKED,
     _DIRECT,
@@ -318,9 +331,8 @@ def _recognised(site: Site, machine: MachineModel, knobs: Knobs) -> Contraction 
     windows = match_windows(products, keeps_windows=True)
     if windows is None:
         return found
-    channels = channels_of(windows, Capacity(machine, knobs, windows.dtype), site.constants)
     copies = found is None or not found.runs
-    if channels is None or not channels_pay(channels, copies):
+    if _form_of_windows(windows, Capacity(machine, knobs, windows.dtype), site.constants, copies) is None:
         return found
     return dataclasses.replace(windows, filling=image_filling_of(site, windows, machine))
 

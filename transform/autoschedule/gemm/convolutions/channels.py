@@ -15,7 +15,7 @@ al., High performance zero-memory overhead direct convolutions, 2018.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +63,15 @@ from weft.transform.autoschedule.rules.strides import loads_in
 from weft.transform.autoschedule.rules.transposes import transposed
 from weft.transform.infra.decisions import Decision, refused
 
-__all__ = ["Channels", "channels_of", "channels_pay", "image_filling_of"]
+__all__ = [
+    "ChannelBlock",
+    "Channels",
+    "channels_of",
+    "cost_of_channels",
+    "cost_of_matrices",
+    "image_filling_of",
+    "panels_of_weights",
+]
 
 _TRANSPOSING = 20
 """What it costs to transpose a sum, in multiplications."""
@@ -102,6 +110,16 @@ class Channels(Positions):
         """Products that stay together along k."""
         return math.prod(known(self.found.extents[x]) for x in self.found.reduction[1:])
 
+    @property
+    def products(self) -> int:
+        """Products of each sum."""
+        return self.granularity * known(self.found.extents[self.found.reduction[0]])
+
+    @property
+    def multiplications(self) -> int:
+        """Those of one image."""
+        return self.products * self.width * self.height * known(self.found.extents[self.r])
+
     @cached_property
     def weights(self) -> Buffer:
         """The packed weights: a row for each panel, its vectors along k."""
@@ -119,8 +137,10 @@ class Channels(Positions):
 
     @property
     def filling(self) -> Filling | None:
-        """What computes the input of one image at a time: not where each panel meets all images."""
-        return None if self.has_large_weights else self.found.filling
+        """What computes the input of one image at a time: where it stays near, and panels do not meet all images."""
+        size = math.prod(map(known, self.found.vector.buffer.shape[1:])) * bits(self.found.vector.dtype) // 8
+        is_near = size <= self.capacity.machine.l2_bytes
+        return self.found.filling if is_near and not self.has_large_weights else None
 
     @cached_property
     def image(self) -> Buffer:
@@ -157,32 +177,25 @@ class Channels(Positions):
                 raise refused(f"gemm of {decision.about!r}: {name}={value} is {reason}")
 
     def packed_weights(self) -> Iterator[Stmt]:
-        """The copies of the weights; zeros where the last panel has no channels."""
-        found, nr, target = self.found, self.nr, self.weights
-        panels, left = divmod(known(found.extents[self.r]), nr)
-        yield AllocBuffer(target)
-        if left:
-            i = PrimVar("i", INDEX)
-            zero = BufferStore(target, const(0.0, target.dtype), (const(panels, INDEX), i))
-            yield For(i, 0, known(target.shape[1]), zero)
-        for first, count, used in ((0, panels, nr), (panels, 1, left)):
-            if not count or not used:
-                continue
-            panel, j = PrimVar("panel", INDEX), PrimVar("j", INDEX)
-            inner = {var: fresh(var) for var in found.reduction}
-            row = plus(const(first, INDEX), panel)
-            load = substitute(found.scalar, {**inner, self.r: plus(times(row, nr), j)})
-            place = row, plus(times(self.number(inner), nr), j)
-            loops = [(panel, count), *((inner[x], found.extents[x]) for x in found.reduction), (j, used)]
-            yield nested(loops, BufferStore(target, load, place))
+        """The copies of the weights."""
+        found, channel = self.found, PrimVar("channel", INDEX)
+        inner = {var: fresh(var) for var in found.reduction}
+        load = substitute(found.scalar, {**inner, self.r: channel})
+        loops = [(inner[x], found.extents[x]) for x in found.reduction]
+        weights = [(loops, channel, load, times(self.number(inner), self.nr))]
+        return panels_of_weights(self.weights, known(found.extents[self.r]), self.nr, weights)
 
     def build(self) -> Stmt:
         """The loops over panels, outer variables and blocks: large weights are read once, small ones stay near."""
-        if self.has_large_weights:
-            return self._panels(lambda panel: self._blocks(lambda row, count: _Block(self, panel, row, count).build()))
-        return self._blocks(lambda row, count: self._panels(lambda panel: _Block(self, panel, row, count).build()))
 
-    def _panels(self, inner: Callable[[Panel], Stmt]) -> Stmt:
+        def block(panel: Panel, row: PrimExpr, count: int) -> Stmt:
+            return ChannelBlock(self, panel, row, count).build()
+
+        if self.has_large_weights:
+            return self.each_panel(lambda panel: self._blocks(lambda row, count: block(panel, row, count)))
+        return self._blocks(lambda row, count: self.each_panel(lambda panel: block(panel, row, count)))
+
+    def each_panel(self, inner: Callable[[Panel], Stmt]) -> Stmt:
         """The panels of channels; one for the rest has as many vectors as it needs."""
         channels, lanes, name = known(self.found.extents[self.r]), self.capacity.lanes, self.r.name
         whole, left = channels // self.nr * self.nr, channels % self.nr
@@ -225,8 +238,30 @@ class Channels(Positions):
         return number
 
 
+PanelOfWeights = tuple[Sequence[tuple[PrimVar, Extent]], PrimVar, PrimExpr, PrimExpr]
+"""Loops, the variable of a channel, its weight, and where in a panel the weights of all its channels begin."""
+
+
+def panels_of_weights(target: Buffer, channels: int, nr: int, weights: Sequence[PanelOfWeights]) -> Iterator[Stmt]:
+    """What fills panels of weights: a row each, `nr` channels side by side; zeros where the last has no channels."""
+    panels, left = divmod(channels, nr)
+    yield AllocBuffer(target)
+    if left:
+        i = PrimVar("i", INDEX)
+        zero = BufferStore(target, const(0.0, target.dtype), (const(panels, INDEX), i))
+        yield For(i, 0, known(target.shape[1]), zero)
+    for first, count, used in ((0, panels, nr), (panels, 1, left)):
+        for loops, channel, value, place in weights if count and used else ():
+            panel, j = PrimVar("panel", INDEX), PrimVar("j", INDEX)
+            own = {var: PrimVar(var.name, var.dtype) for var, _ in loops}
+            row = plus(const(first, INDEX), panel)
+            value, place = (substitute(x, {**own, channel: plus(times(row, nr), j)}) for x in (value, place))
+            stmt = BufferStore(target, value, (row, plus(place, j)))
+            yield nested([(panel, count), *((own[var], extent) for var, extent in loops), (j, used)], stmt)
+
+
 @dataclass(frozen=True, eq=False)
-class _Block:
+class ChannelBlock:
     """A block of `count` rows of positions from `row` on, for a panel of channels."""
 
     sizes: Channels
@@ -249,7 +284,7 @@ class _Block:
             return cover("row", count, tiers, lambda at, rows, _: self._tiles(at, rows, start, known(steps)))
 
         over_k = blocks(k, found.extents[k], self.sizes.steps, k_block)
-        return SeqStmt((AllocBuffer(self.sums), over_k, self._results()))
+        return SeqStmt((AllocBuffer(self.sums), over_k, self.stored()))
 
     def _prefetches(self, start: PrimExpr, positions: int) -> Stmt:
         """Prefetches of what results of a tile are stored to, and read with: those of a block at once would wait."""
@@ -337,7 +372,7 @@ class _Block:
         later = times(plus(times(k, sizes.granularity), const(steps, INDEX)), sizes.nr)
         return [BufferLoad(sizes.weights, (panel, plus(later, start)))]
 
-    def _results(self) -> Stmt:
+    def stored(self) -> Stmt:
         """Finished sums, transposed in squares and stored along the positions."""
         lanes, positions = self.panel.lanes, self.count * self.sizes.width
         turned = Buffer("turned", (lanes, lanes), self.sums.dtype)
@@ -391,7 +426,7 @@ def channels_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
 
 
 def image_filling_of(site: Site, found: Contraction, machine: MachineModel) -> Filling | None:
-    """What computes the input of windows right before them, where one image of it stays near."""
+    """What computes the input of windows right before them, where images of it are of known sizes."""
     filling, indices = filling_before(site, found), found.vector.indices
     shape = found.vector.buffer.shape[1:]
     if (
@@ -401,22 +436,24 @@ def image_filling_of(site: Site, found: Contraction, machine: MachineModel) -> F
         or any(not isinstance(extent, int) for extent in shape)
     ):
         return None
-    size = math.prod(known(extent) for extent in shape) * bits(found.vector.dtype) // 8
     own = indices[0] is found.outer[0] and not uses(indices[1:], found.outer[0])
-    return filling if own and size <= machine.l2_bytes else None
+    return filling if own else None
 
 
-def channels_pay(channels: Channels, copies: bool) -> bool:
-    """Whether transposing sums costs less than what it saves: lanes of positions that would be empty, and a copy of
-    windows where the other form `copies` them.
+def cost_of_channels(channels: Channels) -> float:
+    """What windows by channels cost, in multiplications: transposing sums, and lanes of channels that are empty.
 
     What is compared was measured on convolutions of ResNet, MobileNet and EfficientNet.
     """
-    found, lanes = channels.found, channels.capacity.lanes
-    positions, results = channels.width * channels.height, known(found.extents[channels.r])
-    products = channels.granularity * known(found.extents[found.reduction[0]])
-    cost = _TRANSPOSING / products + _empty(results, lanes)
-    return cost <= _empty(positions, lanes) + (_COPYING if copies else _LOADING)
+    results = known(channels.found.extents[channels.r])
+    return channels.multiplications * (1 + _TRANSPOSING / channels.products + _empty(results, channels.capacity.lanes))
+
+
+def cost_of_matrices(channels: Channels, copies: bool) -> float:
+    """What the product of matrices costs instead: lanes of positions that are empty, and, where it `copies` windows,
+    that."""
+    positions = _empty(channels.width * channels.height, channels.capacity.lanes)
+    return channels.multiplications * (1 + positions + (_COPYING if copies else _LOADING))
 
 
 def _empty(extent: int, lanes: int) -> float:
