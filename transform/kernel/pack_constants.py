@@ -154,6 +154,16 @@ class Sum:
 
     terms: tuple[tuple[float, Place], ...]
 
+    def of(self, constant: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+        """The sums of a flat array."""
+        total, term = np.empty(sizes), np.empty(sizes)
+        for number, (factor, (first, steps)) in enumerate(self.terms):
+            view = _view(constant, first, sizes, steps)
+            np.multiply(view, factor, out=term if number else total, dtype=np.float64)
+            if number:
+                total += term
+        return total
+
 
 @dataclass(frozen=True)
 class Copy:
@@ -172,11 +182,7 @@ class Copy:
         """Store into a flat array."""
         place = _view(target, self.first, self.sizes, self.steps)
         if isinstance(self.source, Sum):
-            terms = (
-                _view(constant, first, self.sizes, steps).astype(np.float64) * factor
-                for factor, (first, steps) in self.source.terms
-            )
-            place[...] = functools.reduce(np.add, terms)
+            place[...] = self.source.of(constant, self.sizes)
         elif isinstance(self.source, tuple):
             place[...] = _view(constant, self.source[0], self.sizes, self.source[1])
         else:

@@ -348,7 +348,11 @@ class M:
         (((4, 64), (40, 64)), "inner", "inner products need both operands along k"),
         (((4, 512), (8, 512)), "packed or inner", "all sizes are known"),
         (((4, 512), (8, 512)), "direct", "not read along its last axis"),
-        (((4, 512), (8, 512)), "outer", "packed, direct, inner, channels, winograd2, winograd4, planes, packed or direct, packed or inner"),
+        (
+            ((4, 512), (8, 512)),
+            "outer",
+            "inner, channels, winograd2, winograd4, planes, packed or direct, packed or inner",
+        ),
         (((4, 512), (8, 512)), "packed or direct or inner", "not read along its last axis"),
     ],
 )

@@ -115,22 +115,22 @@ class _Block:
         """The transformed windows."""
         return Buffer("windows", (self.sizes.products, self.sizes.terms, self.tiles), self.sizes.found.dtype)
 
+    @cached_property
+    def check(self) -> _Check:
+        """Whether elements of the strip are finite."""
+        return _Check(self.strip, self._lanes)
+
     def build(self) -> Stmt:
         """The block: as products of transformed windows, or of elements where some of these are not finite."""
-        transformed = SeqStmt((AllocBuffer(self.windows), self._transformed(), self._panels(transforms=True)))
-        check = _Check(self.strip, self._lanes)
-        choice = IfThenElse(check.is_finite, transformed, self._panels(transforms=False))
-        return SeqStmt((AllocBuffer(self.strip), self._filled(), *check.steps(), choice))
+        transformed = IfThenElse(self.check.is_finite, self._transformed(), None)
+        panels = self.sizes.channels.each_panel(self._panel)
+        strip = AllocBuffer(self.strip), self._filled(), *self.check.steps()
+        return SeqStmt((*strip, AllocBuffer(self.windows), transformed, panels))
 
-    def _panels(self, transforms: bool) -> Stmt:
-        """The results, panel by panel of channels."""
-        channels = self.sizes.channels
-
-        def panel_of(panel: Panel) -> Stmt:
-            panel_block = _Panel(self, ChannelBlock(channels, panel, self.top, self.height))
-            return panel_block.transformed() if transforms else panel_block.direct()
-
-        return channels.each_panel(panel_of)
+    def _panel(self, panel: Panel) -> Stmt:
+        """The results of a panel of channels."""
+        top, height = self.top, self.height
+        return _Panel(self, ChannelBlock(self.sizes.channels, panel, top, height)).build()
 
     def _filled(self) -> Stmt:
         """The strip, row by row."""
@@ -236,13 +236,17 @@ class _Panel:
         shape = self.sizes.products, self.block.tiles, self.sizes.channels.nr
         return Buffer("products", shape, self.sizes.found.dtype)
 
-    def transformed(self) -> Stmt:
-        """From transformed windows."""
+    def build(self) -> Stmt:
+        """The sums, and what becomes of them."""
+        sums = IfThenElse(self.block.check.is_finite, self._transformed(), self._direct())
+        return SeqStmt((AllocBuffer(self.results.sums), sums, self.results.stored()))
+
+    def _transformed(self) -> Stmt:
+        """Sums from transformed windows."""
         e, sizes = PrimVar("e", INDEX), self.sizes
         tiers = [(n, 1) for n in (sizes.mr, self.block.tiles % sizes.mr) if n]
         tiles = cover("tile", self.block.tiles, tiers, lambda at, count, _: self._tile(e, at, count))
-        steps = AllocBuffer(self.products), For(e, 0, sizes.products, tiles)
-        return SeqStmt((*steps, AllocBuffer(self.results.sums), self._back(), self.results.stored()))
+        return SeqStmt((AllocBuffer(self.products), For(e, 0, sizes.products, tiles), self._back()))
 
     def _tile(self, e: PrimExpr, at: PrimExpr, count: int) -> Stmt:
         """A register tile of one of the products."""
@@ -295,13 +299,13 @@ class _Panel:
             stmt = IfThenElse(binary("lt", at_y, const(height, INDEX)), stmt, None)
         return stmt
 
-    def direct(self) -> Stmt:
-        """From elements and weights as they are; the vectors of weights are collected first."""
+    def _direct(self) -> Stmt:
+        """Sums from elements and weights as they are; the vectors of weights are collected first."""
         sums, lanes, j = self.results.sums, self._panel.lanes, PrimVar("j", INDEX)
         position = PrimVar("position", INDEX)
         zero = BufferStore(sums, const(0.0, with_lanes(sums.dtype, lanes)), (position, self._vector(j)))
         cleared = nested([(position, sums.shape[0]), (j, self._panel.vectors)], zero)
-        return SeqStmt((AllocBuffer(sums), cleared, self._summed(), self.results.stored()))
+        return SeqStmt((cleared, self._summed()))
 
     def _summed(self) -> Stmt:
         """Sums of the products of elements and weights."""
