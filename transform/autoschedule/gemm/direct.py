@@ -171,6 +171,8 @@ class _FarRows:
             return None
         if _is_in_last_cache(found, columns, k_extent, capacity) or k_extent < knobs.few_chunks * knobs.stream_far_k:
             return None
+        if knobs.few_chunks * rows * columns * bits(found.dtype) > 8 * knobs.partial_sums_bytes:
+            return None
         return cls(found, capacity, rows, columns, k_extent)
 
     def build(self) -> Stmt:
@@ -273,9 +275,7 @@ class _PartialSumBlocks:
             return self._columns(_ZERO, rows)
         size = 2 * self.capacity.max_mr
         several = blocks(found.r, rows, size, self._columns)
-        far = _FarRows.of(found, self.capacity, 1)
-        one = self._columns(_ZERO, 1) if far is None else far.build()
-        return IfThenElse(binary("eq", rows, const(1, INDEX)), one, several)
+        return IfThenElse(binary("eq", rows, const(1, INDEX)), self._columns(_ZERO, 1), several)
 
     def _columns(self, first: PrimExpr | None, rows: Extent) -> Stmt:
         """The blocks of columns for `rows` rows from `first` on (None: there are no rows)."""
