@@ -35,7 +35,7 @@ from weft.runtime.device.interrupts import caller
 from weft.runtime.device.stack import lowest_place
 from weft.runtime.registry import lookup
 from weft.support import profile
-from weft.support.isolation import Typed, hand_over, isolated, plain, shown
+from weft.support.isolation import Typed, hand_over, isolated, map_items, plain, shown, tuple_items
 
 __all__ = ["ACTIONS", "CallState", "action", "begin", "callback_address", "end", "outside", "tensor_sizes"]
 
@@ -200,7 +200,7 @@ def _kept(value: Any) -> Any:
     """A value that outlives the program's memory: arrays that only view memory are copied."""
     if isinstance(value, np.ndarray):
         return value if value.flags.owndata else np.array(value)
-    return tuple(map(_kept, value)) if isinstance(value, tuple) else value
+    return map_items(value, tuple_items, _kept) if isinstance(value, tuple) else value
 
 
 def _tensor_words(state: CallState, ty: abi.Tensor, value: np.ndarray) -> list[int]:

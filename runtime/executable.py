@@ -55,7 +55,7 @@ from weft.runtime.program import Program, program_artifacts, program_of_file, pu
 from weft.runtime.programs import RUNNERS
 from weft.runtime.programs.fastcall import CODE, fast_call, result_tensors
 from weft.support.aligned import ALIGNMENT
-from weft.support.isolation import isolated
+from weft.support.isolation import isolated, map_items, tuple_items
 from weft.support.profile import Profiled
 from weft.support.providers import load as load_place
 from weft.support.providers import provider
@@ -121,9 +121,9 @@ def _resident(array: np.ndarray, device: Device) -> tuple[int, Any]:
 
 def _replaced(result: Any, given: Mapping[int, Any]) -> Any:
     """A result with arrays of the caller in the place of their copies, which are there by `id`."""
-    if isinstance(result, tuple):
-        return tuple(_replaced(item, given) for item in result)
-    return given.get(id(result), result) if isinstance(result, np.ndarray) else result
+    return map_items(
+        result, tuple_items, lambda item: given.get(id(item), item) if isinstance(item, np.ndarray) else item
+    )
 
 
 class CompiledFunction(Profiled):

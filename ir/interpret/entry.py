@@ -35,8 +35,7 @@ from weft.ir.tensor import PrimFunc
 from weft.ir.types import Type
 from weft.ir.verify import fault_of
 from weft.ir.verify.spread import refuse_spread
-from weft.support.guards import is_array, is_listing, is_tuple
-from weft.support.isolation import hand_over, isolated
+from weft.support.isolation import apart_from, arrays_in, hand_over, isolated
 from weft.support.profile import Profiled
 
 __all__ = ["Interpreter", "interpret", "value_of_call"]
@@ -133,15 +132,10 @@ class GraphFunction(Profiled):
         """Run on arrays, by position or name; with `trace` the result comes with a list of (binding name, value)."""
         if named:
             args = tuple(in_order(self.function, args, named))
-        args = tuple(map(_from_outside, args))
         wanted = self.interpreter.trace if trace is None else trace
-        steps: list[tuple[str, Any]] | None = [] if wanted else None
-        session = Session(self.interpreter, steps)
         try:
             with quiet_room(self.levels):
-                result = Evaluator(session).call(self.function, args, None, ArgumentError)
-        except FAILURES as error:
-            raise fault_of(self.interpreter.module) or error from error.__cause__
+                return self._run(tuple(map(_from_outside, args)), [] if wanted else None)
         except RecursionError:
             if not self.levels > USUAL_NESTING:
                 raise  # of a registered function
@@ -151,6 +145,13 @@ class GraphFunction(Profiled):
                 span=self.function.span,
                 hint="a recursion needs a condition under which it ends",
             ) from None
+
+    def _run(self, args: tuple[Any, ...], steps: list[tuple[str, Any]] | None) -> Any:
+        session = Session(self.interpreter, steps)
+        try:
+            result = Evaluator(session).call(self.function, args, None, ArgumentError)
+        except FAILURES as error:
+            raise fault_of(self.interpreter.module) or error from error.__cause__
         session.require(result, f"the result of {self.function.name}", self.function.span)
         try:
             result = shown(_own(result, args), self.function.ret_type)
@@ -198,11 +199,7 @@ _RECURSIVE = 1 << 20
 
 def _own(result: Any, args: Any) -> Any:
     """A result in memory of its own, as compiled code gives it: a reshaped argument is a view of the argument."""
-    if is_tuple(result):
-        return tuple(_own(item, args) for item in result)
-    if is_array(result) and any(np.may_share_memory(result, item) for item in _arrays(args)):
-        return result.copy()
-    return result
+    return apart_from(result, list(arrays_in(args)))
 
 
 def _from_outside(value: Any) -> Any:
@@ -211,14 +208,6 @@ def _from_outside(value: Any) -> Any:
 
 
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, functools.partial, np.ufunc)
-
-
-def _arrays(value: Any) -> Iterator[np.ndarray]:
-    if is_array(value):
-        yield value
-    elif is_listing(value):
-        for item in value:
-            yield from _arrays(item)
 
 
 def _no_functions(name: str) -> None:

@@ -63,7 +63,7 @@ from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType, Type
 from weft.support.array_bytes import memory_bytes
 from weft.support.guards import is_tuple
-from weft.support.isolation import Isolated, hand_over, raised_outside
+from weft.support.isolation import Isolated, hand_over, map_items, raised_outside, tuple_items
 
 __all__ = ["Closure", "Evaluator", "Scope", "Session", "Storage"]
 
@@ -144,8 +144,7 @@ class Session:
     def require(self, value: Any, what: str, span: Span | None) -> None:
         """BoundsError W901 when a tensor is read that is not wholly written, W911 when its memory was given back."""
         if is_tuple(value):
-            for item in value:
-                self.require(item, what, span)
+            map_items(value, tuple_items, lambda item: self.require(item, what, span))
         elif id(value) in self.dead:
             raise BoundsError(f"{what} is used after its memory was given back", code="W911", span=span)
         elif id(value) in self.partial:

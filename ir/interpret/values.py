@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.errors import value_words
+from weft.errors import tuple_words, value_words
 from weft.ir.dim import Dim
 from weft.ir.graph import Var
 from weft.ir.interpret.scalars import check_scalar, wrap_array
@@ -23,7 +23,7 @@ from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.support.dlpack import offered_array
 from weft.support.guards import is_array, is_number, is_tuple
-from weft.support.isolation import Typed
+from weft.support.isolation import Typed, map_items, tuple_items
 
 __all__ = ["Mismatch", "adopt", "check", "expected_text", "masked", "shown", "typed", "value_text"]
 
@@ -51,10 +51,19 @@ def value_text(value: Any) -> str:
     if is_number(value):
         return f"{value.dtype}[()]"
     if is_tuple(value):
-        if value and all(isinstance(item, int) and abs(item) < 1 << 64 for item in value):
+        if _is_shape(value):
             return f"shape {shape_text(value)}"
-        return f"tuple({', '.join(map(value_text, value))})"
+        return tuple_words(value, _items, value_text)
     return value_words(value)
+
+
+def _is_shape(value: tuple[Any, ...]) -> bool:
+    return bool(value) and all(isinstance(item, int) and abs(item) < 1 << 64 for item in value)
+
+
+def _items(value: Any) -> tuple[Any, ...] | None:
+    """What a tuple holds that is no shape."""
+    return value if is_tuple(value) and not _is_shape(value) else None
 
 
 def expected_text(ty: Type) -> str:
@@ -71,7 +80,7 @@ def expected_text(ty: Type) -> str:
             return f"shape {shape_text(ty.dims)}"
         return "a shape" if ty.ndim < 0 else f"a shape of {ty.ndim} sizes"
     if isinstance(ty, TupleType):
-        return f"tuple({', '.join(map(expected_text, ty.fields))})"
+        return tuple_words(ty, lambda item: item.fields if isinstance(item, TupleType) else None, expected_text)
     names: dict[type, str] = {StringType: "a string", FuncType: "a function", AnyType: "anything"}
     if isinstance(ty, PrimType):
         return ty.dtype if ty.value is None else f"{ty.dtype} {ty.value}"
@@ -122,9 +131,14 @@ def shown(value: Any, ty: Type | None) -> Any:
     """A result as callers get it: arrays of types that NumPy lacks are those of `ml_dtypes`."""
     if isinstance(ty, TupleType) and is_tuple(value):
         return tuple(map(shown, value, ty.fields))
-    if is_tuple(value):  # of a type that says nothing of its items
-        return tuple(shown(item, None) for item in value)
-    return dtypes.presented(value, ty.dtype if isinstance(ty, TensorType) else None) if is_array(value) else value
+    dtype = ty.dtype if isinstance(ty, TensorType) else None
+    return map_items(  # tuples are of a type that says nothing of their items
+        value, tuple_items, lambda item: _presented(item, dtype)
+    )
+
+
+def _presented(value: Any, dtype: str | None) -> Any:
+    return dtypes.presented(value, dtype) if is_array(value) else value
 
 
 def typed(value: Any, ty: Type | None) -> Any:

@@ -38,6 +38,7 @@ from weft.ir.graph import Var
 from weft.ir.node import FrozenMap, Node, fields_of, parts_of, replace
 from weft.ir.tensor import Buffer, BufferStore, For, PrimExpr, PrimFunc, SeqStmt, Stmt
 from weft.ir.types import Type
+from weft.support.forks import cached_property
 
 __all__ = [
     "MANY_NODES",
@@ -186,7 +187,7 @@ class _Inside:
             return [node for node in self.nodes if node.__class__ in wanted]
         return self._by_class[wanted[0]] if wanted else ()
 
-    @functools.cached_property
+    @cached_property
     def _by_class(self) -> Mapping[type, Sequence[Any]]:
         """The nodes of each class."""
         found: defaultdict[type, list[Node]] = defaultdict(list)

@@ -10,9 +10,10 @@ The JSON form of all of them is `weft.runtime.abi.json_form`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from weft.errors import RecursionDepthError, tuple_words
 from weft.runtime.abi.dims import Dim, shape_text
 from weft.runtime.abi.frame import DYNAMIC_RANK
 
@@ -35,6 +36,7 @@ __all__ = [
     "Use",
 ]
 
+_MOST_LEVELS, _MOST_WORDS = 64, 1 << 16
 Use = Literal["", "copied", "written", "constant"]
 """What becomes of a tensor: only read; a copy of it written; written in place; a constant, which nobody writes."""
 
@@ -137,17 +139,31 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Tuple:
-    """Values in order."""
+    """Values in order; RecursionDepthError W951 for tuples in more than 64 others, or of more than 65,536 words.
+
+    Whoever walks a type may recurse, and types that are held twice at each of many levels have values without end.
+    """
 
     fields: tuple[Type, ...]
+    levels: int = field(init=False, repr=False, compare=False)
+    """How many tuples are inside of one another, this one included."""
+    words: int = field(init=False, repr=False, compare=False)
+    """Those of its fields."""
 
-    @property
-    def words(self) -> int:
-        """Those of its fields."""
-        return sum(field.words for field in self.fields)
+    def __post_init__(self) -> None:
+        levels = 1 + max([part.levels for part in self.fields if isinstance(part, Tuple)], default=0)
+        if levels > _MOST_LEVELS:
+            message = f"tuples that compiled code takes or gives nest at most {_MOST_LEVELS} levels"
+            raise RecursionDepthError(message, code="W951")
+        words = sum(part.words for part in self.fields)
+        if words > _MOST_WORDS:
+            message = f"tuples that compiled code takes or gives have at most {_MOST_WORDS} words, this one {words}"
+            raise RecursionDepthError(message, code="W951")
+        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "words", words)
 
     def __str__(self) -> str:
-        return f"tuple({', '.join(map(str, self.fields))})"
+        return tuple_words(self, lambda item: item.fields if isinstance(item, Tuple) else None, str)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import held, is_numpy, offered_items, presented, shares_bits, stored
-from weft.errors import ArgumentError, OutOfMemoryError, value_words
+from weft.errors import ArgumentError, OutOfMemoryError, tuple_words, value_words
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.closure import is_function
 from weft.runtime.abi.dims import Dim, shape_text
@@ -45,11 +45,18 @@ def value_text(value: Any) -> str:
         return f"{held(value) or value.dtype}[{shape_text(value.shape)}]"
     if isinstance(value, np.generic):
         return f"{value.dtype}[()]"
-    if isinstance(value, (tuple, list)) and value and all(isinstance(x, int) and abs(x) < 1 << 64 for x in value):
+    if isinstance(value, (tuple, list)) and _is_shape(value):
         return f"shape {shape_text(value)}"
-    if isinstance(value, tuple):
-        return f"tuple({', '.join(map(value_text, value))})"
-    return value_words(value)
+    return tuple_words(value, _items, value_text) if isinstance(value, tuple) else value_words(value)
+
+
+def _is_shape(value: Sequence[Any]) -> bool:
+    return bool(value) and all(isinstance(item, int) and abs(item) < 1 << 64 for item in value)
+
+
+def _items(value: Any) -> tuple[Any, ...] | None:
+    """What a tuple holds that is no shape."""
+    return value if isinstance(value, tuple) and not _is_shape(value) else None
 
 
 @dataclass

@@ -41,7 +41,7 @@ from weft.runtime.device.cpu import CPU
 from weft.runtime.programs.bytecode import BytecodeFunction, check_program, read_functions
 from weft.support.array_bytes import content_bytes
 from weft.support.forks import free_in_child
-from weft.support.isolation import Typed, isolated
+from weft.support.isolation import Typed, apart_from, arrays_in, isolated, map_items, tuple_items
 from weft.support.profile import ProfileRow, most_expensive_first, profiled
 
 __all__ = [
@@ -483,7 +483,7 @@ class VMFunction:
         value = self.machine.call(self.name, values)
         for array, copy in copies:
             array[...] = copy
-        value = _shown(_owned(value, [*_arrays(values), *self.machine.constants]), self.signature.result)
+        value = _shown(apart_from(value, [*arrays_in(values), *self.machine.constants]), self.signature.result)
         return value if out is None else copy_into(out, value, "out", self.name)
 
     def watching(self, hook: Hook) -> Any:
@@ -544,27 +544,10 @@ def _shown(value: Any, ty: abi.Type | None) -> Any:
     """A result as callers get it: arrays of types that NumPy lacks are those of `ml_dtypes`."""
     if isinstance(ty, abi.Tuple) and isinstance(value, tuple):
         return tuple(map(_shown, value, ty.fields))
-    if isinstance(value, tuple):  # of a type that says nothing of its items
-        return tuple(_shown(item, None) for item in value)
     dtype = ty.dtype if isinstance(ty, abi.Tensor) else None
-    return presented(value, dtype) if isinstance(value, np.ndarray) else value
-
-
-def _arrays(value: Any) -> Iterator[np.ndarray]:
-    if isinstance(value, np.ndarray):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _arrays(item)
-
-
-def _owned(value: Any, others: Sequence[np.ndarray]) -> Any:
-    """A result that shares no memory with arguments and constants."""
-    if isinstance(value, tuple):
-        return tuple(_owned(item, others) for item in value)
-    if isinstance(value, np.ndarray) and any(np.may_share_memory(value, other) for other in others):
-        return value.copy()
-    return value
+    return map_items(  # tuples are of a type that says nothing of their items
+        value, tuple_items, lambda item: presented(item, dtype) if isinstance(item, np.ndarray) else item
+    )
 
 
 def machine_functions(

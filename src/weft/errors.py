@@ -17,7 +17,8 @@ from __future__ import annotations
 import bisect
 import contextlib
 import re
-from collections.abc import Iterable
+import reprlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -199,12 +200,44 @@ def value_words(value: object, longest: int = 80) -> str:
     if isinstance(value, int) and value.bit_length() > longest * 4:
         return f"{kind} of {value.bit_length()} bits"
     try:
-        text = repr(value)
+        text = _SHORT.repr(value) if isinstance(value, _HOLDERS) else repr(value)
     except Exception as error:  # a class of the user's, or numbers inside that are too long
         text = f"whose repr raises {type(error).__name__}"
     return f"{kind} {' '.join(text.split())}"[:longest]
 
 
+_HOLDERS = (tuple, list, dict, set, frozenset)
+_SHORT = reprlib.Repr()  # what is held twice at each of many levels has a text without end
+_SHORT.maxlevel, _SHORT.maxtuple, _SHORT.maxlist, _SHORT.maxdict = 4, 12, 12, 12
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
+
+
+def tuple_words(value: Any, parts: Callable[[Any], Sequence[Any] | None], words: Callable[[Any], str]) -> str:
+    """Nested tuples as `tuple(a, tuple(b))`, the first pieces of them; `parts` gives None for what `words` are of.
+
+    >>> tuple_words((1, (2, ())), lambda item: item if isinstance(item, tuple) else None, str)
+    'tuple(1, tuple(2, tuple()))'
+    """
+    text: list[str] = []
+    stack: list[tuple[bool, Any]] = [(False, value)]
+    while stack:
+        if len(text) > _PIECES:
+            return "".join([*text, "..."])
+        is_text, item = stack.pop()
+        inside = None if is_text else parts(item)
+        if inside is None:
+            text.append(item if is_text else words(item))
+            continue
+        text.append("tuple(")
+        stack.append((True, ")"))
+        for index in reversed(range(min(len(inside), _PIECES))):
+            stack.append((False, inside[index]))
+            if index:
+                stack.append((True, ", "))
+    return "".join(text)
+
+
+_PIECES = 60
 _LONG_WORD = re.compile(rf"\S{{{_WORD},}}")
 
 

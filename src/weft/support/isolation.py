@@ -24,13 +24,27 @@ import numpy as np
 
 from weft.dtypes import held, offered_items, presented, stored
 from weft.errors import RecursionDepthError, ShapeError
+from weft.support.guards import is_array, is_listing, is_tuple
 from weft.support.stack import stack_bytes
 
-__all__ = ["Isolated", "Typed", "hand_over", "isolated", "plain", "raised_outside", "shown"]
+__all__ = [
+    "Isolated",
+    "Typed",
+    "apart_from",
+    "arrays_in",
+    "hand_over",
+    "isolated",
+    "map_items",
+    "plain",
+    "raised_outside",
+    "shown",
+    "tuple_items",
+]
 
 
 _CALL_BYTES = 64 << 10
 """More stack than a call takes from a registered function to the next one that it calls through weft."""
+_MOST_LEVELS = 200
 _own = threading.local()
 
 
@@ -62,7 +76,7 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, Typed):
         return value.array
-    return tuple(map(plain, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else value
+    return map_items(value, tuple_items, plain) if isinstance(value, tuple) else value
 
 
 def shown(value: Any) -> Any:
@@ -75,7 +89,7 @@ def shown(value: Any) -> Any:
         return value.presented
     if isinstance(value, np.ndarray):
         return presented(cast("np.ndarray", value), None)
-    return tuple(map(shown, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else value
+    return map_items(value, tuple_items, shown) if isinstance(value, tuple) else value
 
 
 class Isolated:
@@ -142,26 +156,95 @@ def hand_over(function: Callable[..., Any], *values: Any) -> Any:
     return function(*(values if isinstance(function, Isolated) else map(plain, values)))
 
 
-def _collect(value: Any, found: list[Typed]) -> None:
-    """The arrays of a value in order."""
-    if isinstance(value, tuple):
-        for item in cast("tuple[Any, ...]", value):
-            _collect(item, found)
-    elif isinstance(value, Typed):
-        found.append(value)
-    elif isinstance(value, np.ndarray):
-        found.append(Typed(cast("np.ndarray", value)))
+def map_items(value: Any, parts: Callable[[Any], Sequence[Any] | None], leaf: Callable[[Any], Any]) -> Any:
+    """A value with `leaf` of what is no tuple or list in it, each tuple and list once, however often it is held.
+
+    `parts` gives None for leaves. Raises RecursionDepthError W951 for what nests deeper than 200 levels, or
+    holds itself.
+
+    >>> map_items((1, (2, [3])), offered_items, str)
+    ('1', ('2', ['3']))
+    """
+    if parts(value) is None:
+        return leaf(value)
+    known: dict[int, tuple[Any, Any]] = {}  # with what has the number, so that nothing else gets it
+
+    def mapped(item: Any, levels: int) -> Any:
+        inside: Any = parts(item)
+        if inside is None:
+            return leaf(item)
+        if id(item) not in known:
+            if levels > _MOST_LEVELS:
+                raise RecursionDepthError(f"a value nests deeper than {_MOST_LEVELS} levels", code="W951")
+            made = [mapped(part, levels + 1) for part in inside]
+            if all(new is old for new, old in zip(made, inside, strict=True)):
+                known[id(item)] = item, item
+            else:
+                known[id(item)] = item, tuple(made) if is_tuple(item) else made
+        return known[id(item)][1]
+
+    return mapped(value, 1)
 
 
-def _replaced(value: tuple[Any, ...], given: Iterator[np.ndarray]) -> tuple[Any, ...]:
-    """A tuple with other arrays in the places of its own, in the order of `_collect`."""
+def tuple_items(value: Any) -> tuple[Any, ...] | None:
+    """What a tuple holds; None for anything else.
+
+    >>> tuple_items((1, 2)), tuple_items([1])
+    ((1, 2), None)
+    """
+    return cast("tuple[Any, ...]", value) if isinstance(value, tuple) else None
+
+
+def arrays_in(value: Any) -> Iterator[np.ndarray]:
+    """The arrays in tuples and lists, each of which is looked at once.
+
+    >>> [array.shape for array in arrays_in((np.zeros(2), [np.zeros(3)]))]
+    [(3,), (2,)]
+    """
+    pending, known = [value], set[int]()
+    while pending:
+        item = pending.pop()
+        if is_array(item):
+            yield item
+        elif is_listing(item) and id(item) not in known:
+            known.add(id(item))
+            pending.extend(item)
+
+
+def apart_from(value: Any, arrays: Sequence[np.ndarray]) -> Any:
+    """A value whose arrays share no memory with others: those that do are copied.
+
+    >>> x = np.zeros(2)
+    >>> apart_from((x, 1), [x])[0] is x
+    False
+    """
+
+    def own(item: Any) -> Any:
+        return item.copy() if is_array(item) and any(np.may_share_memory(item, array) for array in arrays) else item
+
+    return map_items(value, tuple_items, own)
+
+
+def _collect(values: tuple[Any, ...], found: list[Typed]) -> None:
+    """The arrays of values in order."""
+    for value in values:
+        if isinstance(value, Typed):
+            found.append(value)
+        elif isinstance(value, np.ndarray):
+            found.append(Typed(cast("np.ndarray", value)))
+        elif is_tuple(value):
+            map_items(value, tuple_items, lambda item: _collect((item,), found))
+
+
+def _replaced(values: tuple[Any, ...], given: Iterator[np.ndarray]) -> tuple[Any, ...]:
+    """Values with other arrays in the places of their own, in the order of `_collect`."""
     return tuple(
-        _replaced(cast("tuple[Any, ...]", item), given)
-        if isinstance(item, tuple)
-        else next(given)
+        next(given)
         if isinstance(item, (Typed, np.ndarray))
+        else map_items(item, tuple_items, lambda part: _replaced((part,), given)[0])
+        if isinstance(item, tuple)
         else item
-        for item in value
+        for item in values
     )
 
 
@@ -239,10 +322,4 @@ def _copied(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         array = cast("np.ndarray", value)
         return np.array(array, array.dtype if array.dtype.isnative else array.dtype.newbyteorder("="))
-    items = offered_items(value)
-    if items is None:
-        return value
-    copies = tuple(map(_copied, items))
-    if all(copy is item for copy, item in zip(copies, items, strict=True)):
-        return value
-    return copies if isinstance(value, tuple) else list(copies)
+    return map_items(value, offered_items, _copied) if isinstance(value, (tuple, list)) else value

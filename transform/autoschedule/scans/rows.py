@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from weft.ir import substitute
 from weft.ir.kernel.prim import binary, const
@@ -29,6 +28,7 @@ from weft.ir.tensor import (
     Shuffle,
     Stmt,
 )
+from weft.support.forks import cached_property
 from weft.transform.analysis.access_pattern import Cost, cost
 from weft.transform.autoschedule.rules.accumulators import guarded, is_zero
 from weft.transform.autoschedule.rules.loops import (

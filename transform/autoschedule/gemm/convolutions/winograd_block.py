@@ -19,7 +19,6 @@ import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from weft.dtypes import with_lanes
 from weft.ir import substitute
@@ -41,6 +40,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.forks import cached_property
 from weft.transform.autoschedule.gemm.blocking import known
 from weft.transform.autoschedule.gemm.convolutions.channels import ChannelBlock
 from weft.transform.autoschedule.gemm.convolutions.padded_rows import padded_row
