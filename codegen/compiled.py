@@ -26,7 +26,7 @@ from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim as AbiDim
-from weft.runtime.artifact import Artifact, ArtifactSet
+from weft.runtime.artifact import Artifact, ArtifactSet, missing_symbols
 from weft.runtime.device.object_symbols import HOST_SYMBOLS, LOAD_FIRST, PROCESS_SYMBOLS, in_process
 from weft.runtime.executable import Executable
 from weft.runtime.merging import kept_artifacts
@@ -76,7 +76,7 @@ def linked(module: IRModule) -> IRModule:
         return module
     artifacts = module.attrs.get(ARTIFACTS, ArtifactSet())
     loaded = kept_artifacts(artifacts, _is_loaded)
-    lacking = {symbol for symbol, _ in loaded.missing(_ALWAYS)}
+    lacking = {symbol for symbol, _ in missing_symbols(loaded, _ALWAYS)}
     there = {name for name in lacking if find_func(name) is not None or in_process(name)}
     loaded.link_check(_ALWAYS | there if there else _ALWAYS, hint=LOAD_FIRST)
     return module.with_attr(ARTIFACTS, linked_artifacts(artifacts))

@@ -23,7 +23,7 @@ import numpy as np
 
 from weft.dtypes import array_dtype
 from weft.errors import ModelError
-from weft.support.array_bytes import content_bytes
+from weft.support.array_memory import content_bytes
 
 __all__ = ["load", "metadata", "save"]
 

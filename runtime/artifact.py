@@ -35,7 +35,7 @@ from weft.runtime.safe_archive import DAMAGE, Limits, open_file, read_archive, w
 from weft.support.forks import cached_property
 from weft.support.providers import provider
 
-__all__ = ["Artifact", "ArtifactSet", "NotSerializable", "Symbol", "artifacts_of"]
+__all__ = ["Artifact", "ArtifactSet", "NotSerializable", "Symbol", "artifacts_of", "missing_symbols"]
 
 PROGRAM = "weft-program"
 """The kind of the artifact that says which others are one program."""
@@ -312,21 +312,10 @@ class ArtifactSet(Mapping[str, Artifact]):
         `hint` says what to do about them.
         """
         self.providers()
-        missing = [f"{symbol} (for {name})" for symbol, name in self.missing(host)]
+        missing = [f"{symbol} (for {name})" for symbol, name in missing_symbols(self, host)]
         if missing:
             hint = hint or "add the source or the object that has it: artifacts.union([weft.Artifact(...)])"
             raise ArtifactError(f"nothing provides {', '.join(missing)}", code="W815", hint=hint)
-
-    def missing(self, host: Iterable[str] = ()) -> list[tuple[str, str]]:
-        """The symbols that neither the set nor the host provides, each with the name of an artifact that needs it."""
-        rest, *programs = _together(self)
-        always = {*host, *(symbol.name for item in rest for symbol in item.provides)}
-        lacking: dict[tuple[str, str], None] = {}
-        for group in (rest, *programs):
-            known = always.union(symbol.name for item in group for symbol in item.provides)
-            needed = ((symbol.name, item.name) for item in group for symbol in item.needs)
-            lacking.update(dict.fromkeys(pair for pair in needed if pair[0] not in known))
-        return list(lacking)
 
     def to_data(self) -> list[dict[str, Any]]:
         """The set as JSON-like data; NotSerializable when one is only in memory."""
@@ -439,6 +428,18 @@ def _read(files: Mapping[str, bytes]) -> tuple[ArtifactSet, str | None, dict[str
             raise ArtifactError(f"{name!r} does not have the hash it states", code="W811")
     metadata = json.loads(files[METADATA]) if METADATA in more else None
     return ArtifactSet(artifacts), files[SOURCE].decode() if SOURCE in more else None, metadata
+
+
+def missing_symbols(artifacts: ArtifactSet, host: Iterable[str] = ()) -> list[tuple[str, str]]:
+    """The symbols that neither the set nor the host provides, each with the name of an artifact that needs it."""
+    rest, *programs = _together(artifacts)
+    always = {*host, *(symbol.name for item in rest for symbol in item.provides)}
+    lacking: dict[tuple[str, str], None] = {}
+    for group in (rest, *programs):
+        known = always.union(symbol.name for item in group for symbol in item.provides)
+        needed = ((symbol.name, item.name) for item in group for symbol in item.needs)
+        lacking.update(dict.fromkeys(pair for pair in needed if pair[0] not in known))
+    return list(lacking)
 
 
 def _together(artifacts: ArtifactSet) -> list[list[Artifact]]:

@@ -54,7 +54,7 @@ from weft.runtime.explanation import report
 from weft.runtime.program import Program, program_artifacts, program_of_file, public_signatures
 from weft.runtime.programs import RUNNERS
 from weft.runtime.programs.fastcall import CODE, fast_call, result_tensors
-from weft.support.aligned import ALIGNMENT
+from weft.support.array_memory import ALIGNMENT
 from weft.support.isolation import isolated, map_items, tuple_items
 from weft.support.profile import Profiled
 from weft.support.providers import load as load_place

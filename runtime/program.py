@@ -37,7 +37,7 @@ from weft.runtime.artifact import PROGRAM, Artifact, ArtifactSet, Symbol
 from weft.runtime.device.object_symbols import symbols_of
 from weft.runtime.merging import merged_programs, split_programs
 from weft.runtime.programs.bytecode import program_bytes, read_functions
-from weft.support.array_bytes import content_bytes
+from weft.support.array_memory import content_bytes
 
 __all__ = [
     "EXECUTABLE",

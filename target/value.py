@@ -82,11 +82,10 @@ class Target:
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"a Target is immutable: cannot delete {name!r}")
 
-    def __copy__(self) -> Target:
+    def __deepcopy__(self, memo: object = None) -> Target:
         return self
 
-    def __deepcopy__(self, memo: object) -> Target:
-        return self
+    __copy__ = __deepcopy__
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.kind.name, self.options, self.parts, self.tag, self.origins)

@@ -38,8 +38,7 @@ from weft.runtime.abi.json_form import signature_from_json, signature_to_json, s
 from weft.runtime.abi.scalars import storage
 from weft.runtime.device.guards import is_guarded
 from weft.runtime.executable import Program
-from weft.support.aligned import ALIGNMENT
-from weft.support.array_bytes import content_bytes
+from weft.support.array_memory import ALIGNMENT, content_bytes
 from weft.transform.infra.context import check_level, is_plain
 
 __all__ = ["find", "keep", "key_of"]

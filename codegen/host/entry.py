@@ -29,7 +29,7 @@ from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc, PrimVar
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
-from weft.support.aligned import ALIGNMENT
+from weft.support.array_memory import ALIGNMENT
 from weft.transform.graph.bind_symbolic_vars import how_to_bind
 from weft.transform.memory.plan_memory import bounds_of
 

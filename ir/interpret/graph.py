@@ -61,7 +61,7 @@ from weft.ir.kernel.extents import tensor_bytes
 from weft.ir.module import IRModule
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType, Type
-from weft.support.array_bytes import memory_bytes
+from weft.support.array_memory import memory_bytes
 from weft.support.guards import is_tuple
 from weft.support.isolation import Isolated, hand_over, map_items, raised_outside, tuple_items
 

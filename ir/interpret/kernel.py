@@ -79,7 +79,7 @@ def written_buffers(function: PrimFunc) -> dict[Buffer, bool]:
             _follow(node, behind)
         elif isinstance(node, BufferStore):
             found[node.buffer] = True
-        elif isinstance(node, PrimCall):
+        else:
             for arg in node.args:
                 if isinstance(arg, Buffer):
                     found.setdefault(arg, False)

@@ -18,7 +18,7 @@ import numpy as np
 from weft import dtypes
 from weft.errors import BoundsError, OutOfMemoryError
 from weft.ir.interpret.scalars import wrap_array, wrapper
-from weft.support.array_bytes import memory_bytes
+from weft.support.array_memory import memory_bytes
 from weft.support.isolation import Typed
 from weft.support.small_floats import decode, encode
 

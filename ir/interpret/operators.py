@@ -29,7 +29,7 @@ from weft.ir.op import OpDef, get_op
 from weft.ir.op.program.loop import stacked_types
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
-from weft.support.array_bytes import content_bytes
+from weft.support.array_memory import content_bytes
 from weft.support.guards import is_array, is_listing, is_tuple
 from weft.support.isolation import Isolated, Typed, hand_over
 from weft.support.small_floats import decode, encode

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.support.array_bytes import content_bytes
+from weft.support.array_memory import content_bytes
 from weft.support.spread import spread
 
 __all__ = ["array_digest", "array_digests", "digests_kept"]

@@ -28,7 +28,7 @@ from weft.ir.structure.array_digests import array_digest
 from weft.ir.structure.malformed import explained_by, malformed
 from weft.ir.structure.visit import MANY_NODES, refuse_repetition
 from weft.ir.tensor import Block, Buffer, PrimFunc, PrimVar
-from weft.support.array_bytes import content_bytes
+from weft.support.array_memory import content_bytes
 from weft.support.guards import is_array, is_tuple
 
 __all__ = ["assert_structural_equal", "first_mismatch", "structural_equal", "structural_hash"]

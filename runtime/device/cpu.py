@@ -13,7 +13,7 @@ import numpy as np
 
 from weft.errors import OutOfMemoryError
 from weft.runtime.device.base import Device, Launcher, Memory, Stream, register_device
-from weft.support.aligned import aligned_bytes
+from weft.support.array_memory import aligned_bytes
 
 __all__ = ["CPU", "HostMemory", "Processor"]
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from weft.errors import BoundsError
-from weft.support.aligned import ALIGNMENT as _ALIGNMENT
+from weft.support.array_memory import ALIGNMENT as _ALIGNMENT
 from weft.support.forks import free_in_child
 
 __all__ = ["Guards", "guarded", "guards", "is_guarded"]

@@ -33,7 +33,7 @@ from weft.runtime.abi.symbols import Symbols
 from weft.runtime.abi.values import copy_into
 from weft.runtime.callbacks import outside
 from weft.runtime.programs.vm import adopted, fresh_memory, kernel_scalar
-from weft.support.array_bytes import content_bytes
+from weft.support.array_memory import content_bytes
 from weft.support.isolation import Typed
 from weft.support.profile import Profiled
 

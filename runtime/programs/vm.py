@@ -39,7 +39,7 @@ from weft.runtime.abi.values import ArgumentPacker, as_array, copy_into, dense
 from weft.runtime.callbacks import action, outside, tensor_sizes
 from weft.runtime.device.cpu import CPU
 from weft.runtime.programs.bytecode import BytecodeFunction, check_program, read_functions
-from weft.support.array_bytes import content_bytes
+from weft.support.array_memory import content_bytes
 from weft.support.forks import free_in_child
 from weft.support.isolation import Typed, apart_from, arrays_in, isolated, map_items, tuple_items
 from weft.support.profile import ProfileRow, most_expensive_first, profiled

@@ -17,7 +17,7 @@ from weft.ir.structure.array_digests import array_digest, digests_kept
 from weft.runtime.artifact import Artifact
 from weft.script import ir as I
 from weft.script import relax as R
-from weft.support.aligned import ALIGNMENT, aligned_bytes, aligned_zeros
+from weft.support.array_memory import ALIGNMENT, aligned_bytes, aligned_zeros
 
 WEIGHT = np.arange(64 * 256, dtype="float32").reshape(64, 256) / 256
 WEIGHT.flags.writeable = False

@@ -223,8 +223,8 @@ def _with_few_guards(operands: list[tuple[Guards, PrimExpr]]) -> Iterator[tuple[
         if len(several) <= _MOST_GUARDS:
             yield from several
         else:
-            shared = set.intersection(*({id(guard) for guard in guards} for guards, _ in several))
-            guards, expr = several[0]
+            (guards, expr), *others = several
+            shared = {id(guard) for guard in guards}.intersection(*({id(g) for g in each} for each, _ in others))
             yield tuple(guard for guard in guards if id(guard) in shared), expr
 
 

@@ -57,7 +57,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.support.aligned import aligned_zeros
+from weft.support.array_memory import aligned_zeros
 from weft.support.forks import cached_property
 from weft.transform.graph.dead_code import without_dead_bindings
 from weft.transform.infra.base import Pass, map_functions

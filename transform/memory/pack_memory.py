@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, DimExpr, Facts, bounds, evaluate, free_symbols, maximum, prove_le, symbol, value_at
-from weft.support.aligned import ALIGNMENT
+from weft.support.array_memory import ALIGNMENT
 from weft.transform.memory.first_fit import low_places
 
 __all__ = ["ALIGNMENT", "Packing", "Request", "aligned", "live_bytes", "pack"]

@@ -40,8 +40,7 @@ from weft.ir.builder import BlockBuilder
 from weft.ir.dim import product
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.tensor import Buffer, PrimVar
-from weft.support.aligned import aligned_zeros
-from weft.support.array_bytes import content_bytes
+from weft.support.array_memory import aligned_zeros, content_bytes
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter
 from weft.transform.kernel.sub_bytes import packable_params, packed_bytes, with_packed_params

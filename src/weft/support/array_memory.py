@@ -1,4 +1,4 @@
-"""Memory of arrays at addresses that suit whole vectors and cache lines."""
+"""The memory of arrays: its bytes, and new memory at addresses that suit whole vectors and cache lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ALIGNMENT", "aligned_bytes", "aligned_zeros"]
+__all__ = ["ALIGNMENT", "aligned_bytes", "aligned_zeros", "content_bytes", "memory_bytes"]
 
 ALIGNMENT = 64
 """Bytes: a line of the cache, and the widest vectors."""
@@ -51,3 +51,25 @@ def _in_large_pages(size: int) -> np.ndarray:
     with contextlib.suppress(OSError):  # a system without large pages
         block.madvise(mmap.MADV_HUGEPAGE, start, size // _LARGE_PAGE * _LARGE_PAGE)
     return whole[start : start + size]
+
+
+def content_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The contents of an array in row-major order, to be read: a copy where the array is strided.
+
+    >>> content_bytes(np.array([[1, 2], [3, 4]], "uint8").T).tolist()
+    [1, 3, 2, 4]
+    """
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def memory_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The memory of a contiguous array, to be written too; ValueError for a strided one, whose bytes were a copy.
+
+    >>> array = np.zeros(2, "uint16")
+    >>> memory_bytes(array)[:] = 1
+    >>> array.tolist()
+    [257, 257]
+    """
+    if not array.flags.c_contiguous:
+        raise ValueError("a strided array has no bytes in a row")
+    return array.reshape(-1).view(np.uint8)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.transform.autoschedule.convolutions import convolution, decided, expected, random
+from tests.transform.autoschedule.gemm.convolutions import convolution, decided, expected, random
 
 import weft
 from weft.ir import walk
