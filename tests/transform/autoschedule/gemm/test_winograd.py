@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from tests.transform.autoschedule.gemm.convolutions import convolution, decided, expected, random
 
 import weft
+from weft.codegen.backends.llvm.kernel.explicit import is_explicit
 from weft.ir import FrozenMap, IRModule, PrimFunc, replace
 from weft.transform.autoschedule.gemm.convolutions.toom_cook import Matrix, transform_of
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.decisions import DECISIONS, decisions_of
+from weft.transform.kernel.lower_blocks import lower_blocks
+from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 
 WIDE, NARROW = "llvm -vector-bits=512 -vector-registers=32", "llvm -vector-bits=128 -masks=false"
 ONE = (1, 1)
@@ -62,6 +65,7 @@ def test_transforms_are_convolutions_in_real_arithmetic(m: int) -> None:
 @settings(max_examples=4, deadline=None)
 @example((7, 7), (1, 1), "winograd2", WIDE, 70, 130, True)
 @example((14, 30), (1, 1), "winograd4", WIDE, 64, 40, False)
+@example((2, 4), (1, 1), "winograd2", WIDE, 16, 1, False)
 @example((2, 9), (1, 1), "winograd4", WIDE, 33, 3, True)
 @example((9, 5), (0, 2), "winograd2", NARROW, 24, 5, True)
 @given(
@@ -226,6 +230,18 @@ def test_what_is_decided_can_be_pinned(values: dict[str, object], why: str | Non
     found = decided(executable)
     assert {name: found[name] for name in values} == {name: str(value) for name, value in values.items()}
     np.testing.assert_allclose(executable["main"](x), expected(x, w, ONE, ONE, ONE), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("form", ["winograd2", "winograd4"])
+@pytest.mark.parametrize(("size", "channels", "terms"), [((2, 4), 16, 1), ((7, 11), 70, 3), ((14, 30), 64, 40)])
+def test_what_is_computed_on_vectors_is_said(form: str, size: tuple[int, int], channels: int, terms: int) -> None:
+    """LLVM need not look for vectors in loops over elements, which takes most of the time to compile."""
+    w = random(channels, terms, 3, 3)
+    module = pinned(convolution((1, terms, *size), w.shape, padding=1), WIDE, {"form": form}, params={"w": w})
+    lowered = weft.lower(module, WIDE, start="schedule")
+    kernels = [lower_vector_loops(lower_blocks(x)) for x in lowered.functions.values() if isinstance(x, PrimFunc)]
+    assert kernels
+    assert all(map(is_explicit, kernels))
 
 
 def test_a_form_that_windows_do_not_have_is_refused() -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from weft.dtypes import with_lanes
@@ -38,6 +38,7 @@ from weft.ir.tensor import (
     PrimExpr,
     PrimVar,
     SeqStmt,
+    Shuffle,
     Stmt,
 )
 from weft.support.forks import cached_property
@@ -48,7 +49,7 @@ from weft.transform.autoschedule.gemm.convolutions.toom_cook import combined, na
 from weft.transform.autoschedule.gemm.convolutions.winograd import Winograd
 from weft.transform.autoschedule.gemm.match import Filling
 from weft.transform.autoschedule.gemm.tiles import Panel, Tile, cover, flat_view, fresh, plus, times, vector_index
-from weft.transform.autoschedule.gemm.tiling import INDEX
+from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
 from weft.transform.autoschedule.rules.loops import nested, sequence
 
 __all__ = ["winograd_loops"]
@@ -324,13 +325,15 @@ class _Panel:
         return nested(loops, SeqStmt((AllocBuffer(weights), collected, each)))
 
     def _collected(self, weights: Buffer, places: dict[PrimVar, PrimExpr]) -> Stmt:
-        """The weights of the panel's channels; beyond the last one they are its."""
-        channel, r = PrimVar("channel", INDEX), self.sizes.channels.r
+        """The weights of the panel's channels, in vectors; beyond the last one they are its."""
+        j, lane, lanes = PrimVar("j", INDEX), PrimVar("lane", INDEX), self._panel.lanes
+        channel, r = plus(times(j, lanes), lane), self.sizes.channels.r
         at = plus(self._panel.start, channel)
         if self._panel.left is not None:
             at = binary("min", at, const(known(self.sizes.found.extents[r]) - 1, INDEX))
         weight = substitute(self.sizes.found.scalar, {**places, r: at})
-        return For(channel, 0, self._panel.width, BufferStore(weights, weight, (channel,)))
+        vector = For(lane, 0, lanes, BufferStore(weights, weight, (channel,)), "vectorized")
+        return For(j, 0, self._panel.vectors, vector)
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,7 +341,17 @@ class _Check:
     """Looks for elements of a buffer that are not finite, or nearly: their products with zero are no zeros."""
 
     buffer: Buffer
-    lanes: int
+    most_lanes: int
+
+    @cached_property
+    def lanes(self) -> int:
+        """Lanes of vectors, which the buffer fills one of at least."""
+        return min(self.most_lanes, 1 << self._size.bit_length() - 1)
+
+    @cached_property
+    def count(self) -> int:
+        """Vectors side by side, no more than the buffer has."""
+        return min(_CHECKS, self._size // self.lanes)
 
     @property
     def _size(self) -> int:
@@ -350,7 +363,7 @@ class _Check:
 
     @cached_property
     def _total(self) -> Buffer:
-        return Buffer("not_finite", (self.lanes,), self.buffer.dtype)
+        return Buffer("not_finite", (1,), self.buffer.dtype)
 
     @property
     def is_finite(self) -> PrimExpr:
@@ -358,36 +371,40 @@ class _Check:
         return binary("eq", self._at(self._total, const(0, INDEX), 1), const(0.0, self.buffer.dtype))
 
     def steps(self) -> list[Stmt]:
-        """What finds out."""
-        lane, first, total = PrimVar("lane", INDEX), const(0, INDEX), self._total
-        combined = _add_to(self._at(total, first, 1), self._at(total, lane, 1))
-        return [DeclBuffer(self._flat), AllocBuffer(total), *self._vectors(), For(lane, 1, self.lanes - 1, combined)]
-
-    def _vectors(self) -> Iterator[Stmt]:
-        """The sums of vectors of products, several side by side."""
-        step, i, rest = _CHECKS * self.lanes, PrimVar("i", INDEX), PrimVar("i", INDEX)
+        """What finds out: the sums of vectors of products, several side by side, then of all of these."""
+        step, i = self.count * self.lanes, PrimVar("i", INDEX)
         sums = Buffer("sums", (step,), self.buffer.dtype, "local")
-        offsets = [const(u * self.lanes, INDEX) for u in range(_CHECKS)]
+        offsets = [const(u * self.lanes, INDEX) for u in range(self.count)]
         places = [self._at(sums, offset, self.lanes) for offset in offsets]
-        whole, first = self._size // step, const(0, INDEX)
-        yield AllocBuffer(sums)
-        for place in places:
-            yield BufferStore(sums, const(0.0, place.dtype), place.indices)
-        products = (self._product(plus(times(i, step), offset), self.lanes) for offset in offsets)
-        yield For(i, 0, whole, sequence(list(map(_add_to, places, products))))
-        both = functools.reduce(functools.partial(binary, "add"), places)
-        yield BufferStore(self._total, both, self._at(self._total, first, self.lanes).indices)
-        left = self._product(plus(const(whole * step, INDEX), rest), 1)
-        yield For(rest, 0, self._size % step, _add_to(self._at(self._total, first, 1), left))
+        cleared = (BufferStore(sums, const(0.0, place.dtype), place.indices) for place in places)
+        start = binary("min", times(i, step), const(self._size - step, INDEX))  # the last step may repeat elements
+        products = (self._product(plus(start, offset)) for offset in offsets)
+        loop = For(i, 0, ceil_div(self._size, step), sequence(list(map(_add_to, places, products))))
+        total = functools.reduce(functools.partial(binary, "add"), places)
+        return [DeclBuffer(self._flat), AllocBuffer(self._total), AllocBuffer(sums), *cleared, loop, *self._sum(total)]
 
-    def _product(self, first: PrimExpr, lanes: int) -> PrimExpr:
+    def _sum(self, vector: PrimExpr) -> list[Stmt]:
+        """The sum of the lanes of a vector, by halves."""
+        stmts: list[Stmt] = []
+        lanes = self.lanes
+        while lanes > 1:
+            vector, lanes = named("sums_of_lanes", vector, stmts), lanes // 2
+            halves = (_lanes_of(vector, range(first, first + lanes)) for first in (0, lanes))
+            vector = functools.reduce(functools.partial(binary, "add"), halves)
+        return [*stmts, BufferStore(self._total, vector, (const(0, INDEX),))]
+
+    def _product(self, first: PrimExpr) -> PrimExpr:
         """Elements times zero."""
-        elements = self._at(self._flat, first, lanes)
+        elements = self._at(self._flat, first, self.lanes)
         large = binary("mul", elements, const(_SPARE, elements.dtype))
         return binary("mul", large, const(0.0, elements.dtype))
 
     def _at(self, buffer: Buffer, first: PrimExpr, lanes: int) -> BufferLoad:
         return BufferLoad(buffer, (vector_index(first, lanes),))
+
+
+def _lanes_of(vector: PrimExpr, lanes: Iterable[int]) -> PrimExpr:
+    return Shuffle((vector,), tuple(const(lane, "int32") for lane in lanes))
 
 
 def _add_to(place: BufferLoad, value: PrimExpr) -> Stmt:
