@@ -22,7 +22,7 @@ import numpy as np
 from weft.dtypes import offered_items, shares_bits, stored
 from weft.errors import ArgumentError, ArtifactError, printable
 from weft.runtime import archive
-from weft.runtime.abi.failures import failure, span_of
+from weft.runtime.abi.failures import failure, placed, span_of
 from weft.runtime.abi.frame import (
     CALLBACK,
     CONSTANTS,
@@ -293,10 +293,10 @@ class _Caller:
     def _failure(self, status: int, frame: Any, state: CallState) -> BaseException:
         if status == INTERRUPTED:
             return raised(frame[VALUES:])
+        place = state.sites[frame[PLACE] - 1] if frame[PLACE] else None
         if status == 2 and state.error is not None:
             error, state.error = state.error, None  # its traceback refers to the state: no cycle is left
-            return error
-        place = state.sites[frame[PLACE] - 1] if frame[PLACE] else None
+            return placed(error, place)
         return failure(state.sites[frame[SITE]], list(frame[VALUES:]), place)
 
 

@@ -24,6 +24,7 @@ from weft.errors import (
     VerifyError,
     WeftError,
     note_call,
+    note_caller,
 )
 from weft.ir.attrs import DPS
 from weft.ir.deduction.infer import ShapeCheck, TypeContext, infer_type, quick_type
@@ -419,7 +420,7 @@ class Evaluator:
                 self.session.require(arg, f"an argument of {function.name}", span)
         partial = {i: memory for i, arg in enumerate(args) if (memory := self.session.memory_of(arg)) is not None}
         caller = Caller(ShapeError, span=span, outputs=frozenset(), partial=partial)
-        returned = self.home.kernel(function).run(args, caller)
+        returned = self._launched(self.home.kernel(function), args, caller)
         for arg in args:
             memory = self.session.memory_of(arg)
             if memory is not None and memory.first_unwritten() is None:
@@ -447,7 +448,17 @@ class Evaluator:
                 message = f"kernel {name} writes its input {param.name!r}, and the call promises that it does not"
                 raise VerifyError(message, code="W435", span=span)
         positions = frozenset(range(len(inputs), len(inputs) + len(outputs)))
-        kernel.run([*inputs, *outputs, *extra], Caller(ShapeError, span=span, outputs=positions))
+        caller = Caller(ShapeError, span=span, outputs=positions)
+        self._launched(kernel, [*inputs, *outputs, *extra], caller)
+
+    @staticmethod
+    def _launched(kernel: Kernel, args: Sequence[Any], caller: Caller) -> Any:
+        """What a kernel returns; its errors say where it was called."""
+        try:
+            return kernel.run(args, caller)
+        except Exception as error:
+            note_caller(error, caller.span)
+            raise
 
     def allocate_type(self, ty: Type, scope: Scope, span: Span | None) -> np.ndarray:
         """A tensor of a type, holding nothing."""

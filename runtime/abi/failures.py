@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft.errors as errors
-from weft.errors import ASSERTION_CODES, Source, Span, WeftError, one_screen
+from weft.errors import ASSERTION_CODES, Source, Span, WeftError, note_caller, one_screen
 
-__all__ = ["failure", "span_of"]
+__all__ = ["GRAPH_CALL", "KERNEL_CALL", "failure", "placed", "span_of"]
+
+KERNEL_CALL, GRAPH_CALL = "kernel call", "graph call"
+"""The kinds of sites that only place what fails inside of them."""
 
 _BUILTIN: dict[str, type[Exception]] = {
     name: kind
@@ -41,10 +44,23 @@ def span_of(data: Sequence[Any] | None) -> Span | None:
     return Span(Source(name, text, first_line), start, end, origin)
 
 
-def failure(site: dict[str, Any], values: Sequence[int], place: dict[str, Any] | None = None) -> Exception:
+def failure(site: dict[str, Any], values: Sequence[int], place: dict[str, Any] | None = None) -> BaseException:
     """The exception for a failure site; a site without a span of its own gets that of the call it happened in."""
+    span = site.get("span")
+    error = _error(site, values, span_of(span or (place or {}).get("span")))
+    return error if span is None else placed(error, place)
+
+
+def placed(error: BaseException, place: dict[str, Any] | None) -> BaseException:
+    """An error of a kernel with the place where a graph function called it."""
+    if place is not None and place["kind"] == KERNEL_CALL:
+        note_caller(error, span_of(place.get("span")))
+    return error
+
+
+def _error(site: dict[str, Any], values: Sequence[int], span: Span | None) -> Exception:
     message, note = (_filled(site.get(name, ()), values) for name in ("message", "note"))
-    span, kind = span_of(site.get("span") or (place or {}).get("span")), site["kind"]
+    kind = site["kind"]
     known = _OURS.get(kind) or getattr(errors, kind, None)
     if isinstance(known, type) and issubclass(known, WeftError):
         code = site.get("code") or ASSERTION_CODES.get(kind)

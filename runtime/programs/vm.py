@@ -26,6 +26,7 @@ from weft.errors import (
     Span,
     WeftError,
     note_call,
+    note_caller,
     printable,
 )
 from weft.runtime.abi import types as abi
@@ -214,8 +215,12 @@ class VirtualMachine:
             if into != _DISCARD:
                 frame.registers[into] = result
         except WeftError as error:
+            if kind == "kernel":
+                note_caller(error, self._place(span))
             raise error.at(self._place(span)) from None
         except Exception as error:
+            if kind == "kernel":
+                note_caller(error, self._place(span))
             if kind == "packed":  # it is the user's function's
                 note_call(error, name, self._place(span))
             raise

@@ -127,6 +127,14 @@ class Span:
         """The same place, marked as the work of the pass `origin`."""
         return Span(self.source, self.start, self.end, origin)
 
+    def meets(self, other: Span) -> bool:
+        """Whether two ranges have characters in common."""
+        if self.start >= other.end or other.start >= self.end:
+            return False
+        return self.source is other.source or all(
+            getattr(self.source, name) == getattr(other.source, name) for name in ("name", "first_line", "text")
+        )
+
     def quoted(self) -> str:
         """The place as a part of a note: file, line, and what stands there."""
         return f"{self.filename}:{self.line}: {self.source.line_text(self.line).strip()}"
@@ -348,6 +356,28 @@ def note_call(error: BaseException, name: str, place: Span | None) -> None:
     """
     with contextlib.suppress(BaseException):  # a class of the user's may refuse notes with anything
         error.add_note(f"in {name!r}" + ("" if place is None else f", called at\n{place.render()}"))
+
+
+def note_caller(error: BaseException, place: Span | None) -> None:
+    """Say on an error with a place of its own where the call was inside which it happened; others get that place.
+
+    >>> error = BoundsError("index 9")
+    >>> note_caller(error, Span(Source("shop.py", "y = price(x)"), 0, 12))
+    >>> error.span.line, error.notes
+    (1, ())
+    >>> note_caller(error, Span(Source("main.py", "z = total(y)"), 0, 12))
+    >>> error.notes
+    ('called at main.py:1: z = total(y)',)
+    """
+    if place is None:
+        return
+    if not isinstance(error, WeftError):
+        with contextlib.suppress(BaseException):  # as in `note_call`
+            error.add_note(f"called at {printable(shortened(place.quoted()))}")
+    elif error.span is None:
+        error.span = place
+    elif not error.span.meets(place):
+        error.notes = (*error.notes, f"called at {place.quoted()}")
 
 
 class ScriptError(WeftError):

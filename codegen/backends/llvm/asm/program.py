@@ -114,12 +114,12 @@ class Program:
         self.sites.append(text)
         return len(self.sites) - 1
 
-    def place(self, span: Span | None) -> int:
-        """The number of a call's place in the user's text, for failures inside what it calls.
+    def place(self, kind: str, span: Span | None) -> int:
+        """The number of the place of a call (a KERNEL_CALL or a GRAPH_CALL), for failures inside what it calls.
 
         Every call has one, so that the code is the same whether its text is known or not.
         """
-        return self.site(kind="place", span=span)
+        return self.site(kind=kind, span=span)
 
     def fail(
         self,

@@ -27,6 +27,7 @@ from weft.codegen.host.signature import graph_symbol
 from weft.errors import Span, TargetError
 from weft.ir.graph import Var
 from weft.ir.types import TupleType
+from weft.runtime.abi.failures import GRAPH_CALL
 
 __all__ = ["Wanted", "call_function", "call_value", "closure", "extern", "invoke", "launch"]
 
@@ -129,7 +130,7 @@ def _call_graph(
                 write(w, results, word + 2 + axis, size)
     spelled = emitter.module.declare(graph_symbol(name), "i32", ("ptr", "ptr", "ptr"))
     emitter.pass_on(
-        w.emit(call("i32", spelled, [("ptr", "%frame"), ("ptr", given), ("ptr", results)])), span, placed=True
+        w.emit(call("i32", spelled, [("ptr", "%frame"), ("ptr", given), ("ptr", results)])), span, placed=GRAPH_CALL
     )
     result, _ = load_value(w, function.result, results)
     for owner in owners(w, result):

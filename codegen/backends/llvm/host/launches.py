@@ -23,6 +23,7 @@ from weft.ir.graph import Var
 from weft.ir.kernel.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
 from weft.ir.tensor import Buffer, Extent, PrimFunc, PrimVar
 from weft.ir.types import TensorType
+from weft.runtime.abi.failures import KERNEL_CALL
 
 __all__ = ["call_kernel"]
 
@@ -172,7 +173,7 @@ def call_kernel(
     spelled = emitter.module.declare(
         emitter.program.kernel_symbol(name), "i32", ("ptr", *(t for t, _ in kernel_params(kernel)))
     )
-    emitter.pass_on(emitter.w.emit(call("i32", spelled, operands)), span, placed=True)
+    emitter.pass_on(emitter.w.emit(call("i32", spelled, operands)), span, placed=KERNEL_CALL)
     if dtype:
         value = emitter.memory.from_memory(dtype, emitter.memory.read(dtype, slot))
         return Scalar(dtype, to_word(emitter.w, dtype, value))

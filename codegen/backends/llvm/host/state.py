@@ -110,8 +110,11 @@ class FunctionState:
         """Leave with a status that is not 0."""
         self.pass_on(status)
 
-    def pass_on(self, status: str, span: Span | None = None, *, placed: bool = False) -> None:
-        """Leave with a status that is not 0; the failure is also placed at the innermost call it happened in."""
+    def pass_on(self, status: str, span: Span | None = None, *, placed: str = "") -> None:
+        """Leave with a status that is not 0; the failure is also placed at the innermost call it happened in.
+
+        `placed` is the kind of its site (KERNEL_CALL, GRAPH_CALL), nothing for what is no call.
+        """
         bad, good = self.w.label("failed"), self.w.label("good")
         self.w.branch(self.w.emit(icmp("eq", "i32", status, "0")), good, bad)
         self.w.open(bad)
@@ -119,7 +122,7 @@ class FunctionState:
             word = frame_word(self.w, PLACE)
             before = self.w.emit(load("i64", word))
             inner = self.w.emit(icmp("ne", "i64", before, "0"))
-            here = self.program.place(span) + 1
+            here = self.program.place(placed, span) + 1
             self.w.do(store("i64", self.w.emit(select("i1", inner, "i64", before, here)), word))
         self.leave(status)
         self.w.open(good)
