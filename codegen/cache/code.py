@@ -196,18 +196,20 @@ def _read(path: Path) -> tuple[memoryview, tuple[int, int, int]] | None:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return None
-    with os.fdopen(handle, "rb") as file:
+    try:
         status = os.fstat(handle)
         why = _not_private(status, stat.S_ISREG)
         if why:
             _log_once(str(path), why)
             return None
-        try:
+        with open(handle, "rb", closefd=False) as file:
             large = status.st_size > _CHUNK
             data = mmap.mmap(handle, 0, access=mmap.ACCESS_READ) if large else file.read()
             os.utime(path)
-        except (OSError, ValueError):
-            return None
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(handle)
     return memoryview(data), (status.st_dev, status.st_ino, status.st_size)
 
 

@@ -77,9 +77,8 @@ def test_a_damaged_entry_is_no_entry(folder: Path, damage: bytes) -> None:
         path.write_bytes(damage)
     np.testing.assert_array_equal(run(3), 3)
     for path in folder.iterdir():
-        data = bytearray(path.read_bytes())
-        data[-1] ^= 1
-        path.write_bytes(bytes(data))
+        data = path.read_bytes()  # none, where this process had made the code already
+        path.write_bytes(data[:-1] + bytes(byte ^ 1 for byte in data[-1:]))
     np.testing.assert_array_equal(run(3), 3)
 
 
@@ -252,6 +251,17 @@ def test_a_writer_that_is_interrupted_leaves_nothing(
     with contextlib.nullcontext() if error is OSError else pytest.raises(error):
         DiskCache(tmp_path / "c").put(key(1), [b"code"], "")
     assert list((tmp_path / "c").iterdir()) == []
+
+
+def test_folders_are_no_entries(folder: Path) -> None:
+    run(3)
+    before = len(os.listdir("/dev/fd"))
+    for path in list(folder.iterdir()):
+        path.unlink()
+        path.mkdir()
+    np.testing.assert_array_equal(run(3), 3)
+    assert all(path.is_dir() for path in folder.iterdir())
+    assert len(os.listdir("/dev/fd")) == before
 
 
 def test_links_and_pipes_are_no_entries(folder: Path) -> None:
