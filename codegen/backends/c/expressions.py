@@ -65,10 +65,10 @@ class Scope(Protocol):
 
     def use(self, item: tuple[str, str]) -> str: ...
     def check_dtype(self, dtype: str, span: Span | None) -> None: ...
-    def variable(self, var: PrimVar) -> str: ...
+    def variable(self, var: PrimVar, lane: str | None) -> str: ...
     def range_of(self, var: PrimVar) -> tuple[int, int] | None: ...
     def pointer(self, buffer: Buffer) -> str: ...
-    def let(self, var: PrimVar, value: str) -> None: ...
+    def let(self, var: PrimVar, value: PrimExpr) -> None: ...
     def address(self, expr: PrimCall) -> str: ...
     def call_extern(self, expr: PrimCall) -> str: ...
     def call_function(self, expr: PrimCall) -> str: ...
@@ -134,6 +134,8 @@ def expression(writer: Scope, expr: Expr | int, lane: str | None = None) -> str:
     emit = _EMITTERS.get(type(expr))
     if emit is None:
         raise unsupported(type(expr).__name__, expr.span)
+    if lane is None and dtypes.lanes(expr.dtype) > 1:
+        raise unsupported(f"{expr.dtype} where one number is written", expr.span)
     return emit(writer, expr, lane)
 
 
@@ -165,7 +167,7 @@ def _rounded(writer: Scope, source: str, dtype: str, value: str) -> str:
 
 
 def _variable(writer: Scope, expr: PrimVar, lane: str | None) -> str:
-    return writer.variable(expr)
+    return writer.variable(expr, lane)
 
 
 def _unary(writer: Scope, expr: Unary, lane: str | None) -> str:
@@ -392,7 +394,6 @@ def _signed(kind: str, a: _Index, b: _Index, bits: int) -> _Index | None:
 
 
 def _ramp(writer: Scope, expr: Ramp, lane: str | None) -> str:
-    assert lane is not None
     dtype = expr.base.dtype
     wide = f"u{_wide(dtype)}"
     base, stride = expression(writer, expr.base), expression(writer, expr.stride)
@@ -404,7 +405,7 @@ def _broadcast(writer: Scope, expr: Broadcast, lane: str | None) -> str:
 
 
 def _let(writer: Scope, expr: Let, lane: str | None) -> str:
-    writer.let(expr.var, expression(writer, expr.value, lane))
+    writer.let(expr.var, expr.value)
     return expression(writer, expr.body, lane)
 
 
@@ -476,9 +477,10 @@ def _called(writer: Scope, expr: PrimCall, dtype: str, args: list[str]) -> str:
         size = f"({args[0]} < 0 ? 0u - (u{_wide(dtype)}){args[0]} : (u{_wide(dtype)}){args[0]})"
         return in_width(dtype, f"(({c_type(dtype)}){size})")
     if expr.op == "reinterpret" and dtypes.bits(dtype) == dtypes.bits(expr.dtype):
-        for name in (dtype, expr.dtype):
+        target = dtypes.element(expr.dtype)
+        for name in (dtype, target):
             writer.check_dtype(name, expr.span)
-        return f"{writer.use(bits_helper(dtype, expr.dtype))}({args[0]})"
+        return f"{writer.use(bits_helper(dtype, target))}({args[0]})"
     if not dtypes.is_float(dtype):
         raise unsupported(f"T.{expr.op} of {dtype}", expr.span)
     writer.check_dtype(dtype, expr.span)

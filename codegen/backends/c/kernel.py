@@ -28,6 +28,7 @@ from weft.ir.tensor import (
     BufferStore,
     DeclBuffer,
     PrimCall,
+    PrimExpr,
     PrimFunc,
     PrimVar,
 )
@@ -110,6 +111,7 @@ class KernelWriter:
         self.helpers = helpers
         self.callees = callees
         self.names: dict[object, str] = {}
+        self.lets: dict[PrimVar, PrimExpr] = {}
         self.ranges: dict[PrimVar, tuple[int, int]] = {}
         self.lines: list[str] = []
         self.depth = 1
@@ -149,11 +151,13 @@ class KernelWriter:
         """TargetError W741 for a type that C99 lacks."""
         check_dtype(dtype, span)
 
-    def variable(self, var: PrimVar) -> str:
-        """The name of a variable in scope."""
+    def variable(self, var: PrimVar, lane: str | None) -> str:
+        """A variable in scope: its name, the element of a vector's array, or what it stands for, in parentheses."""
+        if var in self.lets:
+            return f"({expression(self, self.lets[var], lane)})"
         if var not in self.names:
             raise TargetError(f"c: {var.name!r} has no value here", code="W742", span=var.span)
-        return self.names[var]
+        return self.names[var] if lane is None or dtypes.lanes(var.dtype) == 1 else f"{self.names[var]}[{lane}]"
 
     def range_of(self, var: PrimVar) -> tuple[int, int] | None:
         """The least and the greatest value of a loop's variable, where they are known."""
@@ -165,9 +169,9 @@ class KernelWriter:
             raise TargetError(f"c: buffer {buffer.name!r} has no memory here", code="W742", span=buffer.span)
         return self.names[buffer]
 
-    def let(self, var: PrimVar, value: str) -> None:
-        """Give a variable the value of an expression, which may stand in several places."""
-        self.names[var] = f"({value})"
+    def let(self, var: PrimVar, value: PrimExpr) -> None:
+        """Give a variable the value of an expression, which may stand in several places, for other lanes in each."""
+        self.lets[var] = value
 
     def address(self, expr: PrimCall) -> str:
         """The address of a buffer element."""
@@ -186,8 +190,10 @@ class KernelWriter:
             if isinstance(arg, StringImm):
                 raise unsupported("a string argument", expr.span)
             dtype = getattr(arg, "dtype", "handle")
-            types.append("void *" if dtype == "handle" else c_type(dtype))
             values.append(expression(self, arg))
+            types.append("void *" if dtype == "handle" else c_type(dtype))
+        if dtypes.lanes(expr.dtype) > 1:
+            raise unsupported(f"an external call that gives {expr.dtype}", expr.span)
         result = "void" if expr.dtype == "void" else c_type(expr.dtype)
         declared = f"extern {result} {symbol.value}({', '.join(types) or 'void'});"
         if self.helpers.externs.setdefault(symbol.value, declared) != declared:

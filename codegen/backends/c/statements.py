@@ -123,19 +123,31 @@ def _store(writer: KernelWriter, stmt: BufferStore) -> None:
         guard = "" if stmt.predicate is None else f"if ({expression(writer, stmt.predicate)}) "
         writer.line(f"{guard}{place} = {expression(writer, stmt.value)};")
         return
-    values, lane = identifier("lanes", writer.taken), identifier("lane", writer.taken)
+    values, (lane, every) = identifier("lanes", writer.taken), _lanes(writer, lanes)
     kind = c_type(stmt.buffer.dtype)
     with writer.block(""):
         writer.line(f"{kind} {values}[{lanes}];")
-        every = f"for (int {lane} = 0; {lane} < {lanes}; ++{lane})"
         writer.line(f"{every} {values}[{lane}] = {expression(writer, stmt.value, lane)};")
         guard = "" if stmt.predicate is None else f"if ({expression(writer, stmt.predicate, lane)}) "
         place = f"{pointer}[{offset(writer, stmt.buffer, stmt.indices, lane)}]"
         writer.line(f"{every} {guard}{place} = {values}[{lane}];")
 
 
+def _lanes(writer: KernelWriter, count: int) -> tuple[str, str]:
+    """The number of a lane, and the loop over all of them."""
+    lane = identifier("lane", writer.taken)
+    return lane, f"for (int {lane} = 0; {lane} < {count}; ++{lane})"
+
+
 def _bind(writer: KernelWriter, stmt: Bind) -> None:
-    """A local constant."""
+    """A local constant; a vector is an array of its lanes."""
+    lanes = dtypes.lanes(stmt.var.dtype)
+    if lanes > 1:
+        lane, every = _lanes(writer, lanes)
+        value, name = expression(writer, stmt.value, lane), writer.declared(stmt.var)
+        writer.line(f"{c_type(dtypes.element(stmt.var.dtype))} {name}[{lanes}];")
+        writer.line(f"{every} {name}[{lane}] = {value};")
+        return
     value = expression(writer, stmt.value)
     if stmt.var.dtype == "handle":
         raise unsupported("a variable that holds an address", stmt.span)
@@ -206,6 +218,9 @@ def _evaluate(writer: KernelWriter, stmt: Evaluate) -> None:
         return
     elif isinstance(stmt.value, PrimCall) and stmt.value.op in PROFILE_CALLS:
         writer.line(f"{profile_call(writer, stmt.value)};")
+    elif (lanes := dtypes.lanes(stmt.value.dtype)) > 1:
+        lane, every = _lanes(writer, lanes)
+        writer.line(f"{every} (void){expression(writer, stmt.value, lane)};")
     else:
         writer.line(f"(void){expression(writer, stmt.value)};")
 

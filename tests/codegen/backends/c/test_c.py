@@ -523,3 +523,59 @@ def test_many_elements_are_sorted_by_the_digits_of_their_bits(dtype: str, tmp_pa
     assert run(source, "model", [x], [ordered, positions], tmp_path) == 0
     np.testing.assert_array_equal(ordered, np.sort(x)[:, ::-1])
     np.testing.assert_array_equal(positions, np.argsort(x, kind="stable"))
+
+
+VECTORS = {
+    "bound once, read twice": ("v = x[T.ramp(0, 1, 4)]", "y[T.ramp(4, 1, 4)] = v + v", "y[T.ramp(0, 1, 4)] = v"),
+    "kept while memory changes": (
+        "for i in range(8): y[i] = x[i]",
+        "v = y[T.ramp(0, 1, 4)]",
+        "y[T.ramp(0, 1, 4)] = y[T.ramp(4, 1, 4)]",
+        "y[T.ramp(4, 1, 4)] = v",
+    ),
+    "indices": ("i = T.ramp(0, 2, 4)", "y[i] = x[i]", "y[T.ramp(1, 2, 4)] = x[i]"),
+    "one number in all lanes": ("v = T.Broadcast(x[1], 8)", "y[T.ramp(0, 1, 8)] = v"),
+    "truth values": (
+        "v = x[T.ramp(0, 1, 8)] > T.Broadcast(T.float32(0), 8)",
+        "y[T.ramp(0, 1, 8)] = T.Select(v, x[T.ramp(0, 1, 8)], T.Broadcast(T.float32(0), 8))",
+    ),
+    "one lane": ("v = x[T.ramp(0, 1, 4)]", "for i in range(8): y[i] = T.Shuffle([v], [2])"),
+    "bits": (
+        "v = T.reinterpret('uint32x4', x[T.ramp(0, 1, 4)])",
+        "y[T.ramp(0, 1, 8)] = T.Cast('float32x8', T.reinterpret('uint16x8', v))",
+    ),
+    "bits of what stands for them": (
+        "y[T.ramp(0, 1, 8)] = T.Cast('float32x8', "
+        "T.Let(T.reinterpret('uint16x8', v), where={v: T.reinterpret('uint32x4', x[T.ramp(0, 1, 4)])}))",
+    ),
+    "nothing comes of it": ("T.evaluate(x[T.ramp(0, 1, 4)])", "for i in range(8): y[i] = x[i]"),
+}
+
+
+@pytest.mark.parametrize("body", VECTORS.values(), ids=VECTORS)
+def test_vectors_that_variables_hold(body: tuple[str, ...], tmp_path: Path) -> None:
+    module = parsed(_KERNEL_OF_EIGHT.format(body="\n        ".join(body)))
+    x, y = np.array([1, -2, 3, -4, 5, 6, -7, 8], "float32"), np.empty(8, "float32")
+    source = generate(lowered(module), model="vectors")
+    assert run(source, "vectors", [x], [y], tmp_path) == 0
+    np.testing.assert_array_equal(y, np.asarray(weft.interpret(module)["main"](x)))
+
+
+def test_a_vector_where_one_number_is_written_is_refused() -> None:
+    text = _KERNEL_OF_EIGHT.format(body="for i in range(8): y[i] = T.call_extern('float32', 'f', x[T.ramp(0, 1, 4)])")
+    with pytest.raises(TargetError, match="float32x4 where one number is written") as caught:
+        weft.compile(parsed(text), "c", externs=("f",))
+    assert caught.value.code == "W741"
+
+
+_KERNEL_OF_EIGHT = """
+@I.ir_module
+class M:
+    @T.prim_func
+    def k(x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
+        {body}
+    @R.function
+    def main(x: R.Tensor((8,), "float32")) -> R.Tensor((8,), "float32"):
+        y = R.call_tir(cls.k, (x,), out_ty=R.Tensor((8,), "float32"))
+        return y
+"""
