@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weft.errors import ArtifactError, printable
+from weft.errors import ArtifactError, printable, shortened
 from weft.runtime.loaded import LoadedModule
 from weft.runtime.safe_archive import DAMAGE, Limits, open_file, read_archive, write_archive, write_whole
 from weft.support.forks import cached_property
@@ -196,11 +196,13 @@ class Artifact:
         return provider("load_artifact")(self)  # data alone needs no loader
 
     def summary(self) -> str:
-        """One line: kind, name, size, symbols, start of the hash."""
-        symbols = ", ".join(symbol.name for symbol in self.provides)
+        """One line: kind, name, size, start of the hash, symbols (the first of many)."""
+        symbols = shortened(", ".join(symbol.name for symbol in self.provides), _LONGEST_LIST)
         return f"{self.kind} {self.name} ({self.size} bytes, {self.content_hash[:12]}) provides {symbols or 'nothing'}"
 
 
+_LONGEST_LIST = 120
+"""Characters of the symbols that a summary names."""
 _HEADER = {"kind", "name", "target", "provides", "needs", "codegen", "loader", "provenance", "serialisable"}
 
 

@@ -122,7 +122,10 @@ def log1p_float32(arith: Arithmetic, dtype: str, x: str) -> str:
 
 
 def logarithm_of_one_more(v: Lanes, x: str, log: Callable[[str], str]) -> str:
-    """log(1 + x) by the logarithm of what 1 + x is rounded to, and c / (1 + x) for the c that is lost (fdlibm)."""
+    """log(1 + x) by the logarithm of what 1 + x is rounded to, and c / (1 + x) for the c that is lost.
+
+    Source: Sun Microsystems, fdlibm, 1993.
+    """
     near = v.do("fadd", x, v.const(1.0))
     lost = v.do("fsub", x, v.do("fsub", near, v.const(1.0)))
     rest = v.do("fdiv", lost, near)

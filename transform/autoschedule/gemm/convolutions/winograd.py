@@ -126,7 +126,7 @@ class Winograd(Positions):
         found, r = self.found, self.channels.r
         values = []
         for product in range(self.products):
-            c, channel = PrimVar("c", INDEX), PrimVar("channel", INDEX)
+            c, channel = PrimVar("in_channel", INDEX), PrimVar("channel", INDEX)
             value = simplify(self._transformed_weight(product, {self.c: c, r: channel}))
             values.append(([(c, self.terms)], channel, value, self.place_of_weight(const(product, INDEX), c)))
         return panels_of_weights(self.weights, known(found.extents[r]), self.channels.nr, values)

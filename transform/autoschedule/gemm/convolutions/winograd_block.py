@@ -135,7 +135,7 @@ class _Block:
 
     def _filled(self) -> Stmt:
         """The strip, row by row."""
-        c, y, x = (PrimVar(name, INDEX) for name in ("c", "y", "x"))
+        c, y, x = (PrimVar(name, INDEX) for name in ("in_channel", "y", "x"))
 
         def store(part: int, at: PrimExpr, value: PrimExpr) -> BufferStore:
             return BufferStore(self.strip, value, (c, y, const(part, INDEX), at))
@@ -168,7 +168,7 @@ class _Block:
 
     def _transformed(self) -> Stmt:
         """The windows of all channels, in vectors along the tiles of a row."""
-        across, c, row = self.sizes.across, PrimVar("c", INDEX), PrimVar("row", INDEX)
+        across, c, row = self.sizes.across, PrimVar("in_channel", INDEX), PrimVar("row", INDEX)
         lanes = min(self._lanes, 1 << (across - 1).bit_length())
         tiers = [(count, 1) for count in (lanes, across % lanes) if count]
         body = cover("x", across, tiers, lambda x, used, _: self._row_of_windows(c, row, Panel(x, 1, lanes, used)))
@@ -251,7 +251,7 @@ class _Panel:
 
     def _tile(self, e: PrimExpr, at: PrimExpr, count: int) -> Stmt:
         """A register tile of one of the products."""
-        sizes, panel, c = self.sizes, self._panel, PrimVar("c", INDEX)
+        sizes, panel, c = self.sizes, self._panel, PrimVar("in_channel", INDEX)
         number = binary("floordiv", panel.start, const(sizes.channels.nr, INDEX))
 
         def weights(j: PrimExpr) -> PrimExpr:
@@ -312,7 +312,9 @@ class _Panel:
         """Sums of the products of elements and weights."""
         sizes, m = self.sizes, self.sizes.transform.m
         sums, weights = self.results.sums, Buffer("weights", (sizes.channels.nr,), self.results.sums.dtype)
-        c, in_y, in_x, y, x, j = (PrimVar(name, INDEX) for name in ("c", "window_y", "window_x", "y", "x", "j"))
+        c, in_y, in_x, y, x, j = (
+            PrimVar(name, INDEX) for name in ("in_channel", "window_y", "window_x", "y", "x", "j")
+        )
         column, size = plus(x, in_x), const(m, INDEX)
         place = c, plus(y, in_y), binary("floormod", column, size), binary("floordiv", column, size)
         element = Broadcast(BufferLoad(self.block.strip, place), self._panel.lanes)
