@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weft.errors import ArtifactError, printable, shortened
+from weft.errors import ArtifactError, printable
 from weft.runtime.loaded import LoadedModule
 from weft.runtime.safe_archive import DAMAGE, Limits, open_file, read_archive, write_archive, write_whole
 from weft.support.forks import cached_property
@@ -197,12 +197,14 @@ class Artifact:
 
     def summary(self) -> str:
         """One line: kind, name, size, start of the hash, symbols (the first of many)."""
-        symbols = shortened(", ".join(symbol.name for symbol in self.provides), _LONGEST_LIST)
+        symbols = ", ".join(symbol.name for symbol in self.provides[:_NAMED])
+        if len(self.provides) > _NAMED:
+            symbols += f" and {len(self.provides) - _NAMED} more"
         return f"{self.kind} {self.name} ({self.size} bytes, {self.content_hash[:12]}) provides {symbols or 'nothing'}"
 
 
-_LONGEST_LIST = 120
-"""Characters of the symbols that a summary names."""
+_NAMED = 8
+"""How many symbols a summary names."""
 _HEADER = {"kind", "name", "target", "provides", "needs", "codegen", "loader", "provenance", "serialisable"}
 
 
