@@ -8,7 +8,6 @@ function allocates is a local array when it is small, else a fixed offset into t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from weft import dtypes
 from weft.codegen.backends.c.expressions import expression, offset, unsupported
 from weft.codegen.backends.c.helpers import c_type
+from weft.codegen.backends.c.names import identifier
 from weft.codegen.backends.c.short_floats import SHORT_FLOATS
 from weft.codegen.host.kernels import is_noalias, written_positions
 from weft.errors import Span, TargetError
@@ -33,7 +33,7 @@ from weft.ir.tensor import (
     PrimVar,
 )
 
-__all__ = ["KEYWORDS", "Helpers", "KernelWriter", "align", "check_dtype", "identifier", "prototype"]
+__all__ = ["Helpers", "KernelWriter", "align", "check_dtype", "prototype"]
 
 _ALIGNMENT = 16
 
@@ -248,27 +248,3 @@ def check_dtype(dtype: str, span: Span | None) -> None:
     scalar = dtypes.element(dtype)
     if dtypes.is_float(scalar) and scalar not in ("float32", "float64", *SHORT_FLOATS):
         raise unsupported(scalar, span)
-
-
-def identifier(name: str, taken: set[str]) -> str:
-    """A C name without the suffixes by which texts keep names apart: a module and its text give the same C."""
-    name = _SUFFIX.sub("", name) or name
-    base = "".join(char if char.isascii() and (char.isalnum() or char == "_") else "_" for char in name)
-    base = base if base and not base[0].isdigit() and base not in _RESERVED else f"v_{base}"
-    count, candidate = 0, base
-    while candidate in taken:
-        count += 1
-        candidate = f"{base}_{count}"
-    taken.add(candidate)
-    return candidate
-
-
-_SUFFIX = re.compile(r"(_\d+)+$")
-KEYWORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while NAN INFINITY "
-    "_Bool _Complex _Imaginary".split()
-)
-_RESERVED = KEYWORDS | frozenset(
-    "main exp log sin cos tan pow sqrt floor ceil y0 y1 yn j0 j1 jn gamma index div abs".split()
-)

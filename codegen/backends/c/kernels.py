@@ -7,7 +7,8 @@ from typing import Any
 
 from weft.codegen.backends.c.expressions import unsupported
 from weft.codegen.backends.c.kernel import Helpers, KernelWriter
-from weft.codegen.backends.c.program import Memory, Program, c_name, static_shape
+from weft.codegen.backends.c.names import c_name
+from weft.codegen.backends.c.program import Memory, Program, static_shape
 from weft.codegen.backends.c.statements import write_kernel
 from weft.errors import Span, TargetError
 from weft.ir.graph import GlobalVar

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from weft import dtypes
 from weft.codegen.backends.c.helpers import c_type
-from weft.codegen.backends.c.kernel import KEYWORDS, Helpers, KernelWriter, identifier
+from weft.codegen.backends.c.kernel import Helpers, KernelWriter
 from weft.codegen.backends.c.memory import Pool
+from weft.codegen.backends.c.names import c_name, identifier, is_word
 from weft.errors import Span, TargetError
 from weft.ir.dim import free_symbols, product
 from weft.ir.types import TensorType
@@ -16,7 +17,7 @@ from weft.runtime.artifact import Artifact
 from weft.target import Target
 from weft.transform.graph.bind_symbolic_vars import how_to_bind
 
-__all__ = ["Memory", "MemoryView", "Operator", "Program", "c_name", "member_names", "size_of", "static_shape"]
+__all__ = ["Memory", "MemoryView", "Operator", "Program", "member_names", "size_of", "static_shape"]
 
 
 @dataclass
@@ -93,11 +94,6 @@ class Program:
         return sum(len(content) for _, content, _ in self.constants)
 
 
-def c_name(name: str) -> str:
-    """The name with what C cannot have in names replaced by `_`."""
-    return "".join(char if char.isascii() and (char.isalnum() or char == "_") else "_" for char in name)
-
-
 def static_shape(ty: TensorType, span: Span | None = None) -> tuple[int, ...]:
     """The shape of a tensor; TargetError W745 when a size is not known."""
     if ty.dims is None or ty.dtype is None or not all(isinstance(dim, int) for dim in ty.dims):
@@ -126,7 +122,7 @@ def member_names(wanted: Sequence[str], others: Sequence[str] = ()) -> list[str]
     found: list[str] = []
     for index, given in enumerate(wanted):
         name = c_name(given)
-        if not name or name in taken or name in KEYWORDS or name[0].isdigit():
+        if not name or name in taken or is_word(name) or name[0].isdigit():
             name = identifier(name or f"input{index}", taken)
         taken.add(name)
         found.append(name)

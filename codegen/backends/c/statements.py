@@ -8,7 +8,8 @@ from typing import Any
 from weft import dtypes
 from weft.codegen.backends.c.expressions import EXACT, exact_condition, expression, offset, unsupported
 from weft.codegen.backends.c.helpers import c_type
-from weft.codegen.backends.c.kernel import Helpers, KernelWriter, align, check_dtype, identifier
+from weft.codegen.backends.c.kernel import Helpers, KernelWriter, align, check_dtype
+from weft.codegen.backends.c.names import identifier
 from weft.codegen.backends.c.profile import PROFILE_CALLS, profile_call
 from weft.ir.graph import GlobalVar
 from weft.ir.structure.visit import walk

@@ -274,6 +274,38 @@ def test_parameters_of_any_names_have_fields_of_their_own(tmp_path: Path) -> Non
     check(transform.Normalize()(IRModule({"main": main})), inputs, tmp_path)
 
 
+TAKEN = """
+@I.ir_module
+class M:
+    @T.prim_func(private=True)
+    def of_a_buffer(NAME: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        for i in range(4):
+            y[i] = T.exp(NAME[i])
+
+    @T.prim_func(private=True)
+    def of_a_value(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        NAME: T.let = x[0] + x[1]
+        for i in range(4):
+            y[i] = T.exp(x[i]) * NAME
+
+    @T.prim_func(private=True)
+    def of_a_loop(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        for NAME in range(4):
+            y[NAME] = T.exp(x[NAME])
+
+    @R.function
+    def main(NAME: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        a = R.call_tir(cls.of_a_buffer, (NAME,), out_ty=R.Tensor((4,), "float32"))
+        b = R.call_tir(cls.of_a_value, (a,), out_ty=R.Tensor((4,), "float32"))
+        return R.call_tir(cls.of_a_loop, (b,), out_ty=R.Tensor((4,), "float32"))
+"""
+
+
+@pytest.mark.parametrize("name", ["expf", "INT64_MIN", "NULL", "int64_t", "__attribute__", "memcpy", "static_assert"])
+def test_names_that_c_has_taken_may_be_those_of_variables(name: str, tmp_path: Path) -> None:
+    check(parsed(TAKEN.replace("NAME", name)), [np.linspace(-1, 1, 4, dtype="float32")], tmp_path)
+
+
 NARROW = """
 @I.ir_module
 class M:
