@@ -231,6 +231,15 @@ class Closure:
         return self.evaluator.call(self.function, (*self.fixed, *args), self.scope)
 
 
+def _launched(kernel: Kernel, args: Sequence[Any], caller: Caller) -> Any:
+    """What a kernel returns; its errors say where it was called."""
+    try:
+        return kernel.run(args, caller)
+    except Exception as error:
+        note_caller(error, caller.span)
+        raise
+
+
 class Evaluator:
     """Evaluates the functions of one module within one session."""
 
@@ -420,7 +429,7 @@ class Evaluator:
                 self.session.require(arg, f"an argument of {function.name}", span)
         partial = {i: memory for i, arg in enumerate(args) if (memory := self.session.memory_of(arg)) is not None}
         caller = Caller(ShapeError, span=span, outputs=frozenset(), partial=partial)
-        returned = self._launched(self.home.kernel(function), args, caller)
+        returned = _launched(self.home.kernel(function), args, caller)
         for arg in args:
             memory = self.session.memory_of(arg)
             if memory is not None and memory.first_unwritten() is None:
@@ -449,16 +458,7 @@ class Evaluator:
                 raise VerifyError(message, code="W435", span=span)
         positions = frozenset(range(len(inputs), len(inputs) + len(outputs)))
         caller = Caller(ShapeError, span=span, outputs=positions)
-        self._launched(kernel, [*inputs, *outputs, *extra], caller)
-
-    @staticmethod
-    def _launched(kernel: Kernel, args: Sequence[Any], caller: Caller) -> Any:
-        """What a kernel returns; its errors say where it was called."""
-        try:
-            return kernel.run(args, caller)
-        except Exception as error:
-            note_caller(error, caller.span)
-            raise
+        _launched(kernel, [*inputs, *outputs, *extra], caller)
 
     def allocate_type(self, ty: Type, scope: Scope, span: Span | None) -> np.ndarray:
         """A tensor of a type, holding nothing."""

@@ -134,7 +134,7 @@ def expression(writer: Scope, expr: Expr | int, lane: str | None = None) -> str:
     emit = _EMITTERS.get(type(expr))
     if emit is None:
         raise unsupported(type(expr).__name__, expr.span)
-    if lane is None and dtypes.lanes(expr.dtype) > 1:
+    if lane is None and isinstance(expr, PrimExpr) and dtypes.lanes(expr.dtype) > 1:
         raise unsupported(f"{expr.dtype} where one number is written", expr.span)
     return emit(writer, expr, lane)
 

@@ -219,7 +219,7 @@ def _evaluate(writer: KernelWriter, stmt: Evaluate) -> None:
         return
     elif isinstance(stmt.value, PrimCall) and stmt.value.op in PROFILE_CALLS:
         writer.line(f"{profile_call(writer, stmt.value)};")
-    elif (lanes := dtypes.lanes(stmt.value.dtype)) > 1:
+    elif isinstance(stmt.value, PrimExpr) and (lanes := dtypes.lanes(stmt.value.dtype)) > 1:
         lane, every = _lanes(writer, lanes)
         writer.line(f"{every} (void){expression(writer, stmt.value, lane)};")
     else:
