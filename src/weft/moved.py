@@ -112,7 +112,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     ("weft.transform.schedule", "weft.transform.schedule", "folds>reducer"),
     ("weft.ir.target", "weft.target", "builtin config cpus>processors kinds schema syntax triple value"),
     ("weft.ir", "weft", "target dtype>dtypes"),
-    ("weft", "weft.support", "late>providers aligned dlpack excepthook guards isolation logs plugins providers"),
+    ("weft", "weft.support", "late>providers aligned>array_memory dlpack excepthook guards isolation logs plugins providers"),
     ("weft.script", "weft.support", "excepthook"),
     ("weft.script.source", "weft.support", "excepthook"),
     ("weft.command", "weft.command.inputs", "arrays entry_points files targets"),
