@@ -107,10 +107,8 @@ def _collect(value: Any, kind: int, types: bool, found: list[Node]) -> None:
             _collect(item, inner, types, found)
 
 
-def _children(node: Node, types: bool) -> list[Node]:
-    if isinstance(node, Var):
-        return [node.ty] if types and node.ty is not None else []
-    found: list[Node] = []
+def _collect_fields(node: Node, types: bool, found: list[Node]) -> None:
+    """Append the nodes in the fields of a node, in order."""
     names = _ORDERED.get(node.__class__)
     for name in _ordered(node.__class__) if names is None else names:
         value = getattr(node, name)
@@ -119,6 +117,13 @@ def _children(node: Node, types: bool) -> list[Node]:
             found.append(value)
         elif kind != _DATA:
             _collect(value, kind, types, found)
+
+
+def _children(node: Node, types: bool) -> list[Node]:
+    if isinstance(node, Var):
+        return [node.ty] if types and node.ty is not None else []
+    found: list[Node] = []
+    _collect_fields(node, types, found)
     return found
 
 
@@ -131,15 +136,7 @@ def children_of(nodes: Iterable[Node]) -> list[Node]:
     """The direct child nodes of several, without types, in order."""
     found: list[Node] = []
     for node in nodes:
-        cls = node.__class__
-        names = _ORDERED.get(cls)
-        for name in _ordered(cls) if names is None else names:
-            value = getattr(node, name)
-            kind = _KINDS.get(value.__class__) or _kind_of(value.__class__)
-            if kind == _NODE or kind == _OCCURRENCE:
-                found.append(value)
-            elif kind != _DATA:
-                _collect(value, kind, False, found)
+        _collect_fields(node, False, found)
     return found
 
 
