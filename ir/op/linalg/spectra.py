@@ -56,7 +56,7 @@ def _qr_types(args: Arguments, context: TypeContext) -> TupleType:
     ),
     numpy=lambda x, mode: tuple(np.linalg.qr(x, mode)),
     examples=(
-        example(f32(4, 3)),
+        example(f32(4, 2)),  # of rank 2 with the numbers of the page: every column of q is determined
         example(typed("float64", "b", 3, 5)),
         example(f32(4, 2), "complete"),
         example(typed("complex64", 3, 2)),
