@@ -2820,7 +2820,7 @@ class linalg:
 
         k is min(m, n), or m for the mode complete. Errors: ShapeError W202, W205; DTypeError W321.
 
-        R.linalg.qr(R.Tensor((4, 3), "float32")) -> R.Tuple(R.Tensor((4, 3), "float32"), R.Tensor((3, 3), "float32"))
+        R.linalg.qr(R.Tensor((4, 2), "float32")) -> R.Tuple(R.Tensor((4, 2), "float32"), R.Tensor((2, 2), "float32"))
         R.linalg.qr(R.Tensor((b, 3, 5), "float64")) -> R.Tuple(R.Tensor((b, 3, 3), "float64"), R.Tensor((b, 3, 5), "float64"))
         R.linalg.qr(R.Tensor((4, 2), "float32"), 'complete') -> R.Tuple(R.Tensor((4, 4), "float32"), R.Tensor((4, 2), "float32"))
         R.linalg.qr(R.Tensor((3, 2), "complex64")) -> R.Tuple(R.Tensor((3, 2), "complex64"), R.Tensor((2, 2), "complex64"))
