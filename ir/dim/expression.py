@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import index
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 from weakref import WeakValueDictionary
 
 from weft.ir.dim.formatting import atom_text, format_dim, to_sympy
@@ -31,7 +31,6 @@ from weft.ir.dim.representation import (
     dim_error,
     make_monomial,
     only_atom,
-    single_atom,
     term_key,
 )
 
@@ -406,6 +405,11 @@ def _floordiv_constant(a: Dim, k: int) -> Dim:
     low, high = interval_of(numerator)
     if not math.isinf(low) and not math.isinf(high) and low // k == high // k:
         return make_expression(whole) + int(low // k)
+    extreme = _extreme_in(numerator)
+    if extreme is not None and extreme.coefficient > 0 and isinstance(extreme.rest, int):
+        return make_expression(whole) + _extremum(
+            extreme.atom.kind, [_floordiv_constant(choice, k) for choice in extreme.choices()]
+        )
     if rest.get(ONE, 0) > max(_FAR, k // 2):  # (n + k - 1) // k as (n - 1) // k + 1, which 64 bits hold for any n
         return make_expression(whole) + 1 + atom_dim(make_atom("floordiv", numerator - k, k))
     return make_expression(whole) + atom_dim(make_atom("floordiv", numerator, k))
@@ -586,25 +590,117 @@ def maximum(*dims: Dim) -> Dim:
 def _extremum(kind: str, dims: Sequence[Dim]) -> Dim:
     if not dims:
         raise dim_error("W289", f"{kind}() of no dimensions")
-    flat: list[Dim] = []
-    for value in map(as_dim, dims):
-        inner = single_atom(value)
-        flat.extend(inner.arguments if inner is not None and inner.kind == kind else (value,))
-    kept = _prune(kind, list(dict.fromkeys(flat)))
+    spread = (choice for value in map(as_dim, dims) for choice in _choices(kind, value))
+    kept = _prune(kind, list(dict.fromkeys(spread)))
+    for place, value in enumerate(kept):
+        others = kept[:place] + kept[place + 1 :]
+        relaxed = _relaxed(kind, value, others)
+        if relaxed is not value:
+            return _extremum(kind, [*others, relaxed])
     if len(kept) == 1:
         return kept[0]
     return atom_dim(make_atom(kind, *sorted(kept, key=_argument_key)))
 
 
+class _Extreme(NamedTuple):
+    """coefficient * atom + rest, where the atom is the value's only minimum or maximum."""
+
+    coefficient: int
+    atom: Atom
+    rest: Dim
+
+    def kind(self) -> str:
+        """What the whole is of its choices."""
+        return self.atom.kind if self.coefficient > 0 else _OPPOSITE[self.atom.kind]
+
+    def choices(self) -> list[Dim]:
+        """The whole with each argument of the atom in the place of the atom."""
+        return [self.coefficient * argument + self.rest for argument in self.atom.arguments]
+
+    def of(self, arguments: Sequence[Dim]) -> Dim:
+        """The whole with other arguments."""
+        return self.coefficient * _extremum(self.atom.kind, arguments) + self.rest
+
+
+_OPPOSITE = {"min": "max", "max": "min"}
+
+
+def _extreme_in(value: Dim) -> _Extreme | None:
+    found: list[tuple[Monomial, int]] = []
+    if isinstance(value, DimExpr) and value.nesting:
+        found = [term for term in value.terms if any(atom.kind in _OPPOSITE for atom, _ in term[0].powers)]
+    atom = only_atom(found[0][0]) if len(found) == 1 else None
+    if atom is None:
+        return None
+    rest = {monomial: coefficient for monomial, coefficient in terms_of(value).items() if monomial is not found[0][0]}
+    return _Extreme(found[0][1], atom, make_expression(rest))
+
+
+def _choices(kind: str, value: Dim) -> list[Dim]:
+    """What the value is the minimum or maximum of: max(n, 8) - 1 is the maximum of n - 1 and 7.
+
+    Of the other kind it is one choice, with a constant moved into it: min(n, 8) - 1 is min(n - 1, 7).
+    """
+    extreme = _extreme_in(value)
+    if extreme is None:
+        return [value]
+    if extreme.kind() == kind:
+        return [part for choice in extreme.choices() for part in _choices(kind, choice)]
+    movable = extreme.coefficient == 1 and isinstance(extreme.rest, int)
+    return [_extremum(extreme.atom.kind, extreme.choices()) if movable and extreme.rest else value]
+
+
+def _relaxed(kind: str, value: Dim, others: list[Dim]) -> Dim:
+    """The value without bounds inside of it that others state: max(a, 0) in max(min(max(a, 0), b), 0) is a."""
+    extreme = _extreme_in(value)
+    if extreme is None or extreme.kind() == kind:
+        return value
+    arguments = [_without_bounds(kind, extreme, argument, others) for argument in extreme.atom.arguments]
+    changed = any(new is not old for new, old in zip(arguments, extreme.atom.arguments, strict=True))
+    return extreme.of(arguments) if changed else value
+
+
+def _without_bounds(kind: str, outer: _Extreme, argument: Dim, others: list[Dim]) -> Dim:
+    inner = _extreme_in(argument)
+    if inner is None or (inner.kind() == kind) != (outer.coefficient > 0):
+        return argument
+    placed = zip(inner.atom.arguments, inner.choices(), strict=True)
+    kept = [
+        given
+        for given, choice in placed
+        if not any(_never_better(kind, outer.coefficient * choice + outer.rest, other) for other in others)
+    ]
+    return argument if len(kept) == len(inner.atom.arguments) else inner.of(kept or inner.atom.arguments[:1])
+
+
 def _prune(kind: str, candidates: list[Dim]) -> list[Dim]:
-    sign = 1 if kind == "min" else -1
     kept: list[Dim] = []
     for candidate in candidates:
-        if any(interval_of(sign * (candidate - other))[0] >= 0 for other in kept):
+        if any(_never_better(kind, candidate, other) for other in kept):
             continue
-        kept = [other for other in kept if interval_of(sign * (other - candidate))[0] < 0]
+        kept = [other for other in kept if not _never_better(kind, other, candidate)]
         kept.append(candidate)
     return kept
+
+
+def _never_better(kind: str, value: Dim, other: Dim) -> bool:
+    """Whether the minimum or maximum of both is always the other."""
+    return _never_less(value, other) if kind == "min" else _never_less(other, value)
+
+
+def _never_less(a: Dim, b: Dim, depth: int = 2) -> bool:
+    """Whether a >= b follows from intervals, of some or all arguments of what is a minimum or maximum."""
+    if interval_of(a - b)[0] >= 0:
+        return True
+    upper, lower = (_extreme_in(a), _extreme_in(b)) if depth else (None, None)
+    if lower is not None:
+        every = all if lower.kind() == "max" else any
+        if every(_never_less(a, choice, depth - 1) for choice in lower.choices()):
+            return True
+    if upper is None:
+        return False
+    every = all if upper.kind() == "min" else any
+    return every(_never_less(choice, b, depth - 1) for choice in upper.choices())
 
 
 def _argument_key(value: Dim) -> tuple[bool, str]:

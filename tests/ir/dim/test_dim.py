@@ -417,6 +417,15 @@ def test_plain_integers_and_proofs_about_linear_dimensions_load_neither_sympy_no
         ("(n // m) // k", "n // (k * m)"),
         ("ceildiv(n, 128) * 128", "128 * ((n + 127) // 128)"),
         ("max(n - 1, 4, m)", "max(m, n - 1, 4)"),
+        ("max(max(n, 8) - 9, 0)", "max(n - 9, 0)"),
+        ("max(2 * max(n - 1, 0) - 1, 0)", "max(2 * n - 3, 0)"),
+        ("max(min(max(n - 1, 0) - 2, n // 2 + 6), 0)", "max(min(n - 3, n // 2 + 6), 0)"),
+        ("max(min(max(n - 1, 0) - 2, m), -3)", "min(m, max(n - 3, -2))"),
+        ("max(min(n, m) - 1, 0)", "max(min(m - 1, n - 1), 0)"),
+        ("min(max(n - 1, 0), max(n - 2, 0))", "max(n - 2, 0)"),
+        ("max(5 - min(n, 3), 0)", "max(5 - n, 2)"),
+        ("(max(n - 1, 0) + 1) // 2", "n // 2"),
+        ("(min(n, 8) + 3) // 4", "min((n + 3) // 4, 2)"),
         ("-n % 4", "-n % 4"),
         ("(-3) % n", "(-3) % n"),
         (" ( ( n ) ) ", "n"),
@@ -790,6 +799,33 @@ def test_canonical_form_has_the_value_that_python_gives(text: str, points: list[
         expected = python_value(text, values)
         if expected is not None:
             assert evaluate(d, values) == expected
+
+
+def bounded_texts(depth: int = 4) -> st.SearchStrategy[str]:
+    """Minima and maxima around each other, moved and scaled: what slices of slices have for sizes."""
+    leaf = st.sampled_from(("n", "m", "n // 2", "n + m", "0", "3", "7", "-2", "2 * n - 5"))
+    if depth == 0:
+        return leaf
+    inner = bounded_texts(depth - 1)
+    call = st.tuples(st.sampled_from(("min", "max")), inner, inner).map(lambda t: f"{t[0]}({t[1]}, {t[2]})")
+    offset = st.tuples(inner, st.sampled_from((" - 3", " + 2", " - m", " * 2", " * -1"))).map("".join)
+    quotient = st.tuples(inner, st.integers(2, 4)).map(lambda t: f"({t[0]}) // {t[1]}")
+    return st.one_of(leaf, call, call, offset.map(lambda text: f"({text})"), quotient)
+
+
+@settings(max_examples=400, deadline=None)
+@given(bounded_texts(), st.lists(values_of_symbols, min_size=8, max_size=12))
+def test_minima_and_maxima_inside_of_each_other_keep_their_value(text: str, points: list[dict[str, int]]) -> None:
+    d = read(text)
+    assert same(parse_dim(format_dim(d)), d)
+    assert all(evaluate(d, values) == python_value(text, values) for values in points)
+
+
+def test_sizes_of_slices_of_slices_stay_small() -> None:
+    size: Dim = n
+    for cut in range(40):
+        size = maximum(minimum(size, n // 2 + 40 - cut) - cut % 3, 0)
+    assert size == maximum(minimum(n - 39, n // 2), 0)
 
 
 @settings(max_examples=400, deadline=None)
