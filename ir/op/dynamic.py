@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_float
-from weft.errors import BoundsError, ScriptError, ShapeError
+from weft.errors import BoundsError, ShapeError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext, quick_type
 from weft.ir.deduction.subtyping import dims_of
-from weft.ir.dim import Dim, symbol
+from weft.ir.dim import Dim, product, symbol
 from weft.ir.graph import Expr, Tuple, Var
-from weft.ir.kernel.prim import as_expr, binary, cast, intrinsic, unary
+from weft.ir.kernel.prim import as_expr, binary, cast
 from weft.ir.op.common import (
     Kernel,
     axis_of,
@@ -35,6 +34,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Builtin, Param
+from weft.ir.op.indexing.row_order import differs, distinct_rows
 from weft.ir.op.kernel_builder import Loops, counted, index, joined, load, loops, loops_lowering, store
 from weft.ir.op.precision import Reads, follow
 from weft.ir.op.registry import OPS, register_op
@@ -394,7 +394,10 @@ _EXTRAS = ("return_index", "return_inverse", "return_counts")
 def _numpy_unique(
     x: np.ndarray, sorted: bool, return_index: bool, return_inverse: bool, return_counts: bool, axis: int | None
 ) -> Any:
-    values, *rest = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    if axis is None or x.ndim == 1:
+        values, *rest = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    else:
+        values, *rest = distinct_rows(x, axis)
     extras = zip(rest, (return_index, return_inverse, return_counts), strict=True)
     found = (values, *(np.ravel(extra).astype(np.int64) for extra, wanted in extras if wanted))
     return found if len(found) > 1 else values
@@ -405,22 +408,43 @@ def _decompose_unique(args: Arguments, builder: Any) -> Expr:
     ty = quick_type(x)
     if isinstance(ty, TensorType):
         _require_rank_known(args, ty)
-    if args.axis is not None and not (isinstance(ty, TensorType) and ty.ndim == 1):
-        raise ScriptError("R.unique along an axis of several is not compiled", code="W143", span=args.span)
+        if args.axis is not None and ty.ndim > 1:
+            return _unique_slices(args, builder, x, ty)
     flat = builder.emit(OPS["flatten"].bind([x]))
-    size = symbol(builder.get_unique_name(f"{_hint(args.x)}_unique"))
     if not any(args[name] for name in _EXTRAS):
         ordered = builder.emit(OPS["sort"].bind([flat]))
+        size = symbol(builder.get_unique_name(f"{_hint(args.x)}_unique"))
         _named_shape(builder.emit(OPS["dynamic.unique_shape"].bind([ordered])), builder, (size,))
         return OPS["dynamic.unique_values"].bind([ordered, (size,)])
     order = builder.emit(OPS["argsort"].bind([flat], {"dtype": "int64"}))
     ordered = builder.emit(OPS["take"].bind([flat, order], {"axis": 0}))
-    counts = builder.emit(OPS["dynamic.unique_shape"].bind([ordered]))
-    _named_shape(counts, builder, (size,))
-    runs = builder.emit(OPS["dynamic.unique_runs"].bind([ordered, order, (size,)]))
-    chosen = [0, *(1 + position for position, name in enumerate(_EXTRAS) if args[name])]
-    parts = [builder.emit(runs[position]) for position in chosen]
-    return parts[0] if len(parts) == 1 else Tuple(tuple(parts))
+    runs = _unique_runs(args, builder, ordered, order)
+    return _unique_parts(args, builder, runs, builder.emit(runs[0]))
+
+
+def _unique_runs(args: Arguments, builder: Any, ordered: Expr, order: Expr) -> Expr:
+    """What unique_runs gives for a sorted vector, whose number of values gets a name."""
+    size = symbol(builder.get_unique_name(f"{_hint(args.x)}_unique"))
+    _named_shape(builder.emit(OPS["dynamic.unique_shape"].bind([ordered])), builder, (size,))
+    return builder.emit(OPS["dynamic.unique_runs"].bind([ordered, order, (size,)]))
+
+
+def _unique_parts(args: Arguments, builder: Any, runs: Any, values: Expr) -> Expr:
+    """The values, and of what comes with them what is asked for."""
+    extras = [builder.emit(runs[1 + at]) for at, name in enumerate(_EXTRAS) if args[name]]
+    return Tuple((values, *extras)) if extras else values
+
+
+def _unique_slices(args: Arguments, builder: Any, x: Expr, ty: TensorType) -> Expr:
+    """The distinct slices along an axis, as rows of a matrix."""
+    dims, axis = dims_of(ty) or dims_of(quick_type(x)), axis_of(args, args.axis, ty.ndim)
+    assert dims is not None  # they have been given names
+    others = [other for other in range(ty.ndim) if other != axis]
+    moved = builder.emit(OPS["permute_dims"].bind([x, [axis, *others]]))
+    rows = builder.emit(OPS["reshape"].bind([moved, (dims[axis], product(dims[other] for other in others))]))
+    both = builder.emit(OPS["dynamic.row_order"].bind([rows]))
+    runs = _unique_runs(args, builder, builder.emit(both[1]), builder.emit(both[0]))
+    return _unique_parts(args, builder, runs, builder.emit(OPS["take"].bind([x, builder.emit(runs[1])], {"axis": axis})))
 
 
 @register_op(
@@ -440,8 +464,8 @@ def unique(args: Arguments, context: TypeContext) -> Type:
     """The distinct elements in ascending order (slices along an axis), and as asked for: the position of the first of
     each, for each element the position of its value among the distinct ones, and how often each occurs (int64 vectors).
 
-    The results are known by rank only; they are sorted whatever `sorted` says, and all nan are one. Compiled programs
-    take the axis None, or a vector. Errors: ShapeError W202, W203; DTypeError W321.
+    The results are known by rank only; they are sorted whatever `sorted` says, and all nan are one. Errors: ShapeError
+    W202, W203; DTypeError W321.
     """
     x = tensor(args, "x", context)
     require_dtype(args, "x", x, "number")
@@ -452,25 +476,16 @@ def unique(args: Arguments, context: TypeContext) -> Type:
     return TupleType((values, *extras)) if extras else values
 
 
-def _differs(here: PrimExpr, before: PrimExpr) -> PrimExpr:
-    """Whether an element of a sorted vector has another value than that before it; all nan are one value."""
-    differs = binary("ne", here, before)
-    if not is_float(here.dtype):
-        return differs
-    both = binary("and", intrinsic("isnan", here), intrinsic("isnan", before))
-    return binary("and", differs, unary("not", both))
-
-
 def _starts_run(buffer: Any, i: PrimExpr) -> PrimExpr:
     """Whether a sorted element is the first of its value."""
-    differs = _differs(load(buffer, [i]), load(buffer, [te.maximum(i - 1, 0)]))
-    return binary("or", binary("eq", i, index(0)), differs)
+    before = load(buffer, [te.maximum(i - 1, 0)])
+    return binary("or", binary("eq", i, index(0)), differs(load(buffer, [i]), before))
 
 
 def _each_after_first(buffer: Any, body: Callable[[PrimExpr, PrimExpr], Stmt]) -> Stmt:
     """The body for every element but the first: its index, and whether it has another value than that before it."""
     count = te.maximum(index(buffer.shape[0]) - 1, 0)
-    return counted("i", count, lambda i: body(i + 1, _differs(load(buffer, [i + 1]), load(buffer, [i]))))
+    return counted("i", count, lambda i: body(i + 1, differs(load(buffer, [i + 1]), load(buffer, [i]))))
 
 
 def _numpy_unique_shape(ordered: Any) -> Any:
@@ -482,8 +497,8 @@ def _lower_unique_shape(frame: Loops) -> PrimFunc | None:
     x = frame.input("ordered")
     out = frame.output()
 
-    def more(i: PrimExpr, differs: PrimExpr) -> Stmt:
-        return store(out, load(out, [0]) + cast("int64", differs))
+    def more(i: PrimExpr, starts: PrimExpr) -> Stmt:
+        return store(out, load(out, [0]) + cast("int64", starts))
 
     return frame.finish(store(out, te.minimum(index(x.shape[0]), 1)), _each_after_first(x, more))
 
@@ -513,7 +528,7 @@ def _lower_unique_values(frame: Loops) -> PrimFunc | None:
 
     first = IfThenElse(binary("gt", index(x.shape[0]), index(0)), keep(index(0)))
     end = frame.check(binary("eq", at, room), "fewer values than the shape says")
-    rest = _each_after_first(x, lambda i, differs: IfThenElse(differs, keep(i)))
+    rest = _each_after_first(x, lambda i, starts: IfThenElse(starts, keep(i)))
     return frame.finish(store(found, index(0)), first, rest, end)
 
 

@@ -95,7 +95,7 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
         ("W142", "an attribute cannot be read, or an index map is none",
          "an index map must be a function of the indices"),
         ("W143", "an operator has no compiled form, or no reference, for these arguments",
-         "R.unique along an axis of several is not compiled"),
+         "R.ccl.allgather of 2 workers: programs run on one"),
         ("W150", "a Python value that the function captured cannot be used in a script",
          "'f' is a Python module, which a script cannot use"),
         ("W151", "the data of a constant is not given, or is damaged", "the blob sha256:12ab34cd... is damaged"),

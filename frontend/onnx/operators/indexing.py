@@ -86,12 +86,11 @@ def compress(n: OnnxNode, x: Expr, condition: Expr) -> Expr:
 
 
 def unique(n: OnnxNode, x: Expr) -> Any:
-    """The distinct elements, sorted or as they occur, with positions and counts."""
-    if n.given("axis"):
-        raise Unsupported("distinct slices")
+    """The distinct elements or slices, sorted or as they occur, with positions and counts."""
+    axis = n.axis(x) if n.given("axis") else None
     occurring = not n.attr("sorted", 1)
     wanted = [n.output_wanted(index) or (occurring and index == 1) for index in range(1, 4)]
-    found = n.emit(R.unique(x, True, *wanted), "unique")
+    found = n.emit(R.unique(x, True, *wanted, axis=axis), "unique")
     if not any(wanted):
         return n.named_result(found, n.proto.output[0])
     parts: list[Any] = []
@@ -104,17 +103,17 @@ def unique(n: OnnxNode, x: Expr) -> Any:
             parts.append(None)
     if wanted[1] and n.rank(x) != 1:
         parts[2] = R.reshape(parts[2], (-1,))
-    return (_as_they_occur(n, parts) if occurring else parts)[: len(n.proto.output)]
+    return (_as_they_occur(n, parts, axis or 0) if occurring else parts)[: len(n.proto.output)]
 
 
-def _as_they_occur(n: OnnxNode, parts: list[Any]) -> list[Any]:
-    """Distinct elements and what belongs to them, by the position of the first of each."""
+def _as_they_occur(n: OnnxNode, parts: list[Any], axis: int) -> list[Any]:
+    """Distinct elements or slices and what belongs to them, by the position of the first of each."""
     order = n.emit(R.argsort(parts[1], dtype="int64"), "order")
     values, first, inverse, counts = parts
     if inverse is not None:
         inverse = R.take(n.emit(R.argsort(order, dtype="int64"), "places"), inverse, 0)
     return [
-        R.take(values, order, 0),
+        R.take(values, order, axis),
         R.take(first, order, 0),
         inverse,
         None if counts is None else R.take(counts, order, 0),

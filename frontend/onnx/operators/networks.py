@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import lowest
 from weft.frontend import windows
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.table import row
 from weft.frontend.sampling import sampled
-from weft.ir.dim import Dim, ceildiv, product
+from weft.ir.dim import Dim, ceildiv, maximum, product
 from weft.ir.graph import Expr, PrimValue, TupleGetItem
 from weft.script import relax as R
 
@@ -25,14 +26,20 @@ def _spatial(n: OnnxNode, x: Expr) -> int:
 
 
 class Window:
-    """What the attributes of a convolution or a pooling say of its window."""
+    """What the attributes of a convolution or a pooling say of its window.
+
+    `pads` are numbers; `around` is what more stands before and after each axis where that depends on sizes of the run.
+    """
 
     def __init__(self, n: OnnxNode, x: Expr, kernel: Sequence[int]) -> None:
         rank = _spatial(n, x)
         self.kernel = tuple(int(size) for size in kernel)
         self.strides = tuple(n.attr("strides") or (1,) * rank)
         self.dilation = tuple(n.attr("dilations") or (1,) * rank)
-        self.pads = self._pads(n, x, n.attr("auto_pad", "NOTSET"))
+        pads = self._pads(n, x, n.attr("auto_pad", "NOTSET"))
+        known = [pad for pad in pads if isinstance(pad, int)]
+        self.around = pads if len(known) < len(pads) else []
+        self.pads = known if not self.around else [0] * (2 * rank)
 
     def _pads(self, n: OnnxNode, x: Expr, mode: str) -> list[Dim]:
         rank = len(self.kernel)
@@ -40,14 +47,24 @@ class Window:
             return [int(item) for item in (n.attr("pads") or [0] * (2 * rank))]
         if mode == "VALID":
             return [0] * (2 * rank)
-        sizes = n.dims(x, range(2, 2 + rank))
         before, after = [], []
+        sizes = n.shape(x)[2:]
         for size, kernel, stride, dilation in zip(sizes, self.kernel, self.strides, self.dilation, strict=True):
-            total = max((ceildiv(size, stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
+            total = maximum((ceildiv(size, stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
             small, great = total // 2, total - total // 2
             before.append(small if mode == "SAME_UPPER" else great)
             after.append(great if mode == "SAME_UPPER" else small)
         return [*before, *after]
+
+    def surrounded(self, n: OnnxNode, x: Expr, value: float) -> Expr:
+        """The tensor with what stands around it where only the run can tell how much that is."""
+        rank = len(self.kernel)
+        for axis, (before, after) in enumerate(zip(self.around[:rank], self.around[rank:], strict=True), 2):
+            dims = n.shape(x)
+            sides = [(*dims[:axis], size, *dims[axis + 1 :]) for size in (before, after)]
+            front, back = (R.full(side, R.const(value, n.dtype(x))) for side in sides)
+            x = n.emit(R.concat([front, x, back], axis), "around")
+        return x
 
 
 def _biased(n: OnnxNode, result: Expr, bias: Expr | None, rank: int) -> Expr:
@@ -59,9 +76,7 @@ def _biased(n: OnnxNode, result: Expr, bias: Expr | None, rank: int) -> Expr:
 def conv(n: OnnxNode, x: Expr, w: Expr, bias: Expr | None) -> Expr:
     """A convolution of one to three axes, in groups."""
     rank = _spatial(n, x)
-    window = Window(n, x, n.dims(w, range(2, 2 + rank)))
-    result = windows.CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group", 1)))
-    return _biased(n, result, bias, rank)
+    return _biased(n, convolved(n, x, w), bias, rank)
 
 
 def conv_transpose(n: OnnxNode, x: Expr, w: Expr, bias: Expr | None) -> Expr:
@@ -119,6 +134,7 @@ def convolved(n: OnnxNode, x: Expr, w: Expr) -> Expr:
     """A convolution of operands of one dtype, with the attributes of a node."""
     rank = _spatial(n, x)
     window = Window(n, x, n.dims(w, range(2, 2 + rank)))
+    x = window.surrounded(n, x, 0)
     return windows.CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group", 1)))
 
 
@@ -127,7 +143,9 @@ def max_pool(n: OnnxNode, x: Expr) -> Any:
     window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
     options = window.kernel, window.strides, window.pads, window.dilation, bool(n.attr("ceil_mode", 0))
     if not n.output_wanted(1):
-        return windows.MAX_POOL[rank](x, *options)
+        return windows.MAX_POOL[rank](window.surrounded(n, x, lowest(n.dtype(x))), *options)
+    if window.around:
+        raise Unsupported("positions beside padding that only the run can tell")
     both = n.emit(windows.MAX_POOL_WITH_INDICES[rank](x, *options), "pooled")
     values, places = (n.emit(TupleGetItem(both, index)) for index in range(2))
     return values, _in_whole(n, x, n.emit(places, "places"), bool(n.attr("storage_order", 0)))
@@ -153,10 +171,17 @@ def _scalar(size: Dim) -> Expr:
 
 
 def average_pool(n: OnnxNode, x: Expr) -> Expr:
-    """The mean of each window."""
+    """The mean of each window; beside padding of the run that of zeros and elements over the share of elements."""
     window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
-    options = bool(n.attr("ceil_mode", 0)), bool(n.attr("count_include_pad", 0))
-    return windows.AVG_POOL[rank](x, window.kernel, window.strides, window.pads, window.dilation, *options)
+    ceils, padding = bool(n.attr("ceil_mode", 0)), bool(n.attr("count_include_pad", 0))
+
+    def mean(values: Expr) -> Expr:
+        options = window.kernel, window.strides, window.pads, window.dilation, ceils, padding
+        return windows.AVG_POOL[rank](window.surrounded(n, values, 0), *options)
+
+    if padding or not window.around:
+        return mean(x)
+    return R.divide(mean(x), mean(R.ones((1, 1, *n.shape(x)[2:]), n.dtype(x))))
 
 
 def lp_pool(n: OnnxNode, x: Expr) -> Expr:
@@ -168,7 +193,7 @@ def lp_pool(n: OnnxNode, x: Expr) -> Expr:
         steps = zip(window.kernel, window.dilation, window.strides, pads[rank:], strict=True)
         hang = [min(max((size - 1) * gap + 1 - end, 0), step) - 1 for size, gap, step, end in steps]
         pads = [*pads[:rank], *(end + more for end, more in zip(pads[rank:], hang, strict=True))]
-    powers = R.power(R.abs(x), p)
+    powers = window.surrounded(n, n.emit(R.power(R.abs(x), p), "powers"), 0)
     mean = windows.AVG_POOL[rank](powers, window.kernel, window.strides, pads, window.dilation, False, True)
     return R.power(R.multiply(mean, float(np.prod(window.kernel))), 1.0 / p)
 

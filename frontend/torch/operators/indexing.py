@@ -356,19 +356,42 @@ row("slice_scatter", slice_scatter)
 
 def unique(n: FxNode, x: Expr, sorted_: bool = True, inverse: bool = False, counts: bool = False) -> Any:
     """The distinct elements, the place of each element among them, and how often each occurs."""
+    values, places, often = _distinct(n, flat(n, x), inverse, counts, None)
+    return [values, R.reshape(places, n.shape(x)) if n.wanted(1) and inverse else places, often]
+
+
+def unique_dim(
+    n: FxNode, x: Expr, dim: int, sorted_: bool = True, inverse: bool = False, counts: bool = False
+) -> list[Expr]:
+    """The distinct slices along an axis, which of them each slice is, and how often each occurs."""
+    return _distinct(n, x, inverse, counts, n.axis(x, dim))
+
+
+def unique_consecutive(n: FxNode, x: Expr, inverse: bool = False, counts: bool = False, dim: int | None = None) -> Any:
+    """One element of each run of equal elements, the run of each element, and how long each run is."""
+    if dim is not None and n.rank(x) != 1:
+        raise Unsupported("runs of equal slices")
+    line = n.emit(flat(n, x), "line")
+    (size,) = n.shape(line)
+    before = R.take(line, R.maximum(R.subtract(R.arange(size), R.const(1, "int64")), R.const(0, "int64")), 0)
+    number = n.emit(R.cumsum(R.astype(R.not_equal(line, before), "int64"), 0), "run")
+    found = n.emit(R.unique(number, True, True, True, True), "runs")
+    _, first, places, often = (n.emit(TupleGetItem(found, index)) for index in range(4))
+    values = n.importer.out.named_result(R.take(line, first, 0), "unique")
+    return [values, R.reshape(places, n.shape(x)) if inverse else _empty(1)[0], often if counts else _empty(1)[0]]
+
+
+def _distinct(n: FxNode, x: Expr, inverse: bool, counts: bool, axis: int | None) -> list[Expr]:
+    """Distinct elements or slices, places and counts; empty vectors for those that nobody asks for."""
     wants = [n.wanted(1) and inverse, n.wanted(2) and counts]
-    found = n.emit(R.unique(flat(n, x), True, False, *wants), "unique")
+    found = n.emit(R.unique(x, True, False, *wants, axis=axis), "unique")
     if not any(wants):
         return [n.importer.out.named_result(found, "unique"), *_empty(2)]
-    parts: list[Any] = [TupleGetItem(found, 0)]
-    place = 1
-    for wanted in wants:
-        parts.append(TupleGetItem(found, place) if wanted else _empty(1)[0])
-        place += bool(wanted)
-    parts[0] = n.emit(parts[0])
-    if wants[0]:
-        parts[1] = R.reshape(parts[1], n.shape(x))
-    return parts
+    parts = iter(range(1, 3))
+    return [
+        n.emit(TupleGetItem(found, 0)),
+        *(n.emit(TupleGetItem(found, next(parts))) if wanted else _empty(1)[0] for wanted in wants),
+    ]
 
 
 def _empty(count: int) -> list[Expr]:
@@ -376,6 +399,8 @@ def _empty(count: int) -> list[Expr]:
 
 
 row("_unique2", unique)
+row("unique_dim", unique_dim)
+row("unique_consecutive", unique_consecutive)
 
 
 def median(n: FxNode, x: Expr, axis: int | None = None, keepdim: bool = False) -> Any:

@@ -621,3 +621,38 @@ def test_zeros_alone_are_quantized_by_the_scale_1() -> None:
     assert (y.tolist(), float(scale), int(zero)) == ([0, 0, 0], 1.0, 0)
     y, scale, zero = run(np.array([-1, 0, 1.55], "float32"))
     assert (y.tolist(), round(float(scale), 6), int(zero)) == ([0, 100, 255], 0.01, 100)
+
+
+@pytest.mark.parametrize("operator", ["Conv", "MaxPool", "AveragePool", "LpPool"])
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+def test_windows_of_unknown_sizes_are_padded_as_those_of_known_ones(operator: str, mode: str) -> None:
+    options = {"kernel_shape": [3, 4], "strides": [2, 3], "dilations": [2, 1], "auto_pad": mode}
+    values = {"w": np.random.default_rng(1).normal(size=(2, 2, 3, 4)).astype("float32")}
+    nodes = [node(operator, "x w" if operator == "Conv" else "x", "y", **options)]
+
+    def compiled(*sizes: Any) -> Any:
+        module = weft.frontend.onnx.load(model(nodes, {"x": [1, 2, *sizes]}, ["y"], values, opset=22))
+        assert not import_report(module).fallbacks
+        return weft.compile(module)["main"]
+
+    unknown = compiled("h", "w")
+    for sizes in ((1, 1), (8, 9), (7, 11)):
+        x = np.random.default_rng(0).normal(size=(1, 2, *sizes)).astype("float32")
+        found, wanted = unknown(x), compiled(*sizes)(x)
+        assert found.shape == (1, 2, -(-sizes[0] // 2), -(-sizes[1] // 3))
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_distinct_slices_are_native() -> None:
+    x = np.array([[1, 0, 0], [2, 3, 4], [1, 0, 0], [0, 9, 9]], "float32")
+    for occurring in (0, 1):
+        nodes = [node("Unique", "x", "y first inverse counts", axis=-2, sorted=1 - occurring)]
+        proto = model(nodes, {"x": ["n", "m"]}, ["y", "first", "inverse", "counts"])
+        module = weft.frontend.onnx.load(proto)
+        assert not import_report(module).fallbacks
+        order = [0, 1, 3] if occurring else [3, 0, 1]
+        values, first, inverse, counts = weft.compile(module)["main"](x)
+        np.testing.assert_array_equal(values, x[order])
+        np.testing.assert_array_equal(first, order)
+        np.testing.assert_array_equal(values[inverse], x)
+        np.testing.assert_array_equal(counts, [2 if place == 0 else 1 for place in order])

@@ -317,6 +317,18 @@ def test_distances_of_pairs_and_filled_tensors_are_native() -> None:
     compared(module, Pairs(), x)
 
 
+def test_distinct_slices_and_runs_are_native() -> None:
+    class Net(nn.Module):
+        def forward(self, x: Any) -> Any:
+            rows = torch.unique(x, dim=0, return_inverse=True, return_counts=True)
+            return *rows, *torch.unique_consecutive(x, return_inverse=True, return_counts=True)
+
+    x = torch.tensor([[2.0, 3, 3], [1, 0, 0], [2, 3, 3]])
+    module = weft.frontend.torch.from_exported(torch.export.export(Net(), (x,)))
+    assert not module.import_report().fallbacks
+    compared(module, Net(), x)
+
+
 def test_pools_with_indices_are_native_for_every_size() -> None:
     batch, height = torch.export.Dim("batch", max=64), torch.export.Dim("height", min=6, max=64)
     example = (torch.randn(2, 3, 8, 7), torch.rand(2, 3, 2))

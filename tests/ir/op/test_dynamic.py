@@ -122,6 +122,36 @@ def test_unique_of_a_matrix_flattens_it() -> None:
         np.testing.assert_array_equal(got, [2, 4, 9])
 
 
+def distinct(dtype: str, axis: int, rank: int) -> list[Any]:
+    """Distinct slices along an axis of tensors of any size: in the interpreter, and compiled."""
+    x = Var("x", TensorType(tuple(symbol(f"n{index}") for index in range(rank)), dtype))
+    call = get_op("unique")(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    module = program([x], lambda builder: builder.emit(call))
+    return [interpret(module)["main"], weft.compile(module)["main"]]
+
+
+def slices(array: np.ndarray, axis: int) -> list[list[Any]]:
+    """The slices along an axis as lists that compare as tensors do: nan the greatest and equal to nan."""
+    rows = [np.ravel(row).tolist() for row in np.moveaxis(array, axis, 0)]
+    return [[(1, 0.0) if value != value else (0, float(value)) for value in row] for row in rows]
+
+
+@pytest.mark.parametrize(("dtype", "axis", "rank"), [("float32", 0, 2), ("float16", 1, 3), ("uint8", -1, 2)])
+def test_unique_slices_are_in_order_and_say_where_each_slice_is(dtype: str, axis: int, rank: int) -> None:
+    runs, rng = distinct(dtype, axis, rank), np.random.default_rng(rank)
+    for _ in range(20):
+        array = rng.integers(-1, 2, rng.integers(0, 5, rank)).astype(dtype)
+        if dtype != "uint8":
+            array = np.where(rng.random(array.shape) < 0.2, np.asarray([float("nan")], dtype), array)
+        rows = slices(array, axis)
+        wanted = sorted({tuple(row) for row in rows})
+        for values, first, inverse, counts in (run(array) for run in runs):
+            assert [tuple(row) for row in slices(values, axis)] == wanted
+            assert first.tolist() == [rows.index(list(row)) for row in wanted]
+            assert inverse.tolist() == [wanted.index(tuple(row)) for row in rows]
+            assert counts.tolist() == [rows.count(list(row)) for row in wanted]
+
+
 @pytest.mark.parametrize("columns", [4, 1])
 def test_a_mask_selects_what_numpy_selects(columns: int) -> None:
     x, mask = Var("x", TensorType((symbol("n"), 4), "float32")), Var("mask", TensorType((symbol("n"), columns), "bool"))
