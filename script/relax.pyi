@@ -2064,8 +2064,8 @@ def unique(x: _t.Any, sorted: _t.Any = True, return_index: _t.Any = False, retur
     """The distinct elements in ascending order (slices along an axis), and as asked for: the position of the first of
     each, for each element the position of its value among the distinct ones, and how often each occurs (int64 vectors).
 
-    The results are known by rank only; they are sorted whatever `sorted` says, and all nan are one. Compiled programs
-    take the axis None, or a vector. Errors: ShapeError W202, W203; DTypeError W321.
+    The results are known by rank only; they are sorted whatever `sorted` says, and all nan are one. Errors: ShapeError
+    W202, W203; DTypeError W321.
     """
 
 def variance(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
@@ -2243,6 +2243,18 @@ class dynamic:
         R.dynamic.nonzero_shape(R.Tensor((2, 5), "int64")) -> R.Tensor((2,), "int64")
         R.dynamic.nonzero_shape(R.Tensor((n,), "float32")) -> R.Tensor((2,), "int64")
         R.dynamic.nonzero_shape(R.Tensor((3,), "bool")) -> R.Tensor((2,), "int64")
+        """
+
+    @staticmethod
+    def row_order(rows: _t.Any) -> _t.Any:
+        """The positions of the rows of a matrix in ascending order, and for each in this order how many different rows
+        stand before it; nan counts as the greatest, and all nan are one.
+
+        Errors: ShapeError W202 for another rank; DTypeError W321.
+
+        R.dynamic.row_order(R.Tensor((n, 3), "int32")) -> R.Tuple(R.Tensor((n,), "int64"), R.Tensor((n,), "int64"))
+        R.dynamic.row_order(R.Tensor((7, m), "int64")) -> R.Tuple(R.Tensor((7,), "int64"), R.Tensor((7,), "int64"))
+        R.dynamic.row_order(R.Tensor((5, 2), "float32")) -> R.Tuple(R.Tensor((5,), "int64"), R.Tensor((5,), "int64"))
         """
 
     @staticmethod

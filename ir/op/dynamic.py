@@ -444,7 +444,8 @@ def _unique_slices(args: Arguments, builder: Any, x: Expr, ty: TensorType) -> Ex
     rows = builder.emit(OPS["reshape"].bind([moved, (dims[axis], product(dims[other] for other in others))]))
     both = builder.emit(OPS["dynamic.row_order"].bind([rows]))
     runs = _unique_runs(args, builder, builder.emit(both[1]), builder.emit(both[0]))
-    return _unique_parts(args, builder, runs, builder.emit(OPS["take"].bind([x, builder.emit(runs[1])], {"axis": axis})))
+    values = OPS["take"].bind([x, builder.emit(runs[1])], {"axis": axis})
+    return _unique_parts(args, builder, runs, builder.emit(values))
 
 
 @register_op(

@@ -45,7 +45,8 @@ def _lower_row_order(frame: Loops) -> PrimFunc | None:
         for buffer in sort.buffers:
             frame.own(buffer)
         moved = counted("i", size, lambda i: store(sort.merged, load(order, [sort.at(i)]), [i]))
-        return joined(*sort.statements(), moved, counted("i", size, lambda i: store(order, load(sort.merged, [i]), [i])))
+        back = counted("i", size, lambda i: store(order, load(sort.merged, [i]), [i]))
+        return joined(*sort.statements(), moved, back)
 
     def element(i: PrimExpr, column: PrimExpr) -> PrimExpr:
         return load(rows, [load(order, [i]), column])
