@@ -222,13 +222,15 @@ def lower(
     trace: list[Step] | None = None,
     executor: str | None = None,
     externs: Collection[str] = (),
+    trust: bool = False,
 ) -> IRModule:
     """The module after the phases from `start` to `stop`, both included; by default those that are passes.
 
     After `codegen` and `link` its functions are declarations, and artifacts do what they did (`weft.codegen.compiled`).
 
     `compile` is this and then code generators; `compile(lower(module, stop="fuse"), start="schedule")` gives the same,
-    also when the module went through text and another process in between.
+    also when the module went through text and another process in between. Code that the module carries is loaded where
+    more is made beside it, so that `codegen` needs the `trust` that `compile` needs.
     Raises: PassError W507 for an unknown phase, and what `compile` raises.
 
     >>> lower(IRModule({}), stop="legalize").functions
@@ -237,7 +239,7 @@ def lower(
     from weft.codegen.lowering import lowered  # heavy: see `_compiled`
 
     module = as_module(module_or_function)
-    return lowered(module, target, opt, params, start, stop, trace, executor, externs)
+    return lowered(module, target, opt, params, start, stop, trace, executor, externs, trust)
 
 
 _cache: weakref.WeakKeyDictionary[Any, CompiledFunction] = weakref.WeakKeyDictionary()

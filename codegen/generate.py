@@ -19,7 +19,7 @@ from weft.codegen.backends.base import Plan
 from weft.codegen.backends.generators import ARTIFACTS
 from weft.codegen.build import build
 from weft.codegen.compiled import compiled_module, declared_module, is_compiled, linked, linked_artifacts, load_module
-from weft.codegen.foreign import check_externs, member_functions, refuse_undeclared
+from weft.codegen.foreign import check_externs, member_functions, refuse_undeclared, refuse_untrusted
 from weft.codegen.plan import make_plan
 from weft.ir.module import IRModule
 from weft.ir.node import EMPTY
@@ -40,7 +40,8 @@ class GenerateCode(Pass):
     """Make the code of every part of a target, by default of this machine; a compiled module stays as it is.
 
     `plan` is what `target`, `executor`, `opt` and `externs` ask for, `members` are the Python functions of the module;
-    both are found where they are not given.
+    both are found where they are not given. Code that the module carries is loaded beside what is made, so that the
+    caller has to `trust` it (ArtifactError W830); who gives a plan has asked for that before.
     """
 
     keeps_meaning: ClassVar[bool] = False
@@ -49,6 +50,7 @@ class GenerateCode(Pass):
     executor: str | None = None
     opt: Annotated[int, AtLeast(0)] = 2
     externs: tuple[str, ...] = ()
+    trust: bool = False
     plan: Plan | None = field(default=None, repr=False, compare=False)
     members: Mapping[str, Callable[..., Any]] | None = field(default=None, repr=False, compare=False)
     made: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -57,7 +59,7 @@ class GenerateCode(Pass):
     def of(cls, plan: Plan, members: Mapping[str, Callable[..., Any]] = EMPTY) -> GenerateCode:
         """The pass for a plan."""
         externs = tuple(sorted(plan.externs))
-        return cls(plan.target.to_str(), plan.executor, plan.opt, externs, plan, members)
+        return cls(plan.target.to_str(), plan.executor, plan.opt, externs, plan=plan, members=members)
 
     def __str__(self) -> str:
         return Pass.__str__(GenerateCode(self.target, self.executor, self.opt, self.externs))
@@ -68,6 +70,8 @@ class GenerateCode(Pass):
             return module
         plan, members = self.plan, self.members
         if plan is None:
+            if not self.trust:
+                refuse_untrusted(module)
             plan = replace(make_plan(module, self.target, self.executor, self.opt), externs=check_externs(self.externs))
         members = member_functions(module) if members is None else members
         # Code that C links has no process to look a name up in.

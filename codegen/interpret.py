@@ -12,7 +12,7 @@ from weft.ir.graph import ExternFunc
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structure.malformed import explained_by
 from weft.ir.verify import fault_of
-from weft.runtime.artifact import ArtifactSet
+from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.loaded import LoadedModule
 from weft.runtime.loading import COMPILED, loadable
 from weft.runtime.registry import find_func
@@ -67,14 +67,15 @@ def _carried(module: IRModule, trust: bool) -> Callable[[str], Any]:
         makers = [item for item in artifacts.values() if any(symbol.name == name for symbol in item.provides)]
         if not makers and name not in declared:
             return None
-        if not trust and any(not isinstance(item.memory, LoadedModule) for item in makers):
+        foreign = [] if trust else [item for item in makers or artifacts.values() if not _is_loaded(item)]
+        if foreign:
             raise ArtifactError(
-                f"{name!r} is done by the artifact {makers[0].name!r}, which is not run unless it is trusted",
+                f"{name!r} is done by the artifact {foreign[0].name!r}, which is not run unless it is trusted",
                 code="W830",
                 hint="if you trust it: weft.interpret(module, trust=True)",
             )
         if not loaded:
-            loaded.update(loadable(artifacts))
+            loaded.update(loadable(artifacts if trust else ArtifactSet(filter(_is_loaded, artifacts.values()))))
         if name not in loaded:
             code = [item.name for item in makers or artifacts.values() if item.kind in COMPILED]
             what = ", ".join(code[:4])
@@ -86,3 +87,8 @@ def _carried(module: IRModule, trust: bool) -> Callable[[str], Any]:
         return loaded[name]
 
     return find
+
+
+def _is_loaded(artifact: Artifact) -> bool:
+    """Whether the caller has loaded an artifact already."""
+    return isinstance(artifact.memory, LoadedModule)

@@ -206,10 +206,13 @@ def lowered(
     trace: list[Step] | None,
     executor: str | None,
     externs: Collection[str],
+    trust: bool,
 ) -> IRModule:
     """What `weft.lower` gives."""
     if stop in CODE and start in CODE and is_compiled(module):
         return linked(module) if stop == "link" else module
+    if stop in CODE and not trust:
+        refuse_untrusted(module)
     plan = with_fields(make_plan(module, target, executor, opt), externs=check_externs(externs))
     generate = GenerateCode.of(plan, member_functions(module))
     with _room(module):

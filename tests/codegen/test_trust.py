@@ -76,6 +76,45 @@ def test_calling_a_module_refuses_and_trusts_in_the_same_way(carrying: IRModule)
     np.testing.assert_array_equal(carrying(np.zeros(4, "float32"), trust=True), np.ones(4))
 
 
+@pytest.mark.parametrize("executor", ["native", "vm"])
+@pytest.mark.parametrize("stop", ["codegen", "link"])
+def test_making_code_beside_carried_code_needs_trust(carrying: IRModule, executor: str, stop: str) -> None:
+    with pytest.raises(ArtifactError, match="carries compiled code") as caught:
+        weft.lower(carrying, executor=executor, stop=stop)
+    assert caught.value.code == "W830"
+    with pytest.raises(ArtifactError, match="carries compiled code"):
+        weft.transform.parse_pipeline("codegen,link")(carrying)
+    assert ran == []
+    x = np.zeros(4, "float32")
+    made = weft.lower(carrying, executor=executor, stop=stop, trust=True)
+    np.testing.assert_array_equal(weft.load_module(made, trust=True)["main"](x), x + 1)
+    assert weft.lower(carrying, stop="plan").attrs["artifacts"] == carrying.attrs["artifacts"]
+
+
+def test_the_interpreter_loads_nothing_for_a_name_that_no_artifact_says_it_provides(carrying: IRModule) -> None:
+    declared = weft.parse(CALLER.replace("class M:", "class M:\n    outside = R.ExternFunc('outside')"))
+    silent = ArtifactSet([Artifact("trust-stream", "a.bin", b"code")])
+    assert isinstance(declared, IRModule)
+    live = in_memory("live", LoadedModule({"other": print}))
+    for artifacts in (silent, silent.union([live])):
+        with pytest.raises(ArtifactError, match="not run unless it is trusted"):
+            weft.interpret(declared.with_attr("artifacts", artifacts))["main"](np.zeros(4, "float32"))
+    assert ran == []
+
+
+def test_the_interpreter_loads_what_the_caller_has_and_nothing_beside_it(carrying: IRModule) -> None:
+    def other(x: np.ndarray, out: np.ndarray) -> None:
+        out[...] = x + 2
+
+    module = weft.parse(CALLER.replace("outside", "other"))
+    assert isinstance(module, IRModule)
+    both = carrying.attrs["artifacts"].union([in_memory("live", LoadedModule({"other": other}))])
+    np.testing.assert_array_equal(
+        weft.interpret(module.with_attr("artifacts", both))["main"](np.zeros(4, "float32")), np.full(4, 2)
+    )
+    assert ran == []
+
+
 def test_c_sources_that_a_text_carries_are_not_joined_to_a_program_untrusted() -> None:
     driver = Artifact("c", "driver.c", b"int outside(void *x, void *y) { return 0; }", provides=(Symbol("outside"),))
     module = weft.parse(CALLER)

@@ -204,7 +204,7 @@ def test_a_program_calls_a_function_that_was_compiled_before(executor: str, tmp_
             weft.compile(mixed)
         assert caught.value.code == "W830"
         exe = weft.compile(mixed, trust=True, executor=executor)
-        for module in (exe.module, weft.lower(mixed, executor=executor, stop="link")):
+        for module in (exe.module, weft.lower(mixed, executor=executor, stop="link", trust=True)):
             assert_values(parsed(module), main=ONE, f=TWO, g=TWO + X)
         exe.save(tmp_path / "mixed.weft")
         np.testing.assert_array_equal(weft.load(tmp_path / "mixed.weft")["g"](X), TWO + X)

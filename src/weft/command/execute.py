@@ -157,7 +157,8 @@ def _compiled(options: argparse.Namespace, module: IRModule, target: weft.Target
     for phase in sorted({known_phase(item) for item in options.dump_after or ()}, key=names.index):
         end = names.index(phase)
         if end >= begin:
-            lowered = weft.lower(module, target, opt=level, params=params, start=names[begin], stop=phase)
+            asked = {"externs": options.allow_extern, "trust": options.trust}
+            lowered = weft.lower(module, target, opt=level, params=params, start=names[begin], stop=phase, **asked)
             if phase in CODE:  # the text of the program; what is compiled goes on from before
                 write_file(str(folder / f"{_stem(options, 'module')}.{phase}.txt"), _writer(lowered.script()))
                 continue
