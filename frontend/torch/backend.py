@@ -41,8 +41,9 @@ def _compiled(graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
         results.extend(node.args[0])
         return [item for item in results if isinstance(item, torch.fx.Node)]
 
-    module, _ = Importer().run(graph, graph.graph, lambda node: None, outputs)
-    main = compile_module(module)["main"]
+    with require("torch.utils._python_dispatch", "torch")._disable_current_modes():  # constants are tensors of no mode
+        module, _ = Importer().run(graph, graph.graph, lambda node: None, outputs)
+        main = compile_module(module)["main"]
     present = [isinstance(item, torch.fx.Node) for item in results]
 
     def run(*values: Any) -> list[Any]:

@@ -183,6 +183,21 @@ def test_torch_compile_serves_all_sizes_with_one_graph() -> None:
     assert len(graphs) == first
 
 
+def test_graphs_that_hold_constants_are_compiled() -> None:
+    from weft.frontend.torch.backend import compile_graph
+
+    def filled(x: Any) -> Any:
+        x[:, 0] = 7
+        return x * torch.tensor(3.0) + torch.tensor([1.0, 2.0])
+
+    with torch.no_grad():
+        fast = torch.compile(filled, backend=compile_graph, dynamic=True)
+        for size in (5, 3):
+            given, wanted = torch.ones(size, 2), torch.ones(size, 2)
+            torch.testing.assert_close(fast(given), filled(wanted))
+            torch.testing.assert_close(given, wanted)
+
+
 def test_gradients_fall_back_to_eager() -> None:
     from weft.frontend.torch.backend import compile_graph
 
