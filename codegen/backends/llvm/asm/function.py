@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
+from weft.codegen.backends.llvm.asm.constants_in_memory import ConstantsInMemory
 from weft.codegen.backends.llvm.asm.dominators import DominatorTree
 from weft.codegen.backends.llvm.asm.instructions import Instruction, alloca, binary, br, ret, text_of
 from weft.codegen.backends.llvm.asm.loop_invariant_motion import Line, LoopInvariantMotion
@@ -54,6 +55,8 @@ class FunctionWriter:
         self._values = ValueNumbering(self._blocks)
         self._memory = StoreForwarding()
         self._loops = LoopInvariantMotion()
+        self.constants_in_memory = False
+        """Whether vectors of constants are to be read where they are used."""
         for ty, param in params:
             if ty.startswith("ptr"):
                 self._memory.root(f"%{param}", alone="noalias" in ty)
@@ -162,6 +165,11 @@ class FunctionWriter:
         self._entry.append(("", br("body")))
         if beside and self.module.beside is not self.module:
             self._sections = [(label, [_without_hint(line) for line in lines]) for label, lines in self._sections]
+        if self.constants_in_memory:
+            constants = ConstantsInMemory()
+            self._sections = [(label, list(constants.read(lines))) for label, lines in self._sections]
+            for text in constants.definitions():
+                self.module.add_global(text)
         written = [f"{self._head} {{"]
         for label, lines in [("entry", self._entry), *self._sections]:
             if label:

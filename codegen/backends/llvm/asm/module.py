@@ -29,7 +29,7 @@ class ModuleWriter:
         self.beside = self if beside is None else beside
         self._compile_apart = compile_apart
         self._declarations: dict[str, str] = {}
-        self._globals: list[str] = []
+        self._globals: dict[str, None] = {}
         self._functions: list[str] = []
         self._metadata: list[str] = []
         self._defined: dict[str, None] = {}
@@ -46,8 +46,8 @@ class ModuleWriter:
         return f"@{quoted(name)}"
 
     def add_global(self, text: str) -> None:
-        """Add a global variable definition."""
-        self._globals.append(text)
+        """Add a global variable definition, once."""
+        self._globals[text] = None
 
     def define(self, name: str, text: str) -> None:
         """Add a finished function; declarations of the same name are dropped."""
@@ -74,7 +74,7 @@ class ModuleWriter:
             return
         for name, text in part._declarations.items():
             self._declarations.setdefault(name, text)
-        self._globals += part._globals
+        self._globals |= part._globals
         self._functions += part._functions
         self._defined |= part._defined
 

@@ -17,7 +17,7 @@ from weft.codegen.backends.llvm.asm.instructions import (
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import Program, frame_word
 from weft.codegen.backends.llvm.asm.types import value_type
-from weft.codegen.backends.llvm.kernel.explicit import is_explicit
+from weft.codegen.backends.llvm.kernel.explicit import fills_registers, is_explicit
 from weft.codegen.backends.llvm.kernel.nontemporal import Streams
 from weft.codegen.backends.llvm.values.expressions import CallForm, ExpressionEmitter
 from weft.codegen.backends.llvm.values.views import BufferView
@@ -115,6 +115,7 @@ class KernelEmitter(ExpressionEmitter):
         """Heap memory to free, innermost scope last."""
         self.stack_bytes = 0
         self.explicit = is_explicit(function)
+        writer.constants_in_memory = self.explicit and fills_registers(function)
         self.name = name
         self.noalias = noalias
         self.parallel_loops = 0

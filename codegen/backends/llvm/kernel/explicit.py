@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import math
+
 from weft import dtypes
 from weft.ir.node import Node
-from weft.ir.structure.visit import children
-from weft.ir.tensor import BufferStore, For, PrimFunc, Stmt, While
+from weft.ir.structure.visit import children, nodes_of
+from weft.ir.tensor import Buffer, BufferStore, For, PrimFunc, Stmt, While
 
-__all__ = ["is_explicit"]
+__all__ = ["fills_registers", "is_explicit"]
+
+_TILE = 8
+"""Vectors of a buffer that is to stay in registers, from which on there are few left for others."""
+
+
+def fills_registers(function: PrimFunc) -> bool:
+    """Whether a lowered function computes in buffers of many vectors that are to stay in registers."""
+    return any(
+        _vectors_in(stmt.buffer, dtypes.lanes(stmt.value.dtype)) >= _TILE
+        for stmt in nodes_of(function.body, BufferStore)
+        if stmt.buffer.scope == "local" and dtypes.lanes(stmt.value.dtype) > 1
+    )
+
+
+def _vectors_in(buffer: Buffer, lanes: int) -> int:
+    size = math.prod(extent for extent in buffer.shape if isinstance(extent, int))
+    return size // lanes
 
 
 def is_explicit(function: PrimFunc) -> bool:
