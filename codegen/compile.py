@@ -30,6 +30,7 @@ from weft.ir.verify import fault_of
 from weft.runtime.artifact import ArtifactSet
 from weft.runtime.executable import CompiledFunction, Executable
 from weft.support.collection import rare_collections
+from weft.support.stack import frames_in_one_piece
 from weft.transform.autoschedule.knobs import Knobs
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def compile(
     trace: list[Step] | None = None,
 ) -> Any: ...
 @explained_by(fault_of)
+@frames_in_one_piece
 @digests_kept()
 @rare_collections()
 def compile(
@@ -209,6 +211,7 @@ def as_module(value: object) -> IRModule:
     raise PassError(f"cannot compile {described(value)}", code="W511", hint=hint)
 
 
+@frames_in_one_piece
 @digests_kept()
 @rare_collections()
 def lower(

@@ -25,7 +25,7 @@ from weft.script.source.budget import Budget
 from weft.script.source.diagnostics import Consequence, Limits, fail
 from weft.support.collection import rare_collections
 from weft.support.excepthook import is_internal
-from weft.support.stack import with_stack
+from weft.support.stack import frames_in_one_piece, with_stack
 
 __all__ = ["MISSING", "NAMESPACE_MODULES", "Unit", "make_source", "parse_python", "print_deeply", "read_deeply"]
 
@@ -122,6 +122,7 @@ _FRAMES = 6000
 """Python calls for the deepest script that is read: one level takes a few."""
 
 
+@frames_in_one_piece
 def read_deeply(tree: ast.AST, read: Callable[[], T]) -> T:
     """What `read` gives of a syntax tree; it runs once more, with room, where the usual limit was too little.
 
@@ -137,6 +138,7 @@ def read_deeply(tree: ast.AST, read: Callable[[], T]) -> T:
             return read()
 
 
+@frames_in_one_piece
 def print_deeply(root: Any, written: Callable[[], T]) -> T:
     """What prints a node, or a module, with room for its nesting."""
     with rare_collections(), _named():
