@@ -6,7 +6,8 @@
 Over vectors `a`, `b`, numbers `s`, `t`, counters `c`, `d` and a flag `p`, which begin as numbers of Python, of the
 parameters `x`, a vector of size n >= 1, and `k`, an integer of rank 0. Loops go over ranges of sizes, of run-time
 scalars and of numbers, over rows, both with their numbers; they are left by `break`, `continue` and `return`, and have
-an `else`. Indices are in range, divisors not 0, and values stay small: what differs from Python is a mistake.
+an `else`. Elements, slices and what a mask chooses are assigned and updated, numbers are conditions, and comprehensions
+are summed. Indices are in range, divisors not 0, and values stay small: what differs from Python is a mistake.
 """
 
 from __future__ import annotations
@@ -128,7 +129,8 @@ class _Writer:
         self.write(f"if {self.test()}:")
         self.write(f"    {self.choose.choice(ways)}")
 
-    def test(self) -> str:
+    def test(self, is_value: bool = False) -> str:
+        """A condition; one that is a value is no number."""
         simple = [
             f"{self.choose.choice(_NUMBERS)} > {self.choose.choice(['0', '0.5', '-1'])}",
             f"{self.choose.choice(_COUNTERS)} % 2 == {self.choose.randint(0, 1)}",
@@ -138,6 +140,8 @@ class _Writer:
             "0 < s < 2",
             "k > 2",
         ]
+        if not is_value:
+            simple += ["k", f"{self.choose.choice(_COUNTERS)} % 2", f"not {self.choose.choice(_COUNTERS)} % 3"]
         if self.indices:
             index = self.choose.choice(self.indices)
             simple += [
@@ -152,7 +156,34 @@ class _Writer:
         index = self.choose.choice(self.indices) if self.indices else self.choose.choice(["0", "-1", "n // 2"])
         return f"x[{index}]"
 
+    def elements(self) -> None:
+        """An assignment to elements of a vector."""
+        name, other = self.choose.choice([_VECTORS, _VECTORS[::-1]])
+        index = self.choose.choice([*self.indices, "0", "-1", "c % n", "d % n", "n // 2"])
+        self.write(
+            self.choose.choice(
+                [
+                    f"{name}[{index}] = {self.choose.choice(_NUMBERS)} * 0.5",
+                    f"{name}[{index}] += {self.element()}",
+                    f"{name}[{index}] *= 0.5",
+                    f"{name}[{index}], {name}[0] = {name}[0], {name}[{index}]",
+                    f"{name}[1:] = {other}[:-1] * 0.5",
+                    f"{name}[::2] -= 0.25",
+                    f"{name}[:] = {other} * 0.25",
+                    f"{name}[{other} > s] = 0.5",
+                    f"{name}[{name} > 1] *= 0.5",
+                ]
+            )
+        )
+
     def assignment(self) -> None:
+        if self.choose.random() < 0.25:
+            self.elements()
+        else:
+            self.binding()
+
+    def binding(self) -> None:
+        """A name that gets another value."""
         kind, element = self.choose.random(), self.element()
         if kind < 0.3:
             name, other = self.choose.choice([_VECTORS, _VECTORS[::-1]])
@@ -172,11 +203,14 @@ class _Writer:
                 f"{other} * 0.5 + 1",
                 f"{element} / (d % 3 + 2)",
                 f"abs({name}) * 0.25",
+                f"max({name} * 0.25, {element}, {other} * 0.5)",
+                f"sum(v * {other} for v in {self.choose.choice(_VECTORS)}) * 0.0625",
+                f"sum(v for v in x if v > {other}) * 0.125",
             ]
             self.write(f"{name} = {self.choose.choice(values)}")
         elif kind < 0.8:
             self.write(self.choose.choice(["d = d % 7 + 1", "d += 2", "d = d + c % 3", "d = (d * 3 + 1) % 11"]))
         elif kind < 0.9:
-            self.write(f"p = {self.test()}")
+            self.write(f"p = {self.test(is_value=True)}")
         else:
             self.write(self.choose.choice(["a, b = b * 0.5, a + 0.5", "s, t = t, s * 0.5", "s += 0.25", "t -= 0.125"]))

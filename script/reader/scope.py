@@ -59,11 +59,25 @@ UNREAD = Hidden("the statement that binds it cannot be read")
 class Scope:
     """Names of a block; inner blocks see outer ones."""
 
-    __slots__ = ("names", "parent")
+    __slots__ = ("names", "own", "parent")
 
-    def __init__(self, parent: Scope | None = None) -> None:
+    def __init__(self, parent: Scope | None = None, *, own: bool = False) -> None:
         self.names: dict[str, Any] = {}
         self.parent = parent
+        self.own = own  # whether its names are those of a call, or of a comprehension
+
+    def around(self, inner: Scope) -> Scope:
+        """The scope of the names that a function defined here sees when it is called in an inner scope.
+
+        They have the values that they have there, but for the names of the calls in between.
+        """
+        found: Scope = inner
+        scope: Scope | None = inner
+        while scope is not None and scope is not self:
+            if scope.own and scope.parent is not None:
+                found = scope.parent
+            scope = scope.parent
+        return self if scope is None else found
 
     def get(self, name: str) -> Any:
         """What the name means, or MISSING."""

@@ -100,6 +100,9 @@ class Level:
     iterable: Callable[[Any, Any, ast.expr], Sequence[Any]]
     combine: Callable[[Any, str, Any, Any, ast.AST], Any]
     combine_unary: Callable[[Any, str, Any, ast.AST], Any]
+    condition: Callable[[Any, ast.expr], Any]
+    comprehension: Callable[[Any, ast.ListComp | ast.GeneratorExp], Any]
+    reduction: Callable[[Any, str, ast.Call], Any]  # `sum(x)` and its like of what only a run decides, or MISSING
     conditional: Callable[[Any, Any, ast.IfExp], Any]
     either: Callable[[Any, str, Any, ast.expr, ast.AST], Any]  # `and`, `or` whose first operand only a run decides
     # calls and statements

@@ -29,14 +29,14 @@ def expand_macro(
     args, keywords = static_arguments(session, tree)
     caller, scope = session.unit, session.scope
     unit = macro.unit_for(caller)
-    parent = macro.scope if macro.hygienic else scope
+    parent = scope if not macro.hygienic else macro.scope.around(scope) if macro.scope is not None else None
     if session.expanding >= session.unit.limits.nesting:
         raise session.fail(
             "W103", f"macros nest deeper than {session.unit.limits.nesting}", tree, "Limits(nesting=...)"
         )
     bound = _bind_macro(session, macro, unit, [*macro.receiver, *args], keywords, tree)
     place = session.span(tree)
-    session.unit, session.scope = unit, Scope(parent)
+    session.unit, session.scope = unit, Scope(parent, own=True)
     session.scope.names.update(bound)
     session.expanding += 1
     try:

@@ -25,11 +25,12 @@ from weft.script.reader.expression.operators import (
     both_operands,
     no_operator,
     no_unary_operator,
+    plain_condition,
     refuse_conditional,
 )
-from weft.script.reader.expression.python_functions import refuse_builtin
+from weft.script.reader.expression.python_functions import no_reduction, refuse_builtin
 from weft.script.reader.expression.static import nothing_instead
-from weft.script.reader.expression.unrolling import iterable_container
+from weft.script.reader.expression.unrolling import iterable_container, static_comprehension
 from weft.script.reader.expression.values import attribute_of_object, element_of_container, no_pointer
 from weft.script.reader.scope import ModuleScope
 from weft.script.reader.session import Level, Session
@@ -64,6 +65,9 @@ AROUND = Level(
     iterable=iterable_container,
     combine=no_operator,
     combine_unary=no_unary_operator,
+    condition=plain_condition,
+    comprehension=static_comprehension,
+    reduction=no_reduction,
     conditional=refuse_conditional,
     either=both_operands,
     call_named=call_form,

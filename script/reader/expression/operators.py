@@ -22,6 +22,7 @@ __all__ = [
     "both_operands",
     "no_operator",
     "no_unary_operator",
+    "plain_condition",
     "refuse_conditional",
 ]
 
@@ -151,10 +152,15 @@ def no_unary_operator(session: Session, kind: str, operand: Any, tree: ast.AST) 
 
 @COMMON.tree(ast.IfExp)
 def _ifexp(session: Session, tree: ast.IfExp) -> Any:
-    condition = session.value(tree.test)
+    condition = session.level.condition(session, tree.test)
     if is_plain(condition):
         return session.value(tree.body if condition else tree.orelse)
     return session.level.conditional(session, condition, tree)
+
+
+def plain_condition(session: Session, tree: ast.expr) -> Any:
+    """A condition as it is."""
+    return session.value(tree)
 
 
 def refuse_conditional(session: Session, condition: Any, tree: ast.IfExp) -> Any:

@@ -16,15 +16,15 @@ from weft.script.reader.session import Session
 from weft.script.source.budget import measure
 from weft.script.source.text import MISSING
 
-__all__ = ["call_known", "call_python_function", "refuse_builtin"]
+__all__ = ["REDUCTIONS", "call_known", "call_python_function", "no_reduction", "refuse_builtin"]
 
 _LISTS = {"list": list, "tuple": tuple, "reversed": lambda values: list(reversed(values)), "enumerate": enumerate}
+REDUCTIONS = ("sum", "min", "max", "any", "all")
 _PLAIN: dict[str, Callable[..., Any]] = {
     "any": any,
     "all": all,
     "sorted": sorted,
     "str": str,
-    "divmod": divmod,
     "dict": dict,
 }
 
@@ -42,8 +42,15 @@ def call_python_function(session: Session, name: str, tree: ast.Call) -> Any:
         return session.fold(lambda: [tuple(row) for row in zip(*columns, strict=strict)], tree)
     if name in _LISTS:
         return _list_function(session, name, tree)
+    if name in REDUCTIONS and len(tree.args) == 1 and not tree.keywords:
+        found = session.level.reduction(session, name, tree)
+        if found is not MISSING:
+            return found
     if name == "sum" and tree.args:
         return _sum(session, tree)
+    if name == "divmod" and len(tree.args) == 2:
+        first, second = (session.level.settled(session, session.value(part), part) for part in tree.args)
+        return tuple(apply_binary(session, kind, first, second, tree) for kind in ("floordiv", "floormod"))
     if name in _PLAIN:
         args, keywords = static_arguments(session, tree)
         if not session.known(args, tree) or not session.known(list(keywords.values()), tree):
@@ -74,6 +81,11 @@ def call_known(session: Session, name: str, tree: ast.Call) -> Any:
                 session.check_rounds(value, session.unit.limits.unrolled, tree)
         return session.fold_known(BUILTINS[name], tuple(values), tree)
     return session.level.builtin_of(session, name, values, tree)
+
+
+def no_reduction(session: Session, name: str, tree: ast.Call) -> Any:
+    """Everything that is reduced is known while reading."""
+    return MISSING
 
 
 def refuse_builtin(session: Session, name: str, values: list[Any], tree: ast.Call) -> Any:

@@ -11,7 +11,15 @@ from weft.script.forms.reading import COMMON
 from weft.script.reader.scope import Scope, describe
 from weft.script.reader.session import Session
 
-__all__ = ["NOT_KNOWN", "iterable_container", "set_target", "static_condition", "static_for", "unpack_targets"]
+__all__ = [
+    "NOT_KNOWN",
+    "iterable_container",
+    "set_target",
+    "static_comprehension",
+    "static_condition",
+    "static_for",
+    "unpack_targets",
+]
 
 NOT_KNOWN = "the condition is not known while reading"
 
@@ -65,7 +73,14 @@ def unpack_targets(
 
 
 @COMMON.tree(ast.ListComp, ast.GeneratorExp)
-def _comprehension(session: Session, tree: ast.ListComp | ast.GeneratorExp) -> list[Any]:
+def _comprehension(session: Session, tree: ast.ListComp | ast.GeneratorExp) -> Any:
+    if tree.generators[0].is_async:
+        raise session.fail("W115", "an asynchronous comprehension is not part of the script", tree)
+    return session.level.comprehension(session, tree)
+
+
+def static_comprehension(session: Session, tree: ast.ListComp | ast.GeneratorExp) -> list[Any]:
+    """The values of a comprehension over what is known while reading."""
     return [
         session.level.settled(session, session.value(tree.elt), tree.elt)
         for _ in _rounds(session, tree.generators, tree)
@@ -89,7 +104,7 @@ def _rounds(session: Session, generators: list[ast.comprehension], tree: ast.AST
     if first.is_async:
         raise session.fail("W115", "an asynchronous comprehension is not part of the script", tree)
     values = session.level.iterable(session, session.value(first.iter), first.iter)
-    saved, session.scope = session.scope, Scope(session.scope)
+    saved, session.scope = session.scope, Scope(session.scope, own=True)
     try:
         for item in values:
             session.unit.step(tree)
@@ -105,7 +120,7 @@ def _rounds(session: Session, generators: list[ast.comprehension], tree: ast.AST
 
 def static_condition(session: Session, tree: ast.expr) -> bool:
     """A condition that is known while reading; W115 for any other."""
-    value = session.value(tree)
+    value = session.level.condition(session, tree)
     if not session.known(value, tree):
         raise session.fail("W115", NOT_KNOWN, tree)
     return bool(value)

@@ -18,7 +18,7 @@ from weft.ir.dim import DimExpr, determined, free_symbols
 from weft.ir.graph import Expr, ExternFunc, GlobalVar, MatchCast
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import PrimType, Type
-from weft.script.forms.reading import GRAPH
+from weft.script.forms.reading import COMMON, GRAPH
 from weft.script.forms.syntax import VALUES
 from weft.script.reader.expression.arguments import KnownValue, bind_arguments
 from weft.script.reader.expression.names import dotted_name, dtype_name, names_module
@@ -38,7 +38,8 @@ from weft.script.reader.graph.bindings import (
 from weft.script.reader.graph.expressions.elements import parts_of
 from weft.script.reader.graph.expressions.forms import scalar_value
 from weft.script.reader.graph.session import GraphSession
-from weft.script.reader.scope import is_dim
+from weft.script.reader.scope import Hidden, is_dim
+from weft.script.reader.session import Session
 from weft.script.source.diagnostics import did_you_mean
 
 __all__ = ["is_static", "read_claim"]
@@ -78,8 +79,27 @@ def _augmented(session: GraphSession, tree: ast.AugAssign) -> None:
     _assign_to(session, tree.target, value, None, tree)
 
 
+@COMMON.tree(ast.NamedExpr)
+def _named(session: Session, tree: ast.NamedExpr) -> Any:
+    """`(name := value)`: the value, which has a name from then on."""
+    if not isinstance(session, GraphSession):
+        raise session.unsupported(tree)
+    _assign_to(session, tree.target, tree.value, None, tree)
+    return session.value(ast.copy_location(ast.Name(tree.target.id, ast.Load()), tree))
+
+
+@GRAPH.tree(ast.Delete)
+def _delete(session: GraphSession, tree: ast.Delete) -> None:
+    """`del name`: it has no value from then on."""
+    for target in tree.targets:
+        if not isinstance(target, ast.Name):
+            raise session.unsupported(tree, "a name can be deleted, and a part of a value cannot")
+        session.value(target)
+        session.scope.names[target.id] = Hidden("it was deleted")
+
+
 def _assign_to(
-    session: GraphSession, target: ast.expr, tree: ast.expr, annotation: ast.expr | None, statement: ast.stmt
+    session: GraphSession, target: ast.expr, tree: ast.expr, annotation: ast.expr | None, statement: ast.AST
 ) -> None:
     if isinstance(target, (ast.Tuple, ast.List)):
         _unpack(session, target, tree, statement)
@@ -119,7 +139,7 @@ def _declares(session: GraphSession, tree: ast.expr) -> bool:
 
 
 def _special(
-    session: GraphSession, target: ast.Name, tree: ast.Call, annotation: ast.expr | None, statement: ast.stmt
+    session: GraphSession, target: ast.Name, tree: ast.Call, annotation: ast.expr | None, statement: ast.AST
 ) -> bool:
     """Assignments that are more than a value: match_cast and declarations of symbols."""
     name = dotted_name(session, tree.func)
@@ -167,7 +187,7 @@ def _name_new_symbols(
         raise session.fail("W117", f"undefined symbol '{name}'", annotation, hint)
 
 
-def _unpack(session: GraphSession, target: ast.Tuple | ast.List, tree: ast.expr, statement: ast.stmt) -> None:
+def _unpack(session: GraphSession, target: ast.Tuple | ast.List, tree: ast.expr, statement: ast.AST) -> None:
     if isinstance(tree, (ast.Tuple, ast.List)) and len(tree.elts) == len(target.elts):
         if all(isinstance(item, ast.Name) for item in target.elts) and any(
             _declares(session, item) for item in tree.elts
@@ -179,7 +199,7 @@ def _unpack(session: GraphSession, target: ast.Tuple | ast.List, tree: ast.expr,
 
 
 def _unpack_value(
-    session: GraphSession, target: ast.Tuple | ast.List, value: Any, tree: ast.expr, statement: ast.stmt
+    session: GraphSession, target: ast.Tuple | ast.List, value: Any, tree: ast.expr, statement: ast.AST
 ) -> None:
     for item, part in unpack_targets(session, target, parts_of(session, value, tree), target):
         if isinstance(item, (ast.Tuple, ast.List)):
@@ -193,7 +213,7 @@ def _unpack_value(
 
 
 def _match_cast(
-    session: GraphSession, target: ast.Name, tree: ast.Call, annotation: ast.expr | None, statement: ast.stmt
+    session: GraphSession, target: ast.Name, tree: ast.Call, annotation: ast.expr | None, statement: ast.AST
 ) -> None:
     values = bind_arguments(session, VALUES["R.match_cast"], tree)
     known = session.symbols - session.open_symbols.keys() | session.outer_symbols

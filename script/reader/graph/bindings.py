@@ -40,6 +40,7 @@ from weft.script.reader.expression.dims import read_dims
 from weft.script.reader.expression.names import undefined_name
 from weft.script.reader.expression.types import check_fields
 from weft.script.reader.graph.session import GraphSession
+from weft.script.reader.graph.sharing import note_same_memory
 from weft.script.reader.macros import Macro
 from weft.script.reader.scope import describe, is_dim
 
@@ -112,6 +113,7 @@ def bind_value(session: GraphSession, target: ast.Name, value: Expr, declared: T
         session.sizes[var] = value.value  # type: ignore[assignment]
     emit_binding(session, VarBinding(var, value, span=session.span(tree)))
     note_weak(session, var, weak_parts(session, value))
+    note_same_memory(session, var, value)
     return var
 
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.dtypes import is_float, is_integer
-from weft.ir.deduction.infer import VOID, type_text
+from weft.ir.deduction.infer import VOID
 from weft.ir.deduction.subtyping import is_base_of
 from weft.ir.graph import Expr, If, PrimValue, SeqExpr, Tuple, TupleGetItem, Var, VarBinding
 from weft.ir.structure.structural import structural_equal
-from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type
+from weft.ir.types import PrimType, TensorType, TupleType, Type
 from weft.script.forms.reading import GRAPH
 from weft.script.reader.expression.names import dotted_name, global_name
 from weft.script.reader.expression.operators import both_operands, refuse_conditional
@@ -30,6 +30,7 @@ from weft.script.reader.graph.bindings import (
     scalar_tensor,
     type_of,
 )
+from weft.script.reader.graph.conditions import check_condition, read_condition, truth_of
 from weft.script.reader.graph.dataflow import _outputs_of, _targets
 from weft.script.reader.graph.joined import at, joined_if
 from weft.script.reader.graph.session import Blocks, GraphSession
@@ -37,12 +38,12 @@ from weft.script.reader.graph.statements import in_order, read_statement
 from weft.script.reader.scope import Hidden, Scope
 from weft.script.source.text import MISSING
 
-__all__ = ["agreed", "check_condition", "conditional_value", "either_value"]
+__all__ = ["agreed", "conditional_value", "either_value"]
 
 
 @GRAPH.tree(ast.If)
 def _if(session: GraphSession, tree: ast.If) -> None:
-    test = session.value(tree.test)
+    test = read_condition(session, tree.test)
     if session.known(test, tree.test):
         for _, statement in in_order(session, tree.body if test else tree.orelse):
             read_statement(session, statement)
@@ -69,6 +70,10 @@ def _conditional(session: GraphSession, tree: ast.If, condition: Expr) -> None:
     else_name, else_type, else_branch = _branch(session, otherwise, tree, shadowed)
     session.scope.names.update(shadowed)
     if then_name != else_name:
+        one = {then_name, else_name} - {"_"}
+        if len(one) == 1:
+            hint = f"bind `{one.pop()}` before, or in both branches"
+            raise session.fail("W119", "one branch binds a name, and the other one does not", otherwise[-1], hint)
         raise session.fail(
             "W119",
             f"the branches must end by binding one name, not '{then_name}' and '{else_name}'",
@@ -197,7 +202,7 @@ def either_value(session: GraphSession, kind: str, left: Any, right: ast.expr, t
 
 
 def _chosen(session: GraphSession, condition: Any, then: ast.expr, other: ast.expr, tree: ast.AST) -> Var:
-    test = as_leaf(session, condition, tree)
+    test = as_leaf(session, truth_of(session, condition, tree), tree)
     check_condition(session, test, tree.test if isinstance(tree, ast.IfExp) else tree)
     first, second, weak = agreed(session, _value_branch(session, then), _value_branch(session, other), tree)
     made = If(test, first, second, span=session.span(tree))
@@ -235,23 +240,6 @@ def _kept(session: GraphSession, tree: ast.If) -> list[ast.stmt]:
     load, store = ast.Name(name, ast.Load()), ast.Name(name, ast.Store())
     kept = ast.Assign([ast.copy_location(store, last)], ast.copy_location(load, last))
     return [ast.copy_location(kept, last)]
-
-
-def check_condition(session: GraphSession, condition: Expr, tree: ast.AST) -> None:
-    """W123 for a condition that is no bool scalar."""
-    ty = type_of(session, condition, tree)
-    right = (
-        isinstance(ty, AnyType)
-        or (isinstance(ty, PrimType) and ty.dtype == "bool")
-        or (isinstance(ty, TensorType) and ty.dtype in ("bool", None) and ty.ndim in (0, -1))
-    )
-    if not right:
-        hint = None
-        if isinstance(ty, TensorType) and ty.dtype in ("bool", None):
-            hint = "R.where(condition, a, b) chooses for each element"
-        elif not isinstance(ty, TupleType):
-            hint = "compare it, as in `x > 0`"
-        raise session.fail("W123", f"a condition is a bool scalar, got {type_text(ty)}", tree, hint)
 
 
 def _branch(

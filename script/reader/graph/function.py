@@ -31,8 +31,10 @@ from weft.script.reader.graph.bindings import (
     note_weak,
     type_of,
 )
-from weft.script.reader.graph.branches import agreed, check_condition
+from weft.script.reader.graph.branches import agreed
+from weft.script.reader.graph.conditions import check_condition, read_condition
 from weft.script.reader.graph.dataflow import return_behind
+from weft.script.reader.graph.element_targets import with_elements
 from weft.script.reader.graph.expressions.call import default_value
 from weft.script.reader.graph.loops.body import returns
 from weft.script.reader.graph.loops.returns import loop_and_rest
@@ -156,7 +158,7 @@ def read_function(
     session.scope = Scope(session.scope)
     found = session.unit.noted
     with session.context.scope():
-        body = sequence(session, tree.body, tree)
+        body = sequence(session, _plain(session, tree.body), tree)
         ret_type = _result_type(session, body, tree)
     if session.unit.noted > found or len(session.params) < len(session.defaults):
         raise Consequence("a statement could not be read")
@@ -172,6 +174,14 @@ def read_function(
     )
     _check_open_symbols(session, made)
     return made
+
+
+def _plain(session: GraphSession, trees: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
+    """Statements that assign no elements; where some did, it is noted what is one array in Python."""
+    plain = with_elements(trees)
+    if plain is not trees and session.memory is None:
+        session.memory = {}
+    return plain
 
 
 def _check_open_symbols(session: GraphSession, function: Function) -> None:
@@ -260,7 +270,7 @@ def _check_branch_result(session: GraphSession, result: Expr, declared: Type, tr
 
 def _if_with_returns(session: GraphSession, tree: ast.If, rest: Sequence[ast.stmt]) -> Expr:
     """An if whose branches return: the result of the function is its value."""
-    test = session.value(tree.test)
+    test = read_condition(session, tree.test)
     orelse = [*tree.orelse, *rest] if not _ends_in_return(tree.orelse) else tree.orelse
     body = tree.body if _ends_in_return(tree.body) else [*tree.body, *rest]
     if session.known(test, tree.test):
@@ -297,7 +307,7 @@ def expand_graph_macro(session: GraphSession, macro: Macro, tree: ast.Call) -> A
     session.place = session.place or tree  # what a macro binds is no output of the block around its call
     session.ret_type, session.foreign = None, macro.hygienic and macro.scope is None
     try:
-        return _body(session, macro.body, macro.body[0])
+        return _body(session, _plain(session, macro.body), macro.body[0])
     finally:
         session.place, session.ret_type, session.foreign, session.raw_return = saved
 
@@ -307,6 +317,9 @@ def _nested_function(session: GraphSession, tree: ast.FunctionDef) -> None:
     macro = macro_of(session, tree)
     if macro is not None:
         session.scope.names[tree.name] = macro
+        return
+    if not tree.decorator_list and not any(argument.annotation for argument in tree.args.args):
+        session.scope.names[tree.name] = Macro(tree.name, tree.args, tree.body, session.unit, "R", True, session.scope)
         return
     kind, options = definition_options(session, tree)
     if kind != "R.function":

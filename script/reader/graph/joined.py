@@ -85,12 +85,26 @@ class Following:
     trees: Sequence[ast.stmt]
     outer: Container[str]
     position: int = 0
+    after: Container[str] = ()  # names that are read after a loop around the block, which hands on only what it binds
     _last: dict[str, int] | None = None  # name -> the last statement that reads it
 
     def __contains__(self, name: object, /) -> bool:
         if self._last is None:
             self._last = {name: position for position, tree in enumerate(self.trees) for name in loaded_names(tree)}
         return self._last.get(str(name), -1) > self.position or str(name) in self.outer
+
+    def is_live(self, name: str) -> bool:
+        """Whether the value that a name has after the position may be read."""
+        for tree in self.trees[self.position + 1 :]:
+            if name in loaded_names(tree):
+                return True
+            if name in _surely_bound([tree]):
+                return False
+        return any(_live_in(names, name) for names in (self.outer, self.after))
+
+
+def _live_in(names: Container[str], name: str) -> bool:
+    return names.is_live(name) if isinstance(names, Following) else name in names
 
 
 def fresh_name(base: str, taken: Callable[[str], bool]) -> str:

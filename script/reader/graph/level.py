@@ -11,7 +11,8 @@ from weft.script.forms.reading import GRAPH
 from weft.script.reader.expression.level import AROUND
 from weft.script.reader.graph import branches
 from weft.script.reader.graph.bindings import settled_value, undefined_value
-from weft.script.reader.graph.expressions import emit_te, forms  # noqa: F401  their forms
+from weft.script.reader.graph.conditions import read_condition, unary_value
+from weft.script.reader.graph.expressions import emit_te, forms, updates  # noqa: F401  their forms
 from weft.script.reader.graph.expressions.call import call_function, call_graph
 from weft.script.reader.graph.expressions.elements import (
     attribute_of_value,
@@ -21,12 +22,12 @@ from weft.script.reader.graph.expressions.elements import (
 )
 from weft.script.reader.graph.expressions.operators import (
     builtin_of_values,
-    combine_value,
     combine_values,
     operator_instead,
     operator_names,
 )
 from weft.script.reader.graph.function import expand_graph_macro
+from weft.script.reader.graph.loops.comprehensions import comprehension_value, reduction_value
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.graph.statements import statement_list
 from weft.script.reader.scope import ModuleScope
@@ -47,7 +48,10 @@ _LEVEL = replace(
     settled=settled_value,
     iterable=iterable_value,
     combine=combine_values,
-    combine_unary=combine_value,
+    combine_unary=unary_value,
+    condition=read_condition,
+    comprehension=comprehension_value,
+    reduction=reduction_value,
     conditional=branches.conditional_value,
     either=branches.either_value,
     call_named=call_graph,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Container
 from dataclasses import dataclass, field
+from typing import Any
 
 from weft.errors import Span
 from weft.ir.deduction.infer import TypeContext
@@ -61,6 +62,7 @@ class GraphSession(Session):
     stacked: set[Var] = field(default_factory=set)  # tensors that loops made of lists
     weak: set[Expr] = field(default_factory=set)  # numbers of Python: they take the dtype of the tensor that they meet
     weak_fields: dict[Expr, frozenset[int]] = field(default_factory=dict)  # such fields of tuples
+    memory: dict[Any, frozenset[Any]] | None = None  # which arrays values may be, where that matters (see `sharing`)
     returned: list[tuple[Type, ast.AST]] | None = None  # where types of what loops return are noted
     wanted: Container[str] = ()  # names that are read after the current statement
     carried: Collection[str] = ()  # that a loop around the place hands on: tensors, not scalars
@@ -87,4 +89,5 @@ def inner_session(session: GraphSession) -> GraphSession:
         stacked=session.stacked,
         weak=session.weak,
         weak_fields=session.weak_fields,
+        memory=session.memory,
     )

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.ir.dim import DimExpr
-from weft.ir.graph import Call, Expr, ExternFunc, Function, GlobalVar, PrimValue, Var
+from weft.ir.graph import Call, Expr, ExternFunc, Function, GlobalVar, PrimValue, TupleGetItem, Var
 from weft.ir.node import EMPTY
 from weft.ir.op import OPS, likely_operators
 from weft.ir.tensor import PrimExpr, PrimFunc
-from weft.ir.types import FuncType, TensorType, Type
+from weft.ir.types import FuncType, TensorType, TupleType, Type
 from weft.script.forms.constants import constant_value
 from weft.script.forms.holes import KINDS
 from weft.script.forms.reading import COMMON, GRAPH
@@ -24,7 +24,7 @@ from weft.script.reader.expression.names import dtype_name, global_name
 from weft.script.reader.expression.operators import apply_binary
 from weft.script.reader.expression.python_functions import call_python_function
 from weft.script.reader.expression.types import read_types
-from weft.script.reader.graph.bindings import as_expr, as_leaf
+from weft.script.reader.graph.bindings import as_expr, as_leaf, bind_value, fresh_target
 from weft.script.reader.graph.expressions.forms import scalar_value
 from weft.script.reader.graph.expressions.operators import (
     as_operator,
@@ -34,6 +34,7 @@ from weft.script.reader.graph.expressions.operators import (
     placed,
 )
 from weft.script.reader.graph.session import GraphSession
+from weft.script.reader.graph.sharing import note_memory
 from weft.script.reader.scope import Scope, describe
 from weft.script.source.diagnostics import did_you_mean
 
@@ -135,6 +136,10 @@ def call_function(session: GraphSession, tree: ast.Call) -> Any:
         if isinstance(base, Expr) and tree.func.attr == "astype":
             args, kwargs = read_arguments(session, tree)
             return call_operator(session, "astype", [base, *args], kwargs, tree)
+        if tree.func.attr == "copy" and not tree.args and not tree.keywords:
+            return _copied(session, base, tree)
+        if tree.func.attr == "append" and _appended(session, base, tree):
+            return None
         hint = as_operator(session, tree.func) if isinstance(base, Expr) else None
         raise session.fail(
             "W115", f"`.{tree.func.attr}` of {describe(base)} is not part of the script", tree.func, hint
@@ -150,6 +155,32 @@ def call_function(session: GraphSession, tree: ast.Call) -> Any:
         if isinstance(found, Expr) and not isinstance(found, PrimExpr):
             return _call_of(session, as_leaf(session, found, tree.func), tree)
     return refuse_call(session, tree)
+
+
+def _copied(session: GraphSession, base: Any, tree: ast.Call) -> Any:
+    """`x.copy()`: the value, which is an array of its own in Python."""
+    if isinstance(base, (list, dict)):
+        session.unit.charge(len(base), tree)
+        return base.copy()
+    leaf = as_leaf(session, base, tree)
+    if session.memory is None:
+        return leaf
+    made = bind_value(session, fresh_target(session, tree), leaf, None, tree)
+    note_memory(session, made, frozenset([made]))
+    return made
+
+
+def _appended(session: GraphSession, base: Any, tree: ast.Call) -> bool:
+    """`ys.append(v)` on a list of values, a tuple of the graph: the name has one more of them, in its own block."""
+    assert isinstance(tree.func, ast.Attribute)
+    name, ty = tree.func.value, base.ty if isinstance(base, Var) else None
+    own = isinstance(name, ast.Name) and name.id in session.scope.names
+    if not own or not isinstance(ty, TupleType) or len(tree.args) != 1 or tree.keywords:
+        return False
+    fields = [as_leaf(session, TupleGetItem(base, place), tree) for place in range(len(ty.fields))]
+    made = as_expr(session, (*fields, session.value(tree.args[0])), tree)
+    session.scope.names[name.id] = bind_value(session, name, made, None, tree)  # type: ignore[union-attr, arg-type]
+    return True
 
 
 def _call_of(session: GraphSession, callee: Expr, tree: ast.Call) -> Call:

@@ -9,7 +9,7 @@ from typing import Any
 from weft.ir.deduction.infer import type_text
 from weft.ir.graph import Expr, TupleGetItem
 from weft.ir.types import AnyType, ShapeType, TensorType, TupleType
-from weft.script.reader.expression.arguments import spread_container
+from weft.script.reader.expression.arguments import KnownValue, spread_container
 from weft.script.reader.expression.names import slice_of
 from weft.script.reader.expression.unrolling import iterable_container
 from weft.script.reader.expression.values import attribute_of_object, element_of_container
@@ -86,11 +86,23 @@ def parts_of(session: GraphSession, value: Any, tree: ast.expr) -> Sequence[Any]
             raise session.fail("W114", f"cannot unpack {describe(value)}", tree)
         return value
     fields = fields_of(session, value, tree)
+    ty = type_of(session, as_leaf(session, value, tree), tree) if fields is None else None
+    if isinstance(ty, TensorType) and ty.dims and isinstance(ty.dims[0], int):
+        return _rows_of(session, as_leaf(session, value, tree), ty.dims[0], tree)
     if fields is None:
         raise session.fail(
             "W114", f"cannot unpack a {type_text(type_of(session, as_leaf(session, value, tree), tree))}", tree
         )
     return fields
+
+
+def _rows_of(session: GraphSession, value: Expr, count: int, tree: ast.expr) -> list[Any]:
+    """The rows of a tensor of a known number of them."""
+    session.check_rounds(range(count), session.unit.limits.parts, tree)
+    whole = KnownValue(value, tree)
+    places = (ast.copy_location(ast.Constant(place), tree) for place in range(count))
+    trees = (ast.copy_location(ast.Subscript(whole, place, ast.Load()), tree) for place in places)
+    return [as_leaf(session, session.value(row), tree) for row in trees]
 
 
 def iterable_value(session: GraphSession, value: Any, tree: ast.expr) -> Sequence[Any]:

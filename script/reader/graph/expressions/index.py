@@ -9,6 +9,7 @@ x[..., None]  the axes not mentioned; a new axis of size 1
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any
 
 from weft.dtypes import is_integer
@@ -19,26 +20,42 @@ from weft.ir.types import PrimType, TensorType
 from weft.script.reader.graph.bindings import as_leaf, type_of
 from weft.script.reader.graph.expressions.operators import call_operator
 from weft.script.reader.graph.session import GraphSession
+from weft.script.reader.graph.sharing import note_same_memory
 from weft.script.reader.scope import describe, is_dim
 
-__all__ = ["index_tensor"]
+__all__ = ["Item", "check_index", "element_of", "index_tensor", "read_items"]
+
+Item = tuple[Any, ast.expr]
+"""A slice with its boundaries read, None, or an index; and where it stands."""
 
 _END = 2**63 - 1  # an open boundary, as strided_slice has it
 
 
 def index_tensor(session: GraphSession, value: Expr, ty: TensorType, tree: ast.Subscript) -> Expr:
     """The element or slice of a tensor; W121 for too many indices or one out of range, W115 for other indexing."""
+    return element_of(session, value, ty, read_items(session, tree, ty), tree)
+
+
+def read_items(session: GraphSession, tree: ast.Subscript, ty: TensorType) -> list[Item]:
+    """What stands between the brackets, without `...`; W121 for more indices than axes."""
     trees = list(tree.slice.elts) if isinstance(tree.slice, ast.Tuple) else [tree.slice]
     items = [(_item(session, item), item) for item in trees]
     if ty.ndim < 0:
         raise session.fail(
             "W114", f"a {type_text(ty)} of unknown rank cannot be indexed", tree, "use R.match_cast to say its shape"
         )
-    items = _without_ellipsis(session, items, ty.ndim, tree)
+    return _without_ellipsis(session, items, ty.ndim, tree)
+
+
+def element_of(session: GraphSession, value: Expr, ty: TensorType, items: Sequence[Item], tree: ast.Subscript) -> Expr:
+    """The element or slice that was read between brackets."""
     axes = _Axes(session, tree, ty)
     for item, place in items:
         axes.add(item, place)
-    return axes.apply(value)
+    made = axes.apply(value)
+    if axes.data is None:
+        note_same_memory(session, made, value)
+    return made
 
 
 def _item(session: GraphSession, tree: ast.expr) -> Any:
@@ -77,6 +94,13 @@ def _without_ellipsis(
     return [*items[: dots[0]], *[(slice(None), tree)] * (ndim - used), *items[dots[0] + 1 :]]
 
 
+def check_index(session: GraphSession, ty: TensorType, axis: int, index: Any, tree: ast.expr) -> None:
+    """W121 for an index that is known to be out of range."""
+    size = ty.dims[axis] if ty.dims is not None else None
+    if isinstance(index, int) and isinstance(size, int) and not -size <= index < size:
+        raise session.fail("W121", f"index {index} is out of range for a size of {size}", tree)
+
+
 class _Axes:
     """What an index does to each axis: slices first, then the axes that go away, then the new ones."""
 
@@ -102,16 +126,11 @@ class _Axes:
                 self.slices.append((self.axis, item))
             self.result += 1
         elif is_dim(item):
-            self._check(item, tree)
+            check_index(self.session, self.ty, self.axis, item, tree)
             self.taken.append((self.axis, item, tree))
         else:
             self._add_data(item, tree)
         self.axis += 1
-
-    def _check(self, index: Any, tree: ast.expr) -> None:
-        size = self.ty.dims[self.axis] if self.ty.dims is not None else None
-        if isinstance(index, int) and isinstance(size, int) and not -size <= index < size:
-            raise self.session.fail("W121", f"index {index} is out of range for a size of {size}", tree)
 
     def _add_data(self, item: Any, tree: ast.expr) -> None:
         if not isinstance(item, Expr):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from weft.dtypes import is_float, is_integer
 from weft.errors import WeftError
 from weft.ir.attrs import LABEL
 from weft.ir.deduction.device_mesh import check_placement, whole_tensors
-from weft.ir.dim import DimExpr, prove_equal, prove_le, prove_lt
+from weft.ir.dim import DimExpr, maximum, minimum, prove_equal, prove_le, prove_lt
 from weft.ir.graph import Expr, Function, PrimValue, Tuple, Var
 from weft.ir.kernel.index_map import MappedLayout
 from weft.ir.node import replace
@@ -97,11 +97,28 @@ def combine_values(session: GraphSession, kind: str, left: Any, right: Any, tree
             return apply_binary(session, kind, left_size, right_size, tree)
     if kind == "div":
         _refuse_integers(session, left, right, tree)
+    left, right = _truths_as_numbers(session, kind, left, right, tree)
     values = [_as_truth(session, value, tree) for value in _as_numbers(session, kind, [left, right], tree)]
     made = call_operator(session, BINARY[kind].graph, values, {}, tree)
     if kind not in _RELATIONS and all(is_weak(session, value) for value in values):
         session.weak.add(made)
     return made
+
+
+def _truths_as_numbers(session: GraphSession, kind: str, left: Any, right: Any, tree: ast.AST) -> tuple[Any, Any]:
+    """Operands of which one is a truth value that arithmetic with a number takes as 0 or 1."""
+    if kind not in ("add", "sub", "mul") or not (isinstance(left, Expr) or isinstance(right, Expr)):
+        return left, right
+    dtypes = [number_dtype(session, value, tree) for value in (left, right)]
+    if dtypes.count("bool") != 1 or not any(is_float(dtype) or is_integer(dtype) for dtype in dtypes):
+        return left, right
+    place = dtypes.index("bool")
+    values = [left, right]
+    made = in_dtype(session, scalar_tensor(session, values[place], tree), dtypes[1 - place], tree)
+    if is_weak(session, values[1 - place]):
+        session.weak.add(made)
+    values[place] = made
+    return values[0], values[1]
 
 
 def _as_truth(session: GraphSession, value: Any, tree: ast.AST) -> Any:
@@ -312,12 +329,10 @@ def as_operand(session: GraphSession, value: Any, tree: ast.AST) -> Any:
 
 def builtin_of_values(session: GraphSession, name: str, values: list[Any], tree: ast.Call) -> Any:
     """`abs(x)`, `max(x, y)`, `len(x)`, `round(x)`, `sum(x)`, `float(x)` and their like, of tensors and tuples."""
-    if name in _OPERATORS and len(values) == (1 if name in ("abs", "round") else 2):
-        values = _as_numbers(session, name, values, tree)
-        made = call_operator(session, _OPERATORS[name], values, {}, tree)
-        if all(is_weak(session, value) for value in values):
-            session.weak.add(made)
-        return made
+    if name in ("abs", "round") and len(values) == 1:
+        return _applied(session, name, values, tree)
+    if name in ("min", "max") and len(values) > 1:
+        return reduce(lambda a, b: _applied(session, name, [a, b], tree), values)
     if name in _REDUCTIONS and len(values) == 1 and _rank(session, values[0], tree) == 1:
         return call_operator(session, name, values, {"axis": 0}, tree)
     if name in ("float", "int", "bool") and len(values) == 1 and _rank(session, values[0], tree) == 0:
@@ -331,6 +346,18 @@ def builtin_of_values(session: GraphSession, name: str, values: list[Any], tree:
         if isinstance(ty, (TensorType, ShapeType)) and ty.dims:
             return ty.dims[0] if isinstance(ty, TensorType) else len(ty.dims)
     return refuse_builtin(session, name, values, tree)
+
+
+def _applied(session: GraphSession, name: str, values: list[Any], tree: ast.AST) -> Any:
+    """The operator that a function of Python is; of numbers of Python the result is one."""
+    sizes = [size_of(session, value) for value in values]
+    if name in ("min", "max") and None not in sizes:
+        return session.fold(lambda: (minimum if name == "min" else maximum)(*sizes), tree)
+    values = _as_numbers(session, name, values, tree)
+    made = call_operator(session, _OPERATORS[name], values, {}, tree)
+    if all(is_weak(session, value) for value in values):
+        session.weak.add(made)
+    return made
 
 
 _REDUCTIONS = ("sum", "min", "max", "any", "all")

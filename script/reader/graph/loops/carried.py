@@ -46,13 +46,14 @@ from weft.script.reader.graph.bindings import (
     type_of,
     weak_parts,
 )
-from weft.script.reader.graph.branches import check_condition
+from weft.script.reader.graph.conditions import check_condition, read_condition
 from weft.script.reader.graph.joined import Following, bound_names, name_at
 from weft.script.reader.graph.loops.body import (
     LoopTree,
 )
 from weft.script.reader.graph.loops.trial import restore_names
 from weft.script.reader.graph.session import GraphSession, inner_session
+from weft.script.reader.graph.sharing import Memory, handed_memory, memory_of, note_memory
 from weft.script.reader.graph.statements import read_statement
 from weft.script.reader.scope import Hidden, describe
 
@@ -69,6 +70,7 @@ class _Carried:
     initial: Expr
     ty: Type
     weak: frozenset[int]
+    memory: Memory  # the arrays that it may be
 
 
 class LoopReader:
@@ -105,7 +107,7 @@ class LoopReader:
         """A number becomes a tensor of rank 0: what the body computes from it is one."""
         initial = handed_on(self.session, self.session.scope.get(name), self.tree)
         ty = type_of(self.session, initial, self.tree)
-        return _Carried(name, initial, ty, weak_parts(self.session, initial))
+        return _Carried(name, initial, ty, weak_parts(self.session, initial), memory_of(self.session, initial))
 
     @property
     def types(self) -> TupleType:
@@ -129,6 +131,7 @@ class LoopReader:
                 _settled(item, ty, weak_parts(inner, value))
                 for item, ty, value in zip(self.carried, found, given, strict=False)
             ]
+            settled = self._with_memory(settled, [memory_of(inner, value) for value in given[: len(settled)]])
             if settled == self.carried:
                 break
             self.carried = settled
@@ -137,6 +140,15 @@ class LoopReader:
             self._check_invariant(inner, item, ty)
         self.rows = tuple(found[len(self.carried) :])
         return replace(made, ret_type=TupleType((*self.types.fields, *self.rows)))
+
+    def _with_memory(self, items: list[_Carried], given: list[Memory]) -> list[_Carried]:
+        """What is carried, with the arrays that an iteration may make of it."""
+        names, before = [item.name for item in items], [item.memory for item in items]
+        found = handed_memory(self.session, names, before, given)
+        return [
+            item if item.memory == memory else renewed(item, memory=memory)
+            for item, memory in zip(items, found, strict=True)
+        ]
 
     def _read_body(
         self, statements: Sequence[ast.stmt], index_symbol: str | None
@@ -161,7 +173,7 @@ class LoopReader:
         inner, params = self._inner()
 
         def result() -> Expr:
-            value = scalar_tensor(inner, inner.value(tree), tree)
+            value = scalar_tensor(inner, read_condition(inner, tree), tree)
             check_condition(inner, value, tree)
             return value
 
@@ -173,11 +185,12 @@ class LoopReader:
         inner = inner_session(session)
         inner.carried = {*session.carried, *(item.name for item in self.carried)}
         inner.returned = session.returned
-        inner.wanted = Following(self.body_trees, {item.name for item in self.carried}, -1)
+        inner.wanted = Following(self.body_trees, {item.name for item in self.carried}, -1, session.wanted)
         params = []
         for item in self.carried:
             var = Var(item.name, item.ty, span=session.span(self.tree))
             note_weak(inner, var, item.weak)
+            note_memory(inner, var, item.memory)
             inner.scope.names[item.name] = var
             params.append(var)
         return inner, params
@@ -244,7 +257,9 @@ class LoopReader:
         call: Call = get_op(name).bind([], arguments, session.span(tree))
         result = bind_value(session, fresh_target(session, tree, "loop"), call, None, tree)
         for number, item in enumerate(self.carried):
-            made = self._take(item.name, TupleGetItem(result, number, span=session.span(tree)))
+            field = TupleGetItem(result, number, span=session.span(tree))
+            note_memory(session, field, item.memory)
+            made = self._take(item.name, field)
             session.hidden.pop(item.name, None)
             note_weak(session, made, item.weak)
         for number, name in enumerate(self.lists, len(self.carried)):

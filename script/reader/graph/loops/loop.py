@@ -72,7 +72,14 @@ def _while(session: GraphSession, tree: ast.While) -> None:
         for statement in tree.orelse:
             read_statement(session, statement)
         return
-    read_loop(session, tree, None)
+    named = any(isinstance(node, ast.NamedExpr) for node in ast.walk(tree.test))
+    read_loop(session, _asked_inside(tree) if named else tree, None)
+
+
+def _asked_inside(tree: ast.While) -> ast.While:
+    """`while test: A` as `while True: if test: A else: break`: what the test binds are names of an iteration."""
+    last = [*tree.orelse, at(tree, ast.Break())]
+    return at(tree, ast.While(_TRUE, [at(tree, ast.If(tree.test, tree.body, last))], []))
 
 
 def unroll(session: GraphSession, tree: ast.For, over: ast.expr) -> None:
