@@ -13,7 +13,7 @@ Entries are machine code that will run, so only the user's own are read: the fol
 nobody else may write them or put another folder in the place of one above them, and the entry is a plain file that
 holds its key. What is not so is ignored, and the reason logged. Files of other names are left alone. Large entries are
 mapped, not read, and checked once in a process. Entries that were not used for longest go when all together pass
-`LIMIT` bytes; what a writer that was killed left behind goes after an hour.
+`LIMIT` bytes; what a writer of the user's that was killed left behind goes after an hour.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class DiskCache:
         return self._files(_OURS)
 
     def _files(self, names: re.Pattern[str]) -> Iterator[tuple[float, int, Path]]:
-        """The plain files of such names, if the folder is the user's."""
+        """The user's own plain files of such names, if the folder is the user's."""
         if self.folder is None or self.refused():
             return
         with contextlib.suppress(OSError), os.scandir(self.folder) as files:
@@ -160,7 +160,8 @@ class DiskCache:
                 if names.fullmatch(file.name):
                     with contextlib.suppress(OSError):
                         status = file.stat(follow_symlinks=False)
-                        yield status.st_mtime, status.st_size, Path(file.path)
+                        if stat.S_ISREG(status.st_mode) and _is_own(status):
+                            yield status.st_mtime, status.st_size, Path(file.path)
 
     def _shrink(self) -> None:
         self._sweep()
@@ -239,11 +240,15 @@ def _not_private(status: os.stat_result, is_kind: Callable[[int], bool]) -> str:
     """Why a folder or file is not the user's alone, or empty."""
     if not is_kind(status.st_mode):
         return "it is of another kind"
-    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+    if not _is_own(status):
         return "it belongs to somebody else"
     if hasattr(os, "geteuid") and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return f"others may write it (mode {stat.S_IMODE(status.st_mode):o})"
     return ""
+
+
+def _is_own(status: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
 
 
 @functools.lru_cache(maxsize=256)

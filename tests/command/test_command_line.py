@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -357,6 +358,18 @@ def test_a_member_of_an_npz_file_that_is_no_array_is_named(run: Run) -> None:
         archive.writestr("x.npy", b"")
     status, _, err = run("run", "model.py", "--interpret", "--input", "odd.npz")
     assert (status, err) == (1, "W010: odd.npz is not a .npz file of plain arrays: 'x' is none\n")
+
+
+@pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
+def test_the_member_of_an_npz_file_that_is_damaged_is_named(run: Run, write: Callable[..., None]) -> None:
+    write("all.npz", **INPUTS)
+    content = Path("all.npz").read_bytes()
+    with zipfile.ZipFile("all.npz") as archive:
+        place = archive.getinfo("b.npy").header_offset + 30 + len("b.npy") + 20 + 40  # behind the header of ZIP64
+    Path("all.npz").write_bytes(content[:place] + bytes([content[place] ^ 64]) + content[place + 1 :])
+    status, _, err = run("run", "model.py", "--interpret", "--input", "all.npz")
+    assert (status, err.count("\n")) == (1, 1)
+    assert err.startswith("W010: all.npz is not a .npz file of plain arrays: 'b' cannot be read: ")
 
 
 def test_run_takes_names_from_an_npz_file(run: Run) -> None:

@@ -292,6 +292,27 @@ def test_only_its_own_names_are_cleaned_its_unfinished_files_among_them(folder: 
     assert sorted(folder.iterdir()) == sorted([*theirs, new])
 
 
+def test_only_the_users_plain_files_are_cleaned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.mkdir(mode=0o700)
+    elsewhere = folder / "elsewhere"
+    elsewhere.write_text("")
+    (folder / f"{key(1)}.abc.part").symlink_to(elsewhere)
+    (folder / f"{key(2)}.code").symlink_to(elsewhere)
+    os.mkfifo(folder / f"{key(3)}.abc.part")
+    theirs = folder / f"{key(4)}.abc.part"
+    theirs.write_text("")
+    for path in folder.iterdir():
+        os.utime(path, (1, 1), follow_symlinks=False)
+    before = sorted(folder.iterdir())
+    owned = os.lstat(theirs).st_ino
+    monkeypatch.setattr(code, "_is_own", lambda status: status.st_ino != owned)
+    assert object_cache().clear() == 0
+    assert sorted(folder.iterdir()) == before
+    monkeypatch.undo()
+    DiskCache(folder).clear()
+    assert sorted(folder.iterdir()) == [path for path in before if path != theirs]
+
+
 def test_the_command_shows_and_empties_the_cache(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(3)
     assert main(["cache", "info", "--json"]) == 0

@@ -11,7 +11,8 @@ without a value, W022 a size that contradicts an array or names nothing, W023 a 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +22,7 @@ import numpy as np
 from weft.command.inputs.entry_points import Parameter
 from weft.command.inputs.files import InputError, write_file
 from weft.dtypes import array_dtype, is_bool, is_float, max_value, stored
-from weft.errors import ShapeError
+from weft.errors import ShapeError, described, shortened
 from weft.ir.dim import Dim, evaluate, format_dim, free_symbols, match_dims
 from weft.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
 
@@ -30,6 +31,7 @@ __all__ = ["Inputs", "arguments", "describe", "flatten", "read_inputs", "save_re
 _RANDOM_SIZES = (2, 9)
 _RANDOM_INTEGERS = (0, 10)
 _PREVIEW = 16
+_LONGEST_REASON = 200
 
 
 @dataclass(slots=True)
@@ -66,27 +68,45 @@ def read_inputs(items: Sequence[str]) -> Inputs:
 
 
 def _load(path: str) -> np.ndarray | dict[str, np.ndarray]:
-    try:
+    with _read_errors(path, f"{path} is not a .npy or .npz file of plain arrays"):
         with open(path, "rb") as file:
             known = file.read(6).startswith((np.lib.format.MAGIC_PREFIX, b"PK"))
         if not known:  # NumPy would take it for a pickle, and say so
             hint = "numpy.save and numpy.savez write such files"
             raise InputError(f"{path} is not a .npy or .npz file", file=path, hint=hint)
         loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        members = dict(loaded)
-        for name, array in members.items():
-            if not isinstance(array, np.ndarray):  # bytes, of a member that is no array
-                raise InputError(f"{path} is not a .npz file of plain arrays: {name!r} is none", file=path)
-        return members
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}", file=path) from None
+    if isinstance(loaded, np.ndarray):
+        return loaded
+    with loaded:
+        return {name: _member(path, loaded, name) for name in loaded.files}
+
+
+def _member(path: str, archive: Mapping[str, Any], name: str) -> np.ndarray:
+    """An array of an .npz file."""
+    with _read_errors(path, f"{path} is not a .npz file of plain arrays: {name!r} cannot be read"):
+        array = archive[name]
+    if not isinstance(array, np.ndarray):  # bytes, of a member that is no array
+        raise InputError(f"{path} is not a .npz file of plain arrays: {name!r} is none", file=path)
+    return array
+
+
+@contextmanager
+def _read_errors(path: str, what: str) -> Iterator[None]:
+    """InputError W010 for whatever is raised in reading a file: `what` is wrong, and the reason."""
+    try:
+        yield
     except InputError:
         raise
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}", file=path) from None
     except Exception as error:  # NumPy raises what its parsers of headers and zlib raise
-        why = "it holds Python objects" if "allow_pickle" in str(error) else str(error)
-        raise InputError(f"{path} is not a .npy or .npz file of plain arrays: {why}", file=path) from None
+        raise InputError(f"{what}: {shortened(_reason(error), _LONGEST_REASON)}", file=path) from None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, EOFError):
+        return "it ends too early"
+    return "it holds Python objects" if "allow_pickle" in str(error) else str(error) or described(error)
 
 
 def arguments(
