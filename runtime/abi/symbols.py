@@ -21,6 +21,9 @@ from weft.runtime.abi.values import as_array, value_text
 
 __all__ = ["Symbols", "broken_relation", "converted"]
 
+_SETTLED = (int, str, type(None))
+"""Sizes that are known, or bound where they stand: nothing is solved for them."""
+
 
 class Symbols:
     """The symbols of one running function: values, and where each came from.
@@ -78,11 +81,12 @@ class Symbols:
             for dim, size in zip(dims, sizes, strict=True):
                 if isinstance(dim, str) and dim not in self.values:
                     self.bind(dim, size, what)
-        while any(self._solved(dims, sizes, what) for what, (dims, sizes, *_) in claims):
+        open_claims = [item for item in claims if any(not isinstance(dim, _SETTLED) for dim in item[1][0])]
+        while any(self._solved(dims, sizes, what) for what, (dims, sizes, *_) in open_claims):
             pass
         for what, (dims, sizes, part, kind) in claims:
             for dim, size in zip(dims, sizes, strict=True):
-                if dim is None:
+                if dim is None or (isinstance(dim, int) and dim == size):
                     continue
                 if any(name not in self.values for name in dim_names(dim)) or self._exactly(dim) != size:
                     raise _mismatch(what, kind, part, code, self.explain(dims))

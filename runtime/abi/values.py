@@ -441,8 +441,8 @@ def view_memory(data: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     count = math.prod(shape)
     if count == 0:
         return np.empty(shape, kind)
-    source = (ctypes.c_uint8 * (count * kind.itemsize)).from_address(data)
-    return np.ctypeslib.as_array(source).view(kind).reshape(shape)
+    source: Any = (ctypes.c_uint8 * (count * kind.itemsize)).from_address(data)
+    return np.ndarray(shape, kind, source)
 
 
 def unpack(

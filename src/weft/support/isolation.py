@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -250,29 +251,52 @@ def _replaced(values: tuple[Any, ...], given: Iterator[np.ndarray]) -> tuple[Any
 
 def _copies(found: Sequence[Typed]) -> list[tuple[Typed, np.ndarray]]:
     """The arrays with what the function gets for each: the same for the same, overlapping where they overlap."""
+    places = [_place(typed.array) for typed in found] if len(found) > 1 else []
+    if not _touch(places):
+        return [(typed, _handed(np.array(typed.array, order="C"), typed)) for typed in found]
     made: dict[Any, np.ndarray] = {}
     pairs: list[tuple[Typed, np.ndarray]] = []
-    groups = _overlapping([typed.array for typed in found]) if len(found) > 1 else {}
+    groups = _overlapping([typed.array for typed in found], places)
     for index, typed in enumerate(found):
         array = typed.array
-        key = (*_place(array), array.shape, array.strides, array.dtype, typed.dtype)
+        key = (*places[index], array.shape, array.strides, array.dtype, typed.dtype)
         if key not in made:
-            copy = np.array(array, order="C") if index not in groups else groups[index]
-            copy = presented(copy, typed.dtype)
-            copy.flags.writeable = array.flags.writeable
-            made[key] = copy.view()
+            made[key] = _handed(groups[index] if index in groups else np.array(array, order="C"), typed)
         pairs.append((typed, made[key]))
     return pairs
 
 
+def _handed(copy: np.ndarray, typed: Typed) -> np.ndarray:
+    """A copy of an array as a function gets it."""
+    copy = presented(copy, typed.dtype)
+    if not typed.array.flags.writeable:
+        copy.flags.writeable = False
+    return copy.view()
+
+
 def _place(array: np.ndarray) -> tuple[int, int]:
     """The first byte of an array and the one behind the last; an empty one has none."""
-    return np.lib.array_utils.byte_bounds(array) if array.size else (0, 0)
+    if not array.size:
+        return 0, 0
+    if array.flags.c_contiguous:
+        start = array.__array_interface__["data"][0]
+        return start, start + array.nbytes
+    return np.lib.array_utils.byte_bounds(array)
 
 
-def _overlapping(arrays: Sequence[np.ndarray]) -> dict[int, np.ndarray]:
+def _touch(places: Sequence[tuple[int, int]]) -> bool:
+    """Whether some of the places have a byte in common.
+
+    >>> _touch([(8, 12), (0, 8)]), _touch([(8, 12), (0, 9)])
+    (False, True)
+    """
+    ordered = sorted(place for place in places if place[1])
+    return any(second[0] < first[1] for first, second in pairwise(ordered))
+
+
+def _overlapping(arrays: Sequence[np.ndarray], bounds: Sequence[tuple[int, int]]) -> dict[int, np.ndarray]:
     """By number of an array that overlaps another one: a copy that overlaps its copy in the same way."""
-    places = {index: _place(array) for index, array in enumerate(arrays) if array.size}
+    places = {index: place for index, place in enumerate(bounds) if place[1]}
     found: dict[int, np.ndarray] = {}
     group: list[int] = []
     end = 0
@@ -309,9 +333,10 @@ def _group(
 
 def _written(copy: np.ndarray, typed: Typed) -> np.ndarray:
     """What a function wrote, as it is stored; ShapeError W223 when the array is no longer of the same form."""
-    array, given = typed.array, typed.presented if typed.array.size else typed.array
+    array = typed.array
     values = copy if typed.dtype is None else stored(copy, typed.dtype)
     if copy.shape != array.shape or values.dtype != array.dtype:
+        given = typed.presented if array.size else array
         message = f"an array of {given.dtype}[{array.shape}] was made one of {copy.dtype}[{copy.shape}] by the function"
         raise ShapeError(message, code="W223", hint="write into the array: out[...] = values")
     return values
