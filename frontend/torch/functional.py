@@ -11,6 +11,7 @@ the same as one that gives a new one when the tensor
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from weft.frontend.extras import require
@@ -35,7 +36,7 @@ def _is_ready(node: Any, order: dict[Any, int]) -> bool:
         return node.op == "placeholder"
     call = call_of(node)
     if not hasattr(node.target, "_schema"):
-        return not isinstance(node.target, require("torch", "torch")._ops.OperatorBase)  # arithmetic of sizes
+        return node.target is operator.getitem or not isinstance(call.value, require("torch", "torch").Tensor)
     if call.operator in _TRAINED and (call.operator == "instance_norm" or call.args[5]):
         return False
     known = call.operator in TABLE or call.operator == "sym_size" or call.operator.startswith(CHECKS)

@@ -138,4 +138,8 @@ def taken_apart(program: Any, operators: Iterable[Any] | None = None) -> Any:
     table = torch.export.default_decompositions()
     for operator in [key for key in table if getattr(key, "_opname", "") in TABLE]:
         table.pop(operator)
-    return program.run_decompositions(table)
+    try:
+        return program.run_decompositions(table)
+    except Exception as error:  # of many kinds
+        what = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        raise ModelError(f"PyTorch cannot take the program apart (run_decompositions): {what}", code="W977") from error

@@ -118,7 +118,10 @@ def _lying(torch: Any, tensor: Any, strides: list[int]) -> Any:
 
 
 def _array(value: Any) -> Any:
-    return value.detach().resolve_conj().resolve_neg().contiguous().numpy() if hasattr(value, "detach") else value
+    """A dense tensor as an array; a sparse one, and what is none, as it is."""
+    if not hasattr(value, "detach") or "strided" not in str(value.layout):
+        return value
+    return value.detach().resolve_conj().resolve_neg().contiguous().numpy()
 
 
 register_func(FUNCTION, run_call)

@@ -18,6 +18,7 @@ FAMILIES = (
     "products",
     "complex_numbers",
     "quantization",
+    "flexible_attention",
     "gradients",
 )
 

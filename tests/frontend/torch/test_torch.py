@@ -428,3 +428,70 @@ def test_variances_over_what_a_correction_leaves(correction: float) -> None:
         found, wanted = run(rows.numpy()), net(rows)
         np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5)
         np.testing.assert_allclose(found[1][0], wanted[1][0], rtol=1e-5)
+
+
+def test_functions_over_batches_and_sparse_tensors_are_imported() -> None:
+    class Net(nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return torch.func.vmap(lambda a, b: (a @ b).relu())(x, y), torch.sparse.mm(torch.eye(4).to_sparse(), x[0])
+
+    sizes = {0: torch.export.Dim("b", min=2)}
+    program = torch.export.export(
+        Net(), (torch.randn(3, 4, 5), torch.randn(3, 5, 2)), dynamic_shapes={"x": sizes, "y": sizes}
+    )
+    module = weft.frontend.torch.from_exported(program)
+    assert {row.operator.split(".")[1] for row in module.import_report().fallbacks} == {"_to_sparse", "_sparse_addmm"}
+    compared(module, Net(), torch.randn(4, 4, 5), torch.randn(4, 5, 2))
+
+
+def test_what_pytorch_cannot_take_apart_is_one_error() -> None:
+    class Net(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.func.grad(lambda y: (y.sin() * y).sum())(x)
+
+    program = torch.export.export(Net(), (torch.randn(3),))
+    with pytest.raises(weft.errors.ModelError, match="W977: PyTorch cannot take the program apart"):
+        weft.frontend.torch.from_exported(program)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_whose_scores_are_a_graph_is_native(masked: bool) -> None:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    slopes = torch.tensor([0.5, 0.25])
+
+    def score(value: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
+        return torch.where(i >= j, value + slopes[h] * (j - i), -float("inf"))
+
+    def mask(b: Any, h: Any, i: Any, j: Any) -> Any:
+        return (i >= j) & (i - j < 4) & (i != 3)  # nothing for one row
+
+    class Net(nn.Module):
+        def forward(self, q: Any, k: Any, v: Any) -> Any:
+            if not masked:
+                return flex_attention(q, k[:, :1], v[:, :1], score_mod=score, enable_gqa=True)
+            blocks = create_block_mask(mask, None, None, 16, 16, device="cpu")
+            return flex_attention(q, k, v, block_mask=blocks)
+
+    batch = {0: torch.export.Dim("b", min=2)}
+    given = tuple(torch.randn(3, 2, 16, 8) for _ in range(3))
+    program = torch.export.export(Net(), given, dynamic_shapes={"q": batch, "k": batch, "v": batch})
+    module = weft.frontend.torch.from_exported(program)
+    assert not module.import_report().fallbacks
+    compared(module, Net(), *(torch.randn(5, 2, 16, 8) for _ in range(3)))
+
+
+def test_attention_whose_scores_read_rows_of_buffers_is_refused() -> None:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("table", torch.randn(2, 16, 16))
+
+        def forward(self, q: Any) -> Any:
+            return flex_attention(q, q, q, score_mod=lambda value, b, h, i, j: value + self.table[h][i][j])
+
+    program = torch.export.export(Net(), (torch.randn(1, 2, 16, 8),))
+    with pytest.raises(weft.errors.ModelError, match=r"aten\.index\.Tensor in a graph of one score"):
+        weft.frontend.torch.from_exported(program)
