@@ -10,12 +10,14 @@ from weft.codegen.backends.llvm.asm.types import element_bytes
 from weft.codegen.backends.llvm.kernel.emitter import COLD, KernelEmitter
 from weft.codegen.backends.llvm.values.views import BufferView
 from weft.errors import TargetError
-from weft.ir.tensor import AllocBuffer, DeclBuffer
+from weft.ir.tensor import AllocBuffer, Buffer, DeclBuffer
 from weft.target.machine_model import STACK_BYTES
 
 __all__ = ["allocate", "declare"]
 
 _STACK_TOTAL = 24 << 10  # all of a function: threads may have small stacks
+_LARGEST_LOCAL, _LOCAL_TOTAL = 4 << 10, 64 << 10
+"""Of buffers that are to be in registers: one, and all of a function."""
 
 
 def allocate(emitter: KernelEmitter, stmt: AllocBuffer) -> None:
@@ -30,12 +32,24 @@ def allocate(emitter: KernelEmitter, stmt: AllocBuffer) -> None:
         size = exact.bytes_of((_nonnegative(emitter, extent) for extent in view.shape), itemsize)
     else:
         size = exact.bytes_of([_span_of(emitter, view, exact)], itemsize)
-    if isinstance(size, int) and size <= STACK_BYTES and emitter.stack_bytes + size <= _STACK_TOTAL:
-        emitter.stack_bytes += size
+    if isinstance(size, int) and _takes_stack(emitter, buffer, size):
         emitter.buffers[buffer] = emitter.describe(buffer, emitter.w.alloca("i8", max(1, size), align=64))
         emitter.buffers[buffer].room = size // itemsize
     else:
         emitter.buffers[buffer] = emitter.describe(buffer, _heap(emitter, stmt, size))
+
+
+def _takes_stack(emitter: KernelEmitter, buffer: Buffer, size: int) -> bool:
+    """Take so many bytes of the stack, where it has room for them.
+
+    What is to be in registers has room of its own: on the heap it would be in memory.
+    """
+    scope = "local" if buffer.scope == "local" and size <= _LARGEST_LOCAL else "global"
+    taken = emitter.stack_bytes.get(scope, 0) + size
+    if size > STACK_BYTES or taken > (_LOCAL_TOTAL if scope == "local" else _STACK_TOTAL):
+        return False
+    emitter.stack_bytes[scope] = taken
+    return True
 
 
 def _nonnegative(emitter: KernelEmitter, extent: Size) -> Size:

@@ -113,7 +113,8 @@ class KernelEmitter(ExpressionEmitter):
         self.module = module
         self.scopes: list[list[str]] = [[]]
         """Heap memory to free, innermost scope last."""
-        self.stack_bytes = 0
+        self.stack_bytes: dict[str, int] = {}
+        """What is taken of the stack, by scope: `local` is what is to be in registers."""
         self.explicit = is_explicit(function)
         writer.constants_in_memory = self.explicit and fills_registers(function)
         self.name = name
