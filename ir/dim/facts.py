@@ -139,16 +139,34 @@ def _world_of(facts: Facts) -> _World:
         step = _next_step(zeros, positives)
         if step is None:
             break
-        moved = _World((step,), ())
-        after = [[moved.translate(d) for d in dims] for dims in (zeros, positives)]
-        if any(d is None for dims in after for d in dims):
+        after = _moved(step, zeros, positives)
+        if after is None:
             break
         steps.append(step)
-        zeros, positives = ([d for d in dims if d is not None] for dims in after)
+        zeros, positives = after
         positives.extend(value for value in step.values() if interval_of(value)[0] < 0)
     rest = [side for zero in zeros if zero != 0 for side in (zero, -zero)] + positives
     kept = [d for d in map(normal_form, rest) if interval_of(d)[0] < 0]
     return _World(tuple(steps), tuple(dict.fromkeys(kept)))
+
+
+def _moved(step: Mapping[str, Dim], zeros: list[Dim], positives: list[Dim]) -> tuple[list[Dim], list[Dim]] | None:
+    """What is known after a step; None where it divides by zero or multiplies products out past all use."""
+    moved = _World((step,), ())
+    try:
+        found = [moved.translate(d) for d in (*zeros, *positives)]
+    except ShapeError as error:
+        if error.code not in ("W281", "W282"):
+            raise
+        return None
+    after = [d for d in found if d is not None]
+    if len(after) < len(found) or sum(len(terms_of(d)) for d in after) > _MAX_TERMS:
+        return None
+    return after[: len(zeros)], after[len(zeros) :]
+
+
+_MAX_TERMS = 1 << 10
+"""The terms of all facts together: n0 * n1 * ... of ten symbols that are at least 1 has a thousand alone."""
 
 
 def _next_step(zeros: list[Dim], positives: list[Dim]) -> dict[str, Dim] | None:

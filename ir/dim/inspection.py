@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Set
 from functools import lru_cache
 from operator import index
 from typing import Any, cast
 
 from weft.errors import ShapeError
-from weft.ir.dim.expression import Dim, DimExpr, as_dim, atom_dim, floordiv, floormod, make_expression, maximum, minimum
-from weft.ir.dim.representation import Atom, dim_error, make_monomial
+from weft.ir.dim.expression import (
+    Dim,
+    DimExpr,
+    as_dim,
+    atom_dim,
+    floordiv,
+    floormod,
+    make_expression,
+    maximum,
+    minimum,
+    terms_of,
+)
+from weft.ir.dim.representation import Atom, Monomial, dim_error, make_monomial
 
 
 def is_symbolic(d: Dim) -> bool:
@@ -84,7 +95,7 @@ def map_atoms(d: Dim, replace: Callable[[Atom], Dim], images: dict[Atom, Dim] | 
     if not isinstance(d, DimExpr):
         return d
     images = {} if images is None else images
-    total: Dim = 0
+    total: dict[Monomial, int] = {}
     for monomial, coefficient in d.terms:
         term: Dim = coefficient
         for atom, power in monomial.powers:
@@ -92,8 +103,9 @@ def map_atoms(d: Dim, replace: Callable[[Atom], Dim], images: dict[Atom, Dim] | 
                 images[atom] = replace(atom)
             for _ in range(power):
                 term = term * images[atom]
-        total = total + term
-    return total
+        for part, count in terms_of(term).items():
+            total[part] = total.get(part, 0) + count
+    return make_expression(total)
 
 
 def evaluate(d: Dim, values: Mapping[str, int]) -> int:
@@ -104,6 +116,12 @@ def evaluate(d: Dim, values: Mapping[str, int]) -> int:
     3
     """
     return _evaluate(d, values, {})
+
+
+def evaluator(values: Mapping[str, int]) -> Callable[[Dim], int]:
+    """`evaluate` for several dimensions at one point, where what they share is computed once."""
+    known: dict[Atom, int] = {}
+    return lambda d: _evaluate(d, values, known)
 
 
 def _evaluate(d: Dim, values: Mapping[str, int], known: dict[Atom, int]) -> int:
@@ -158,7 +176,7 @@ def fresh_name(base: str, used: Iterable[str]) -> str:
     >>> fresh_name("n", {"n", "n_1"})
     'n_2'
     """
-    taken: Container[str] = cast("Container[str]", used) if isinstance(used, (set, frozenset, dict)) else set(used)
+    taken: Container[str] = cast("Container[str]", used) if isinstance(used, (Set, Mapping)) else set(used)
     if base not in taken:
         return base
     return f"{base}_{first_free(lambda number: f'{base}_{number}' in taken, 1)}"

@@ -29,7 +29,7 @@ from weft.ir.dim.expression import (
 )
 from weft.ir.dim.facts import Facts, period_of
 from weft.ir.dim.formatting import load_sympy, to_sympy
-from weft.ir.dim.inspection import BUILD, evaluate, free_symbols, map_atoms, substitute
+from weft.ir.dim.inspection import BUILD, evaluate, evaluator, free_symbols, map_atoms, substitute
 from weft.ir.dim.intervals import NO_BOUNDS, atom_interval, interval_of
 from weft.ir.dim.linear import atom_axioms, known_bounds, nonnegative_linearly
 from weft.ir.dim.normal_form import normal_form
@@ -211,9 +211,10 @@ def _nonlinear_in(d: DimExpr, name: str) -> bool:
 
 def _value_at(d: Dim, assumptions: Iterable[Dim], point: Mapping[str, int]) -> int | None:
     """The value at a point; None where it has none or an assumption fails."""
+    value = evaluator(point)
     try:
-        if all(evaluate(assumption, point) >= 0 for assumption in assumptions):
-            return evaluate(d, point)
+        if all(value(assumption) >= 0 for assumption in assumptions):
+            return value(d)
     except ShapeError:
         pass
     return None
@@ -279,6 +280,27 @@ def _decide_zero(d: Dim, assumptions: tuple[Dim, ...]) -> bool | None:
     return None
 
 
+def _generalized(d: DimExpr) -> DimExpr | None:
+    """The dimension with a symbol for a long sum that it divides: s - 16 * (s // 16) is not negative for any s >= 0."""
+    for dividend in dict.fromkeys(atom.arguments[0] for atom in _all_atoms(d) if atom.kind == "floordiv"):
+        if isinstance(dividend, DimExpr) and len(dividend.terms) > _LONG_SUM and interval_of(dividend)[0] >= 0:
+            (monomial, coefficient), image = dividend.terms[0], unchecked_symbol(f"({dividend})")  # no name of a user's
+            images: dict[Atom, Dim] = {
+                atom: floordiv(image, atom.arguments[1])
+                for atom in _all_atoms(d)
+                if atom.kind == "floordiv" and atom.arguments[0] is dividend
+            }
+            times = terms_of(d).get(monomial, 0) // coefficient
+            made = normal_form(map_atoms(d, atom_dim, images) + times * (image - dividend))
+            if isinstance(made, DimExpr) and made.size < d.size:
+                return made
+    return None
+
+
+_LONG_SUM = 6
+"""Proofs about sums of fewer terms look into their terms."""
+
+
 @lru_cache(maxsize=1 << 14)
 def _decide_nonnegative(d: Dim, assumptions: tuple[Dim, ...]) -> bool | None:
     if not isinstance(d, DimExpr):
@@ -286,6 +308,9 @@ def _decide_nonnegative(d: Dim, assumptions: tuple[Dim, ...]) -> bool | None:
     signs = _signs(d, assumptions)
     try:
         if -1 not in signs:
+            general = _generalized(d)
+            if general is not None and _decide_nonnegative(general, ()):
+                return True
             claims = nonnegative_linearly
             if _proved(claims, d, assumptions, _Fuel()) or _factors_prove(claims, d, assumptions):
                 return True
@@ -325,7 +350,17 @@ def prove_le(a: Dim, b: Dim, facts: Facts | None = None) -> bool | None:
     >>> prove_le(n // 2, n), prove_le(n + 1, n), prove_le(n, 4)
     (True, False, None)
     """
-    return _decide_nonnegative(*_question(a, b, facts))
+    return _is_rounded_down(a, b) or _decide_nonnegative(*_question(a, b, facts))
+
+
+def _is_rounded_down(a: Dim, b: Dim) -> bool:
+    """Whether a is k * (b // k), in whatever way that is written."""
+    divisor = content_of(terms_of(a), terms_of(a).get(ONE, 0)) if isinstance(a, DimExpr) else 1
+    try:
+        return divisor > 1 and a is divisor * floordiv(b, divisor)
+    except ShapeError as error:
+        _only_limits(error)
+        return False
 
 
 def prove_lt(a: Dim, b: Dim, facts: Facts | None = None) -> bool | None:

@@ -347,3 +347,30 @@ def test_a_sum_of_many_symbols_is_at_least_its_parts() -> None:
     done = total // 64 * 64
     assert prove_le(done + (total - done) // 16 * 16, total) is True
     assert prove_le(total, done) is not True
+
+
+def test_a_sum_of_many_quotients_is_at_least_its_parts() -> None:
+    total: Any = parse_dim(" + ".join(f"n // {i}" for i in range(1, 60)))
+    assert prove_le(total // 64 * 64, total) is True
+    assert prove_le(total // 64 * 64, total // 16 * 16) is True
+    assert prove_le(total // 16 * 17, total) is not True
+    assert prove_le(total // 16 * 16 + 1, total) is not True
+
+
+def test_facts_about_a_product_of_many_symbols_leave_what_they_say_of_some() -> None:
+    names = [f"n{i}" for i in range(16)]
+    facts = Facts().assume_le(1, parse_dim(" * ".join(names)))
+    for name in names:
+        facts = facts.assume_le(1, symbol(name))
+    assert prove_le(parse_dim("n3 + 1"), parse_dim("2 * n3"), facts) is True
+    assert prove_le(2, parse_dim("n3 + n5"), facts) is True
+    assert prove_le(3, parse_dim("n3 + n5"), facts) is not True
+
+
+@pytest.mark.parametrize(
+    "text", ["max(n - 3 * m // 5 - min(m, 9), 0)", "max(-(max(m - 3, -1) - min(n, m // 2)) // 2, 0)"]
+)
+def test_whole_multiples_of_a_divisor_are_at_most_the_dividend(text: str) -> None:
+    size: Any = parse_dim(text)
+    assert prove_le(16 * (size // 16), size) is True
+    assert prove_le(16 * (size // 16) + 1, size) is not True

@@ -97,6 +97,8 @@ class Prover:
                 kind, operands = operation(quotient)
                 if kind == "floordiv":
                     found.append((quotient, *operands))
+        if len(found) > _MAX_QUOTIENTS:
+            return
         for value, a, b in found:
             more, less = dim + value, dim - value
             if _size(more) < dim.size:
@@ -165,6 +167,9 @@ class Prover:
                 self._decided[key] = False
         return self._decided[key]
 
+
+_MAX_QUOTIENTS = 8
+"""A sum of more is proved as it stands: without one of them it is nearly as long."""
 
 _ARITHMETIC = {"add", "sub", "mul", "min", "max", "floordiv", "floormod", "truncdiv", "truncmod"}
 
