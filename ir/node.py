@@ -13,7 +13,7 @@ same node (the variable of a binding, after its value) says so in the class attr
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
@@ -155,20 +155,21 @@ class FrozenMap(Mapping[str, Any]):
     FrozenMap({'a': 1, 'b': 2})
     """
 
-    __slots__ = ("_items", "levels")
+    __slots__ = ("_items", "extent")
 
     def __init__(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), outside: int = 0) -> None:
-        """A map inside of so many levels; ResourceError W951 for data that nests deeper than 64 with them."""
+        """A map inside of so many levels; ResourceError W951 for data of more than 64 with them, or too many lists."""
         given = dict(items)
         self._items: dict[str, Any] = {}
-        self.levels = 1
+        extent = _Extent(1, 1)
         for key, value in given.items():
             if value.__class__ in _SCALARS:
                 self._items[key] = value
                 continue
-            self._items[key], levels = _frozen(value, outside + 1)
-            self.levels = max(self.levels, 1 + levels)
-        _refuse_depth(outside + self.levels)
+            self._items[key], part = _frozen(value, outside + 1)
+            extent = extent.around(part)
+        self.extent = extent
+        _refuse_depth(outside + extent.levels)
 
     def __getitem__(self, key: str) -> Any:
         return self._items[key]
@@ -227,6 +228,26 @@ def freeze(value: Any) -> Any:
 
 _MOST_LEVELS = 64
 """The levels of lists and dicts in attributes: what reads them recurses."""
+_MOST_LISTS = 1 << 16
+"""The lists and dicts in attributes: those that are held twice at each of many levels have readings without end."""
+
+
+class _Extent(NamedTuple):
+    """How far data reaches: the levels of lists and dicts in it, and how many there are, each time that one is held."""
+
+    levels: int = 0
+    lists: int = 0
+
+    def around(self, part: _Extent) -> _Extent:
+        """That of a list with one more part; W951 where that is too much to be read."""
+        lists = self.lists + part.lists
+        if lists > _MOST_LISTS:
+            message = f"data of attributes has more than {_MOST_LISTS} lists and dicts"
+            raise RecursionDepthError(message, code="W951", hint="lists that are held in several places count in each")
+        return _Extent(max(self.levels, 1 + part.levels), lists)
+
+
+_SCALAR = _Extent()
 
 
 def _refuse_depth(levels: int) -> None:
@@ -236,23 +257,31 @@ def _refuse_depth(levels: int) -> None:
         )
 
 
-def _frozen(value: Any, outside: int) -> tuple[Any, int]:
-    """The immutable form of a value that stands so many levels deep, and how many levels it has."""
+def _frozen(value: Any, outside: int) -> tuple[Any, _Extent]:
+    """The immutable form of a value that stands so many levels deep, and how far it reaches."""
     if is_listing(value):
-        _refuse_depth(outside + 1)
-        if _SCALARS.issuperset(map(type, value)):
-            return value if is_tuple(value) else tuple(value), 1
-        parts = [_frozen(item, outside + 1) for item in value]
-        levels = 1 + max([levels for _, levels in parts], default=0)
-        same = is_tuple(value) and all(new is old for (new, _), old in zip(parts, value, strict=True))
-        return value if same else tuple(new for new, _ in parts), levels
+        return _frozen_list(value, outside)
     if isinstance(value, dict):
         _refuse_depth(outside + 1)
         value = FrozenMap(cast("dict[str, Any]", value), outside)
     if isinstance(value, FrozenMap):
-        _refuse_depth(outside + value.levels)
-        return value, value.levels
-    return value.item() if is_number(value) else value, 0
+        _refuse_depth(outside + value.extent.levels)
+        return value, value.extent
+    return value.item() if is_number(value) else value, _SCALAR
+
+
+def _frozen_list(value: Sequence[Any], outside: int) -> tuple[Any, _Extent]:
+    _refuse_depth(outside + 1)
+    extent = _Extent(1, 1)
+    if _SCALARS.issuperset(map(type, value)):
+        return value if is_tuple(value) else tuple(value), extent
+    parts: list[Any] = []
+    for item in value:
+        new, part = _frozen(item, outside + 1)
+        extent = extent.around(part)
+        parts.append(new)
+    same = is_tuple(value) and all(new is old for new, old in zip(parts, value, strict=True))
+    return value if same else tuple(parts), extent
 
 
 EMPTY = FrozenMap()

@@ -11,15 +11,16 @@ A dimension (`Dim`) is an int or a `DimExpr` over named symbols. -1 stands for a
 from __future__ import annotations
 
 from weft.dtypes import check_dtype
-from weft.errors import ShapeError, Span
+from weft.errors import RecursionDepthError, ShapeError, Span
 from weft.ir.dim import Dim, DimExpr
-from weft.ir.node import Node, ignored, node
+from weft.ir.node import Node, derived, ignored, node
 from weft.ir.variables import Type, Var
 
 __all__ = ["AnyType", "FuncType", "PrimType", "ShapeType", "StringType", "TensorType", "TupleType", "Type", "VDevice"]
 
 MOST_DIMENSIONS = 64
 """Of a tensor: no array of NumPy has more."""
+_MOST_VALUES = 1 << 15
 
 
 @node
@@ -122,10 +123,23 @@ class TensorType(Type):
 
 @node
 class TupleType(Type):
-    """A tuple of values; no fields means "no value" (void)."""
+    """A tuple of values; no fields means "no value" (void).
+
+    Raises: RecursionDepthError W951 for more than 32,768 values, which tuples held twice at each level soon have:
+    who reads a type looks at each of them.
+    """
 
     fields: tuple[Type, ...] = ()
     span: Span | None = ignored(default=None)
+    count: int = derived()
+    """Its values that are no tuples, each time that one is held."""
+
+    def __post_init__(self) -> None:
+        count = sum(part.count if isinstance(part, TupleType) else 1 for part in self.fields)
+        if count > _MOST_VALUES:
+            message = f"a type of {count} values is refused (limit {_MOST_VALUES})"
+            raise RecursionDepthError(message, code="W951", span=self.span, hint="hold them in tensors")
+        object.__setattr__(self, "count", count)
 
 
 @node

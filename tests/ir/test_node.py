@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from weft.ir import Call, DataflowVar, FrozenMap, Op, TensorType, Var, VarBinding, fields_of, replace
+from weft import ResourceError
+from weft.ir import Call, DataflowVar, FrozenMap, Op, TensorType, TupleType, Type, Var, VarBinding, fields_of, replace
 
 
 def test_nodes_compare_by_identity() -> None:
@@ -51,3 +54,26 @@ def test_a_frozen_map_freezes_its_values_and_keeps_order() -> None:
     assert items.map_values(lambda value: value) is items
     with pytest.raises(TypeError):
         items["a"] = 2  # type: ignore[index]
+
+
+@pytest.mark.parametrize("hold", [lambda part: [part, part], lambda part: {"a": part, "b": part}])
+def test_data_that_is_held_twice_at_each_of_many_levels_is_refused(hold: Callable[[Any], Any]) -> None:
+    data: Any = [1, 2]
+    for _ in range(40):
+        data = hold(data)
+    with pytest.raises(ResourceError, match="more than 65536 lists and dicts") as caught:
+        FrozenMap({"key": data})
+    assert caught.value.code == "W951"
+
+
+def test_long_lists_of_numbers_are_data() -> None:
+    assert FrozenMap({"key": [list(range(200_000)), [1, 2]]})["key"][0][-1] == 199_999
+
+
+def test_types_of_tuples_that_are_held_twice_at_each_of_many_levels_are_refused() -> None:
+    held: Type = TensorType((2,), "float32")
+    for _ in range(15):
+        held = TupleType((held, held))
+    with pytest.raises(ResourceError, match="a type of 65536 values is refused") as caught:
+        TupleType((held, held))
+    assert caught.value.code == "W951"
