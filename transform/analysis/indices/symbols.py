@@ -9,6 +9,7 @@ The symbols of a dimension are nonnegative, variables are not; a signed symbol s
 from __future__ import annotations
 
 import keyword
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -41,8 +42,7 @@ class Symbols:
         """A name that no symbol has."""
         plain = base.isidentifier() and base.isascii() and not keyword.iskeyword(base)
         base = base if plain else "v"
-        used = self.spelling.keys() | self.formal.keys()
-        return fresh_name(base, used)
+        return fresh_name(base, ChainMap[str, Any](self.spelling, self.formal))
 
     def difference(self, expr: PrimExpr, base: str) -> tuple[Dim, str]:
         """(above - below, above) for a value of any sign."""

@@ -8,7 +8,9 @@ the emitter is made with. Sizes and offsets are those of `index`, accesses of me
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from typing import Any
 
 from weft import dtypes
@@ -247,24 +249,28 @@ def _shuffle(emitter: ExpressionEmitter, expr: Shuffle) -> str:
 
 
 def _assembled(emitter: ExpressionEmitter, expr: Shuffle) -> str:
-    """A shuffle lane by lane."""
-    w = emitter.w
-    parts: list[tuple[str, str]] = []
-    for vector in expr.vectors:
-        value, ty = emitter.value(vector), value_type(vector.dtype)
-        scalar, lanes = value_type(dtypes.element(vector.dtype)), dtypes.lanes(vector.dtype)
-        parts += [(scalar, value if lanes == 1 else w.emit(extractelement(ty, value, x))) for x in range(lanes)]
+    """A shuffle lane by lane, of which only those that are picked are taken out of their vectors."""
+    values = [emitter.value(vector) for vector in expr.vectors]
+    starts = [*accumulate((dtypes.lanes(vector.dtype) for vector in expr.vectors), initial=0)]
     picked: list[tuple[str, str]] = []
     for index in expr.indices:
-        if not isinstance(index, IntImm) or not 0 <= index.value < len(parts):
+        if not isinstance(index, IntImm) or not 0 <= index.value < starts[-1]:
             raise TargetError("llvm: the lanes of T.Shuffle must be constants in range", code="W740", span=expr.span)
-        picked.append(parts[index.value])
+        number = bisect_right(starts, index.value) - 1
+        picked.append(_lane(emitter, expr.vectors[number].dtype, values[number], index.value - starts[number]))
     if len(picked) == 1:
         return picked[0][1]
     result, ty = "poison", value_type(expr.dtype)
     for lane, (scalar, value) in enumerate(picked):
-        result = w.emit(insertelement(ty, result, scalar, value, lane))
+        result = emitter.w.emit(insertelement(ty, result, scalar, value, lane))
     return result
+
+
+def _lane(emitter: ExpressionEmitter, dtype: str, value: str, lane: int) -> tuple[str, str]:
+    """The type and the value of one lane."""
+    if dtypes.lanes(dtype) > 1:
+        value = emitter.w.emit(extractelement(value_type(dtype), value, lane))
+    return value_type(dtypes.element(dtype)), value
 
 
 def _let(emitter: ExpressionEmitter, expr: Let) -> str:

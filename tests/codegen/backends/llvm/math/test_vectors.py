@@ -10,6 +10,8 @@ import pytest
 from tests.codegen.helpers import check_kernel, module
 
 import weft
+from weft.codegen.backends.llvm.asm.instructions import extractelement
+from weft.codegen.backends.llvm.values import expressions
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Broadcast, BufferLoad, BufferStore, PrimFunc, Ramp
 from weft.transform.kernel.lower_blocks import lower_blocks
@@ -154,6 +156,8 @@ VECTOR_CODE: dict[str, Any] = {
     "strided ramp": "y[T.Ramp(0, 2, 8)] = x[T.Ramp(15, -1, 8)]",
     "broadcast": "y[T.Ramp(0, 1, 8)] = T.Broadcast(x[3], 8)",
     "shuffle": "y[T.Ramp(0, 1, 4)] = T.Shuffle([x[T.Ramp(0, 1, 4)], x[T.Ramp(4, 1, 4)]], [7, 0, 3, 5])",
+    "mixed": "y[T.Ramp(0, 1, 4)] = T.Shuffle([x[1], x[T.Ramp(4, 1, 4)], x[T.Ramp(9, 1, 2)]], [6, 0, 4, 1])",
+    "one lane": "y[3] = T.Shuffle([x[T.Ramp(0, 1, 4)], x[T.Ramp(4, 1, 8)]], [9])",
 }
 
 
@@ -167,6 +171,29 @@ def main(x: T.Buffer((16,), "float32"), y: T.Buffer((16,), "float32")):
     {VECTOR_CODE[name]}
 """)
     check_kernel(function, weft.compile(function, opt=1)["main"], {}, 1)
+
+
+def test_lanes_that_memory_chooses_are_checked_with_one_look_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+
+    def counted(ty: str, value: str, lane: int) -> Any:
+        taken.append(lane)
+        return extractelement(ty, value, lane)
+
+    monkeypatch.setattr(expressions, "extractelement", counted)
+    function = module("""
+@T.prim_func
+def main(i: T.Buffer((64,), "int64"), x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32")):
+    y[T.Ramp(0, 1, 64)] = x[i[T.Ramp(0, 1, 64)]]
+""")
+    compiled = weft.compile(function)["main"]
+    assert 64 <= len(taken) <= 8 * 64
+    order, x, y = np.arange(64)[::-1].copy(), np.arange(64, dtype="float32"), np.zeros(64, "float32")
+    compiled(order, x, y)
+    assert y.tolist() == x[order].tolist()
+    order[40] = 64
+    with pytest.raises(weft.BoundsError, match="index out of range for 'x'"):
+        compiled(order, x, y)
 
 
 @pytest.mark.parametrize(
