@@ -22,12 +22,12 @@ def reduced(function: Any) -> Any:
     """A reduction by (values, axes, keepdims); the axes are an attribute or an input."""
 
     def over(n: OnnxNode, x: Expr) -> Any:
-        if n.has(1) and n.known(1) is None:
+        if _of_the_run(n):
             if any(isinstance(size, int) and size == 0 for size in n.shape(x)) and "Sum" not in n.operator:
                 raise Unsupported("the extreme of nothing, along axes of the run")
             keeps = bool(n.attr("keepdims", 1))
             return reduced_at_run(n, x, n.need(1), keeps, lambda apart, axes: function(n, apart, axes, False))
-        axes = n.ints(1, "axes")
+        axes = _axes(n)
         if not axes and n.attr("noop_with_empty_axes", 0):
             return function(n, x, None, True)
         return function(n, x, tuple(axes) if axes else None, bool(n.attr("keepdims", 1)))
@@ -47,9 +47,17 @@ def _plain(operator: Any, before: Any = None, after: Any = None) -> Any:
 
 
 def _empty(n: OnnxNode) -> bool:
-    if not n.attr("noop_with_empty_axes", 0) or (n.has(1) and n.known(1) is None):
-        return False
-    return not n.ints(1, "axes")
+    return bool(n.attr("noop_with_empty_axes", 0)) and not _of_the_run(n) and not _axes(n)
+
+
+def _of_the_run(n: OnnxNode) -> bool:
+    """Whether only a run says along which axes."""
+    return n.has(1) and n.known(1) is None and n.shape(n.need(1)) != (0,)
+
+
+def _axes(n: OnnxNode) -> list[int] | None:
+    """The axes, none where their tensor has no elements."""
+    return [] if n.has(1) and n.known(1) is None else n.ints(1, "axes")
 
 
 def _extreme(operator: Any) -> Any:
@@ -99,7 +107,7 @@ def _mean(n: OnnxNode, x: Expr, axes: Any, keeps: bool) -> Expr:
     total = R.sum(x, axes, keeps)
     dims = n.shape(x)
     count = product([dims[axis] for axis in (axes if axes is not None else range(len(dims)))])
-    return R.floor_divide(total, R.full((), PrimValue(count), n.dtype(x)))
+    return R.divide(total, R.full((), PrimValue(count), n.dtype(x)))  # toward zero
 
 
 row("ReduceSum", _plain(R.sum))

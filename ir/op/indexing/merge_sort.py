@@ -6,6 +6,8 @@
 `element(position)` is the element at a position; nan counts as greater than every number. Positions of equal elements
 stay in their order, also where the order is descending.
 
+`RowRuns` tells a row that is in order already, or in the opposite one, so that nothing is sorted.
+
 Source: Knuth, The Art of Computer Programming 3, 5.2.4.
 """
 
@@ -13,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from weft.dtypes import is_float
-from weft.ir.kernel.prim import binary, const, intrinsic, unary
+from weft.dtypes import bits, is_float
+from weft.ir.kernel.prim import binary, cast, const, intrinsic, unary
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.tensor import (
     Bind,
@@ -32,7 +34,7 @@ from weft.ir.tensor import (
     While,
 )
 
-__all__ = ["RowSort", "lazy"]
+__all__ = ["RowRuns", "RowSort", "lazy"]
 
 
 def lazy(condition: PrimExpr, yes: PrimExpr, no: PrimExpr) -> PrimExpr:
@@ -120,3 +122,69 @@ def _get(buffer: Buffer, position: int | PrimExpr = 0) -> PrimExpr:
 
 def _set(buffer: Buffer, value: int | PrimExpr, position: int | PrimExpr = 0) -> Stmt:
     return BufferStore(buffer, index(value), (index(position),))
+
+
+_FIRST, FEWEST = 32, 512
+"""How many neighbours are looked at first, and of how many elements a row is in which that costs nothing."""
+
+
+class RowRuns:
+    """The order of one row of `size` elements, by two flags: 0 where it is rising, or falling, throughout.
+
+    The first elements are looked at before all are: of a row without order they tell it at once. Equal elements are in
+    order as they stand, zeros of both signs too; a falling row has none, unless `ties` says that nobody can tell them
+    apart. nan is in no order here: a row with one is sorted.
+
+    Source: Knuth, The Art of Computer Programming 3, 5.2.4 (natural merges).
+    """
+
+    def __init__(
+        self, size: PrimExpr, element: Callable[[PrimExpr], PrimExpr], dtype: str, descending: bool, ties: bool
+    ) -> None:
+        self.size, self.element, self.dtype = size, element, dtype
+        rising, falling = ("ge", "le" if ties else "lt") if descending else ("le", "ge" if ties else "gt")
+        self.kinds = (rising, falling)
+        number = f"uint{bits(dtype)}"
+        self.flags = [Buffer(name, (1,), number) for name in ("unlike_rising", "unlike_falling")]
+
+    @staticmethod
+    def pays(capacity: Extent) -> bool:
+        """Whether a row may have so many elements that looking at the first ones costs nothing."""
+        return not isinstance(capacity, int) or capacity >= FEWEST
+
+    def statements(self) -> list[Stmt]:
+        """What decides."""
+        return [part for flag, kind in zip(self.flags, self.kinds, strict=True) for part in self._walks(flag, kind)]
+
+    def _walks(self, flag: Buffer, kind: str) -> list[Stmt]:
+        """The first elements, then all where these are in order; a short row counts as one without."""
+        short = binary("lt", self.size, index(FEWEST))
+        start = BufferStore(flag, cast(flag.dtype, short), (index(0),))
+        return [
+            start,
+            IfThenElse(self._holds(flag), self._walk(flag, kind, index(_FIRST))),
+            IfThenElse(self._holds(flag), self._walk(flag, kind, self.size - 1)),
+        ]
+
+    def _walk(self, flag: Buffer, kind: str, count: PrimExpr) -> Stmt:
+        i, here, there = PrimVar("i", INDEX), PrimVar("here", self.dtype), PrimVar("there", self.dtype)
+        differs = binary("bitwise_xor", cast(flag.dtype, binary(kind, here, there)), const(1, flag.dtype))
+        steps = (
+            Bind(here, self.element(i)),
+            Bind(there, self.element(i + 1)),
+            BufferStore(flag, binary("bitwise_or", BufferLoad(flag, (index(0),)), differs), (index(0),)),
+        )
+        return For(i, 0, count, SeqStmt(steps))
+
+    def _holds(self, flag: Buffer) -> PrimExpr:
+        return binary("eq", BufferLoad(flag, (index(0),)), const(0, flag.dtype))
+
+    @property
+    def is_rising(self) -> PrimExpr:
+        """Whether the row is in order."""
+        return self._holds(self.flags[0])
+
+    @property
+    def is_falling(self) -> PrimExpr:
+        """Whether the row is in the opposite order, and no elements are equal."""
+        return self._holds(self.flags[1])

@@ -23,9 +23,10 @@ from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.indexing.counting_sort import is_counted
-from weft.ir.op.indexing.merge_sort import lazy
+from weft.ir.op.indexing.merge_sort import RowRuns, lazy
 from weft.ir.op.indexing.radix_sort import Sort, sort_of
 from weft.ir.op.indexing.selecting import MOST, FewFirst
+from weft.ir.op.indexing.sort_keys import has_keys
 from weft.ir.op.indexing.vector_leading import VectorLeading
 from weft.ir.op.indexing.vector_sort import VectorSelect, VectorSort
 from weft.ir.op.kernel_builder import INDEX, index
@@ -99,10 +100,14 @@ class _RowKernel:
             return None
         self.order = order
         memory = [AllocBuffer(buffer) for buffer in order.buffers]  # of each row, so that threads share rows out
-        body: Stmt = SeqStmt((*memory, *order.statements(), self._write(results)))
+        body = self._unless_ordered(count, results, SeqStmt((*memory, *order.statements(), self._write(results))))
         for d, variable in reversed(self.row.items()):
             body = For(variable, 0, self.sizes[d], body)
         return body
+
+    def _unless_ordered(self, count: Extent, results: Sequence[Buffer], sort: Stmt) -> Stmt:
+        """What sorts a row and writes the results, or something quicker where the row is in order."""
+        return sort
 
     def _sort(self, count: Extent) -> Order:
         """What puts the positions of a row in order."""
@@ -161,6 +166,23 @@ class _Leading(_RowKernel):
             return VectorLeading.of_count(count, self.size, self._element, self.dtype, self.descending, kept)
         result = self.results[0] if len(self.dims) == 1 and len(self.results) == 1 else None
         return VectorSort.of(count, self.size, self._element, self.dtype, self.descending, self._of_values, result)
+
+    def _unless_ordered(self, count: Extent, results: Sequence[Buffer], sort: Stmt) -> Stmt:
+        if self.count != self.dims[self.axes[0]] or not RowRuns.pays(count) or not has_keys(self.dtype):
+            return sort
+        ties = self._of_values and not dtypes.is_float(self.dtype)
+        runs = RowRuns(self.size, self._element, self.dtype, self.descending, ties)
+        kept, turned = (self._copied(results, turned) for turned in (False, True))
+        memory = [AllocBuffer(buffer) for buffer in runs.flags]
+        chosen = IfThenElse(runs.is_rising, kept, IfThenElse(runs.is_falling, turned, sort))
+        return SeqStmt((*memory, *runs.statements(), chosen))
+
+    def _copied(self, results: Sequence[Buffer], turned: bool) -> Stmt:
+        """The results of a row that is in order, or in the opposite one."""
+        rank = PrimVar("rank", INDEX)
+        places: dict[int, PrimExpr] = {**self.row, self.axes[0]: rank}
+        position = self.size - 1 - rank if turned else rank
+        return For(rank, 0, self.size, self._stores(results, position, [places[d] for d in range(len(self.sizes))]))
 
     def _takes_few(self, count: Extent) -> bool:
         """Whether one walk keeps the few elements that are asked for."""

@@ -151,6 +151,21 @@ def test_axes_that_only_the_run_knows_are_native(axes: list[int], keeps: int) ->
     np.testing.assert_allclose(found, x.sum(tuple(axes), keepdims=bool(keeps)), rtol=1e-5)
 
 
+@pytest.mark.parametrize(("operator", "noop"), [("ReduceSum", 0), ("ReduceL2", 1), ("ReduceLogSumExp", 1)])
+def test_axes_of_the_run_that_are_known_to_be_none(operator: str, noop: int) -> None:
+    axes = node(operator, "x axes", "y", noop_with_empty_axes=noop, keepdims=0)
+    module = weft.frontend.onnx.load(model([axes], {"x": ["n", 3], "axes": (I64, [0])}, ["y"]))
+    x = np.random.default_rng(0).normal(size=(2, 3)).astype("float32")
+    wanted = x.sum() if not noop else np.abs(x) if operator == "ReduceL2" else x
+    np.testing.assert_allclose(weft.interpret(module)["main"](x, np.zeros(0, "int64")), wanted, rtol=1e-5)
+
+
+def test_a_mean_of_integers_is_rounded_toward_zero() -> None:
+    proto = model([node("ReduceMean", "x", "y", keepdims=0)], {"x": (I64, ["n"])}, ["y"])
+    run = weft.interpret(weft.frontend.onnx.load(proto))["main"]
+    assert [int(run(np.array([3, 4]))), int(run(np.array([-3, -4])))] == [3, -3]
+
+
 @pytest.mark.parametrize("column_major", [0, 1])
 def test_indices_of_a_pool_are_places_in_the_whole_tensor(column_major: int) -> None:
     options = {"kernel_shape": [2, 3], "strides": [2, 2], "pads": [1, 1, 0, 1], "storage_order": column_major}
