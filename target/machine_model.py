@@ -23,6 +23,7 @@ __all__ = [
     "DOT_PRODUCTS",
     "OVERRIDES",
     "STACK_BYTES",
+    "STACK_TOTAL",
     "DotProduct",
     "MachineModel",
     "machine_model",
@@ -32,6 +33,8 @@ __all__ = [
 
 STACK_BYTES = 16 << 10
 """A buffer of at most so many bytes is put on the stack of the thread that needs it."""
+STACK_TOTAL = 24 << 10
+"""What all buffers of a function take there together: threads may have small stacks."""
 
 
 @dataclass(frozen=True, slots=True)

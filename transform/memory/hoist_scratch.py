@@ -3,7 +3,7 @@
     t = T.alloc_buffer((n, 64))  inside k(x, y)        k(x, y, t), and the caller allocates t beside the call
 
 This holds for private kernels that only graph functions call, and for buffers whose size follows from the sizes of the
-arguments. Small buffers of known size stay on the stack. Inside of a parallel loop with a known number of iterations
+arguments. Small buffers of known size stay on the stack, the smallest first while it has room for them. Inside of a parallel loop with a known number of iterations
 each iteration gets a copy of its own, allocated once before the loop; in one with more, and where copies take more than
 `MOST_COPIED` bytes or pointers lead to a buffer, buffers stay where they are.
 
@@ -12,7 +12,7 @@ each iteration gets a copy of its own, allocated once before the loop; in one wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -38,7 +38,7 @@ from weft.ir.kernel.prim import cast
 from weft.ir.kernel.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
 from weft.ir.kernel.views import ADDRESSES
 from weft.ir.op import get_op
-from weft.ir.structure.visit import children, nodes_of, rewrite, rewrite_statements, statements
+from weft.ir.structure.visit import children, inner_statements, nodes_of, rewrite, rewrite_statements, statements
 from weft.ir.tensor import (
     AllocBuffer,
     Block,
@@ -52,7 +52,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.target.machine_model import STACK_BYTES
+from weft.target.machine_model import STACK_BYTES, STACK_TOTAL
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.options import AtLeast
 from weft.transform.infra.rewriting import FunctionRewriter, derived
@@ -133,10 +133,35 @@ def _size(buffer: Buffer, names: Mapping[PrimVar, str] | None = None) -> Dim | N
 
 def _large(function: PrimFunc, least: int) -> Iterator[Buffer]:
     shared = {id(part) for loop in statements(function.body) if _runs_apart(loop) for part in statements(loop)}
-    symbols = _symbols(function)
+    symbols, crowded = _symbols(function), _crowded_out(function, least)
     for node in statements(function.body):
-        if isinstance(node, AllocBuffer) and id(node) not in shared and _is_large(node.buffer, symbols, least):
+        if not isinstance(node, AllocBuffer) or id(node) in shared:
+            continue
+        if node.buffer in crowded or _is_large(node.buffer, symbols, least):
             yield node.buffer
+
+
+def _crowded_out(function: PrimFunc, least: int) -> set[Buffer]:
+    """Buffers that are small enough for the stack, which smaller ones of the function, or of a parallel loop, fill."""
+    rooms: dict[Stmt, list[Buffer]] = {}
+    pending = [(function.body, function.body)]
+    while pending:
+        stmt, room = pending.pop()
+        if isinstance(stmt, AllocBuffer) and stmt.buffer.scope != "local":
+            rooms.setdefault(room, []).append(stmt.buffer)
+        inside = stmt if _runs_apart(stmt) else room
+        pending += ((part, inside) for part in inner_statements(stmt))
+    return {buffer for buffers in rooms.values() for buffer in _beyond(buffers, least)}
+
+
+def _beyond(buffers: Iterable[Buffer], least: int) -> Iterator[Buffer]:
+    """Of buffers that are small enough each, those that go beyond the stack when the smallest come first."""
+    sizes = [(size, buffer) for buffer in buffers if isinstance(size := _size(buffer), int) and size <= least]
+    total = 0
+    for size, buffer in sorted(sizes, key=lambda pair: pair[0]):
+        total += size
+        if total > STACK_TOTAL:
+            yield buffer
 
 
 def _symbols(function: PrimFunc) -> dict[PrimVar, str]:
@@ -163,7 +188,7 @@ MOST_COPIED = 64 << 20
 
 def _with_copies(function: PrimFunc, least: int) -> PrimFunc:
     """The function with a copy for each iteration in place of large buffers that parallel loops allocate inside."""
-    symbols = _symbols(function)
+    symbols, crowded = _symbols(function), _crowded_out(function, least)
 
     def copied(loop: Stmt) -> Stmt | None:
         if not isinstance(loop, For) or loop.kind != "parallel" or loop.step not in (None, 1):
@@ -174,7 +199,9 @@ def _with_copies(function: PrimFunc, least: int) -> PrimFunc:
         inner = {id(node) for part in statements(loop.body) if _runs_apart(part) for node in statements(part)}
         mapping: dict[Buffer, Buffer] = {}
         for node in statements(loop.body):
-            if isinstance(node, AllocBuffer) and id(node) not in inner and _is_large(node.buffer, symbols, least):
+            if not isinstance(node, AllocBuffer) or id(node) in inner:
+                continue
+            if node.buffer in crowded or _is_large(node.buffer, symbols, least):
                 size = _size(node.buffer, symbols)
                 is_huge = isinstance(size, int) and size * loop.extent > MOST_COPIED
                 if not is_huge and not node.buffer.strides and _is_only_accessed(node.buffer, loop.body):

@@ -384,6 +384,23 @@ def test_large_scratch_memory_of_a_kernel_becomes_a_parameter() -> None:
     CheckMemoryPlan()(planned)
 
 
+def test_small_scratch_memory_that_the_stack_has_no_room_for_becomes_a_parameter() -> None:
+    """Each is small enough; the largest ones leave, and registers (`local`) never do."""
+    sizes = {"a": 2500, "b": 3000, "c": 2400}
+    allocated = "".join(f'            {name} = T.alloc_buffer(({size},), "float32")\n' for name, size in sizes.items())
+    before, rest = SCRATCH.split('            s = T.alloc_buffer((4,), "float32")\n')
+    registers = '            s = T.alloc_buffer((4000,), "float32", scope="local")\n'
+    used = "s[0] * a[0] * b[0] * c[0]"
+    filled = "".join(f"            {name}[0] = T.float32(3)\n" for name in sizes)
+    source = before + registers + allocated + filled + rest.replace("t[i, j] * s[0]", f"t[i, j] * {used}")
+    new = HoistScratch()(module(source))
+    kernel = new["k"]
+    assert isinstance(kernel, PrimFunc)
+    assert [param.name for param in kernel.params] == ["x", "y", "t", "b"]
+    assert_same_meaning(module(source), new)
+    assert HoistScratch()(new) is new
+
+
 def test_scratch_memory_of_a_block_that_states_its_regions() -> None:
     """The block then does more than it said: it is left to be derived again."""
     before, loops = SCRATCH.split("            t = T.alloc")

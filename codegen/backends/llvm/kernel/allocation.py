@@ -11,11 +11,10 @@ from weft.codegen.backends.llvm.kernel.emitter import COLD, KernelEmitter
 from weft.codegen.backends.llvm.values.views import BufferView
 from weft.errors import TargetError
 from weft.ir.tensor import AllocBuffer, Buffer, DeclBuffer
-from weft.target.machine_model import STACK_BYTES
+from weft.target.machine_model import STACK_BYTES, STACK_TOTAL
 
 __all__ = ["allocate", "declare"]
 
-_STACK_TOTAL = 24 << 10  # all of a function: threads may have small stacks
 _LARGEST_LOCAL, _LOCAL_TOTAL = 4 << 10, 64 << 10
 """Of buffers that are to be in registers: one, and all of a function."""
 
@@ -46,7 +45,7 @@ def _takes_stack(emitter: KernelEmitter, buffer: Buffer, size: int) -> bool:
     """
     scope = "local" if buffer.scope == "local" and size <= _LARGEST_LOCAL else "global"
     taken = emitter.stack_bytes.get(scope, 0) + size
-    if size > STACK_BYTES or taken > (_LOCAL_TOTAL if scope == "local" else _STACK_TOTAL):
+    if size > STACK_BYTES or taken > (_LOCAL_TOTAL if scope == "local" else STACK_TOTAL):
         return False
     emitter.stack_bytes[scope] = taken
     return True
