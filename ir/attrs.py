@@ -26,7 +26,7 @@ __all__ = [
     "EXACTNESS",
     "FORCE_PURE", "FUSION", "GLOBAL_SYMBOL", "HANDLE_BYTES", "HINT", "KERNELS", "KEYS", "LABEL", "NAME", "NOALIAS",
     "NUM_INPUT", "OP_PATTERN", "PERSISTENT", "PIPELINE_ASYNC", "PIPELINE_ORDER", "PIPELINE_STAGE",
-    "PREFETCH", "PRIMITIVE", "REWRITER", "SCHEDULED", "SHARED",
+    "PREFETCH", "PRIMITIVE", "REWRITER", "SCHEDULED", "SCRATCH", "SHARED",
     "SHARES_MEMORY", "STREAMS", "THREAD_EXTENT", "TOLERANCE", "UPPER_BOUNDS", "VIRTUAL_THREAD", "WHERE",
     "WORKSPACE_SIZE",
     "AttributeKey", "Carrier", "attribute", "wrong_values",
@@ -130,6 +130,8 @@ OP_PATTERN = _key("op_pattern", Carrier.KERNEL, "text or number", "How the kerne
 DECISIONS = _key("decisions", _FUNCTIONS, "records", "What the default schedule chose, and may be told to choose.")
 SHARES_MEMORY = _key("shares_memory", Carrier.KERNEL, "pairs of positions",
                      "(input, output) positions that may be given the same memory.")
+SCRATCH = _key("scratch", Carrier.KERNEL, "numbers from 0",
+               "Positions of parameters that are memory of the kernel's own: nothing else looks into them.")
 HANDLE_BYTES = _key("handle_bytes", Carrier.KERNEL, "value",
                     "How many bytes the kernel looks at behind its bare handles, in their order.")
 ENTRY = _key("entry", Carrier.KERNEL, "flag", "The whole program of a graph function, as one function.")

@@ -1,11 +1,12 @@
 """The threads that parallel loops of compiled code share: one pool for the process, made of machine code.
 
-    run(chunk, context, first, last, limit)    calls chunk(context, begin, end) for parts of [first, last) on several
-    threads
+    run(chunk, context, first, last, limit)    calls chunk(context, begin, end, slot) for parts of [first, last) on
+    several threads
 
 Threads start when they are first needed, spin for a while after each loop and then sleep. The parts are contiguous
 and of one size, the calling thread takes the first; `run` returns when all are done. Where a loop of another thread
-is running already, or inside of such a loop, the caller does all of it alone. Iterations never wait for each other,
+is running already, or inside of such a loop, the caller does all of it alone. Threads that work on a loop at once have
+different slots, numbers below that of its iterations; the caller has 0. Iterations never wait for each other,
 so this changes nothing but time. A caller that waits for the others asks now and then whether it was interrupted;
 the context begins as `weft.runtime.abi.frame` says. After a fork the child starts threads of its own.
 
@@ -162,6 +163,7 @@ again:
 _POOL = f"""
 @word = internal global i64 0, align 64
 @next = internal global i64 0, align 64
+@slots = internal global i64 1, align 64
 @asleep = internal global i64 0, align 64
 @busy = internal global i64 0, align 64
 @chunk = internal global ptr null, align 64
@@ -197,7 +199,7 @@ define void @weft.pool.forked() nounwind {{
   ret void
 }}
 
-define internal void @take_parts() nounwind {{
+define internal void @take_parts(i64 %slot) nounwind {{
 entry:
   %f = load ptr, ptr @chunk
   %c = load ptr, ptr @context
@@ -221,7 +223,7 @@ run:
   %one = zext i1 %longer to i64
   %length = add i64 %size, %one
   %end = add i64 %begin, %length
-  call void %f(ptr %c, i64 %begin, i64 %end)
+  call void %f(ptr %c, i64 %begin, i64 %end, i64 %slot)
   br label %take
 done:
   ret void
@@ -270,7 +272,8 @@ join:
   %got = extractvalue {{ i64, i1 }} %pair, 1
   br i1 %got, label %joined, label %spin
 joined:
-  call void @take_parts()
+  %slot = atomicrmw add ptr @slots, i64 1 monotonic
+  call void @take_parts(i64 %slot)
   %left = atomicrmw sub ptr @word, i64 1 release
   br label %idle
 }}
@@ -326,7 +329,7 @@ lock:
   %got = extractvalue {{ i64, i1 }} %pair, 1
   br i1 %got, label %grow, label %alone
 alone:
-  call void %chunk(ptr %context, i64 %first, i64 %last)
+  call void %chunk(ptr %context, i64 %first, i64 %last, i64 0)
   ret void
 grow:
   %have = load i64, ptr @started
@@ -358,6 +361,7 @@ publish:
   store i64 %last, ptr @last
   store i64 %parts, ptr @parts
   store atomic i64 0, ptr @next monotonic, align 8
+  store atomic i64 1, ptr @slots monotonic, align 8
   %before = load atomic i64, ptr @word monotonic, align 8
   %number = lshr i64 %before, {_NUMBER}
   %number.next = add i64 %number, 1
@@ -374,7 +378,7 @@ wake:
 WAKE
   br label %own
 own:
-  call void @take_parts()
+  call void @take_parts(i64 0)
   call void @llvm.memset.p0.i64(ptr %own.frame, i8 0, i64 {8 * FRAME_WORDS}, i1 false)
   %closed = atomicrmw and ptr @word, i64 {~_OPEN} acq_rel
   br label %spin

@@ -3,9 +3,11 @@
     t = T.alloc_buffer((n, 64))  inside k(x, y)        k(x, y, t), and the caller allocates t beside the call
 
 This holds for private kernels that only graph functions call, and for buffers whose size follows from the sizes of the
-arguments. Small buffers of known size stay on the stack, the smallest first while it has room for them. Inside of a parallel loop with a known number of iterations
-each iteration gets a copy of its own, allocated once before the loop; in one with more, and where copies take more than
-`MOST_COPIED` bytes or pointers lead to a buffer, buffers stay where they are.
+arguments; the attribute `scratch` has their positions. Small buffers of known size stay on the stack, the smallest
+first while it has room for them. Inside of a parallel loop with a known number of iterations each iteration gets a copy
+of its own, allocated once before the loop, of which a code generator may use one for iterations that do not run at
+once; in one with more, and where copies take more than `MOST_COPIED` bytes or pointers lead to a buffer, buffers stay
+where they are.
 
     for i in T.parallel(8): t = T.alloc_buffer((n, 64)); t[j, k]      t = T.alloc_buffer((8, n, 64)); ... t[i, j, k]
 """
@@ -33,6 +35,7 @@ from weft.ir import (
     replace,
     walk,
 )
+from weft.ir.attrs import SCRATCH
 from weft.ir.dim import Dim, free_symbols, match_dims, product, substitute
 from weft.ir.kernel.prim import cast
 from weft.ir.kernel.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
@@ -264,7 +267,9 @@ class _Scratch:
         params = self.function.params
         at = self.position
         body = rewrite_statements(self.function.body, drop)
-        return replace(self.function, params=(*params[:at], *self.buffers, *params[at:]), body=body)
+        function = replace(self.function, params=(*params[:at], *self.buffers, *params[at:]), body=body)
+        scratch = (*function.attrs.get(SCRATCH, ()), *range(at, at + len(self.buffers)))
+        return function.with_attr(SCRATCH, scratch)
 
     def sizes(self, call: Call) -> list[tuple[Dim, ...]] | None:
         """The shapes of the buffers in terms of the caller's symbols; None where an argument does not tell."""

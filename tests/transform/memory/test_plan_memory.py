@@ -375,6 +375,7 @@ def test_large_scratch_memory_of_a_kernel_becomes_a_parameter() -> None:
     kernel = new["k"]
     assert isinstance(kernel, PrimFunc)
     assert [param.name for param in kernel.params] == ["x", "y", "t"]
+    assert kernel.attrs["scratch"] == (2,)
     assert_same_meaning(module(SCRATCH), new)
     assert HoistScratch()(new) is new
     planned = StaticPlanBlockMemory()(new)

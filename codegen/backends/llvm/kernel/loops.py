@@ -10,7 +10,9 @@ from weft.codegen.backends.llvm.kernel.emitter import COLD, KernelEmitter, OpenL
 from weft.codegen.backends.llvm.kernel.nontemporal import Streams
 from weft.codegen.backends.llvm.kernel.parallel import emit_parallel, memory_before
 from weft.codegen.backends.llvm.kernel.polls import ask, charge, is_bounded, part_of, poll_of
+from weft.codegen.backends.llvm.kernel.scratch import in_slot, scratch_of
 from weft.errors import TargetError
+from weft.ir.kernel.prim import const
 from weft.ir.node import replace
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Break, BufferStore, Continue, For, SeqStmt, Stmt, While
@@ -25,8 +27,11 @@ _FEATURES = frozenset(("sse2", "avx", "avx2", "avx512f"))  # of processors, one 
 def _for(emitter: KernelEmitter, stmt: For) -> None:
     if stmt.kind == "vectorized":
         raise TargetError("llvm: vectorized loops must be lowered before code generation", code="W740", span=stmt.span)
-    if stmt.kind == "parallel" and not emitter.program.serial and emit_parallel(emitter, stmt):
-        return
+    if stmt.kind == "parallel":
+        scratch = scratch_of(emitter.function, stmt)
+        if not emitter.program.serial and emit_parallel(emitter, stmt, scratch):
+            return
+        stmt = in_slot(stmt, scratch, const(0, "int64"))
     memory, loop = memory_before(stmt) if stmt.kind == "parallel" else ([], stmt)
     if memory:
         emitter.scoped(SeqStmt((*memory, replace(loop, kind="serial"))))

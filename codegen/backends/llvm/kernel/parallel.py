@@ -1,7 +1,10 @@
 """Parallel loops: the body becomes a kernel of its own, called for ranges of iterations on the threads of the runtime.
 
-    for i in T.parallel(a, b): body    ->    int32 weft.loop.<kernel>.<k>(frame, what the body uses, a, b)
-                                             void weft.chunk.<kernel>.<k>(context, a, b)   (`runtime.device.threads`)
+    for i in T.parallel(a, b): body    ->    int32 weft.loop.<kernel>.<k>(frame, what the body uses, a, b, slot)
+                                             void weft.chunk.<kernel>.<k>(context, a, b, slot)
+
+`runtime.device.threads` calls the second; threads that work at once have different slots, which choose their scratch
+memory (`scratch`).
 
     context ::= frame, lock, first iteration of the earliest failure, its status, what the body uses    words of 64 bits
 
@@ -35,6 +38,7 @@ from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.asm.types import value_type
 from weft.codegen.backends.llvm.kernel.emitter import KernelEmitter
 from weft.codegen.backends.llvm.kernel.polls import may_be_long
+from weft.codegen.backends.llvm.kernel.scratch import in_slot
 from weft.codegen.backends.llvm.kernel.work import variables_in, work_of
 from weft.ir.kernel import prim
 from weft.ir.kernel.intrinsics import INTRINSICS, WITHIN_MEMORY
@@ -82,15 +86,18 @@ ENOUGH = 16
 _FIRST_WORD = 4
 
 
-def emit_parallel(emitter: KernelEmitter, stmt: For) -> bool:
-    """Emit a parallel loop as calls of its body; False where it has to run in order."""
+def emit_parallel(emitter: KernelEmitter, stmt: For, scratch: frozenset[Buffer] = frozenset()) -> bool:
+    """Emit a parallel loop as calls of its body; False where it has to run in order.
+
+    Of `scratch`, which has a place for each iteration, each thread uses one.
+    """
     used = _used(stmt)
     if used is None or stmt.step not in (None, 1) or emitter.program.threads == 1:
         return False
     variables, buffers = used
     if not iterations_are_apart(stmt, set(buffers)):
         return False
-    return _Outlined(emitter, stmt, variables, buffers).emit()
+    return _Outlined(emitter, stmt, variables, buffers, scratch).emit()
 
 
 def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:
@@ -168,21 +175,29 @@ def _sizes_of(part: AllocBuffer) -> set[PrimVar]:
 class _Outlined:
     """One parallel loop while it is emitted."""
 
-    def __init__(self, emitter: KernelEmitter, stmt: For, variables: list[PrimVar], buffers: list[Buffer]) -> None:
+    def __init__(
+        self,
+        emitter: KernelEmitter,
+        stmt: For,
+        variables: list[PrimVar],
+        buffers: list[Buffer],
+        scratch: frozenset[Buffer],
+    ) -> None:
         self.emitter = emitter
         self.stmt = stmt
         self.buffers = buffers
         self.name = f"{emitter.name}.{emitter.parallel_loops + 1}"
-        self.first, self.last = PrimVar("first", "int64"), PrimVar("last", "int64")
+        self.first, self.last, slot = (PrimVar(name, "int64") for name in ("first", "last", "slot"))
         self.enough = 0 if isinstance(stmt.extent, int) else _enough(stmt)
         body = stmt.body if self.enough else rewrite_statements(stmt.body, _serial)
         count = prim.binary("sub", self.last, self.first)
         loop = replace(stmt, start=self.first, extent=count, body=body, kind="serial")
+        loop = in_slot(loop, scratch, slot)
         memory, loop = memory_before(loop)  # of a part, whose iterations use it in turn
         # A view comes as its address: what it is a view of need not be there.
         views = [x for x in buffers if x.data is not None or x.elem_offset is not None]
         bare = {x: replace(x, data=None, elem_offset=None) for x in views}
-        params = (*(bare.get(buffer, buffer) for buffer in buffers), *variables, self.first, self.last)
+        params = (*(bare.get(buffer, buffer) for buffer in buffers), *variables, self.first, self.last, slot)
         inner = substitute(SeqStmt((*memory, loop)) if memory else loop, bare)
         self.function = PrimFunc(params, inner, name=self.name, private=True)
         self.variables = variables
@@ -200,7 +215,7 @@ class _Outlined:
         operands = self._operands()
         asks = may_be_long(self.stmt, emitter.work)
         symbol = emitter.emit_loop_kernel(f"weft.loop.{self.name}", self.function, self.buffers, asks=asks)
-        types = ("ptr", *(ty for ty, _ in operands), "i64", "i64", *["i64"] * len(buffer_symbols(self.function)))
+        types = ("ptr", *(ty for ty, _ in operands), *["i64"] * (3 + len(buffer_symbols(self.function))))
         for module in (emitter.module, emitter.module.beside):
             module.declare(f"weft.loop.{self.name}", "i32", types)
         status = w.alloca("i32", align=4)
@@ -212,7 +227,7 @@ class _Outlined:
         w.do(store("i32", self._several(runner, symbol, operands, start, end), status))
         w.jump(done)
         w.open(alone)
-        sizes = [("i64", word) for word in (start, end, *self._symbols())]
+        sizes = [("i64", word) for word in (start, end, 0, *self._symbols())]
         w.do(store("i32", w.emit(call("i32", symbol, [("ptr", "%frame"), *operands, *sizes])), status))
         w.open(done)
         emitter.leave_if(w.emit(load("i32", status)))
@@ -260,7 +275,7 @@ class _Outlined:
         own = self.emitter.module
         module = own.beside
         name = f"weft.chunk.{self.name}"
-        params = [("ptr", "context"), ("i64", "first"), ("i64", "last")]
+        params = [("ptr", "context"), ("i64", "first"), ("i64", "last"), ("i64", "slot")]
         w = FunctionWriter(module, name, "void", params, "nounwind")
         frame = w.alloca("i64", FRAME_WORDS)
         module.declare("weft.chunk.begin", "void", ("ptr", "ptr"))
@@ -270,8 +285,8 @@ class _Outlined:
         values = [w.emit(load(ty, _at(w, "%context", _FIRST_WORD + i))) for i, ty in enumerate(kinds)]
         captured = list(zip(kinds, values, strict=True))
         at = len(operands)
-        own.declare(name, "void", ("ptr", "i64", "i64"))
-        given = [("ptr", frame), *captured[:at], ("i64", "%first"), ("i64", "%last"), *captured[at:]]
+        own.declare(name, "void", ("ptr", "i64", "i64", "i64"))
+        given = [("ptr", frame), *captured[:at], *((ty, f"%{word}") for ty, word in params[1:]), *captured[at:]]
         status = w.emit(call("i32", symbol, given))
         w.do(call("void", "@weft.chunk.end", [("ptr", "%context"), ("ptr", frame), ("i64", "%first"), ("i32", status)]))
         w.ret("void")

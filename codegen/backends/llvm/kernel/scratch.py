@@ -1,0 +1,57 @@
+"""Scratch memory of parallel loops: what has a place for each iteration is used by one slot for each thread.
+
+    for i in T.parallel(8): t[i, j] = ...; ... t[i, k]      ->      t[slot, j] = ...; ... t[slot, k]
+
+Iterations that run one after another then use the same memory, which stays in the caches. A slot is a number below that
+of the iterations which no two threads of a loop have at once. Scratch memory is what the kernel allocates, and the
+parameters that `weft.transform.memory.hoist_scratch` made of that: nothing else sees it, and no iteration finds in it
+what it did not write itself.
+"""
+
+from __future__ import annotations
+
+from weft.ir.attrs import SCRATCH
+from weft.ir.node import Node, replace
+from weft.ir.structure.visit import children, rewrite, statements, walk
+from weft.ir.tensor import AllocBuffer, Buffer, BufferLoad, BufferStore, Cast, For, PrimExpr, PrimFunc
+
+__all__ = ["in_slot", "scratch_of"]
+
+
+def scratch_of(function: PrimFunc, loop: For) -> frozenset[Buffer]:
+    """The scratch memory of a kernel that only this loop uses, each iteration in a place of its own."""
+    made = (part.buffer for part in statements(function.body) if isinstance(part, AllocBuffer))
+    candidates = (*made, *(function.params[at] for at in function.attrs.get(SCRATCH, ())))
+    found = {x for x in candidates if isinstance(x, Buffer) and _has_place_for_each(x, loop)}
+    if found:
+        inside = {id(part) for part in walk(loop.body)}
+        for part in walk(function.body):
+            if not isinstance(part, AllocBuffer) and not (id(part) in inside and _is_own(part, loop)):
+                found.difference_update(x for x in children(part) if isinstance(x, Buffer))
+    return frozenset(found)
+
+
+def _has_place_for_each(buffer: Buffer, loop: For) -> bool:
+    starts = isinstance(loop.start, int) and loop.start == 0 and isinstance(loop.extent, int)
+    return starts and bool(buffer.shape) and buffer.shape[0] == loop.extent
+
+
+def _is_own(part: Node, loop: For) -> bool:
+    """Whether an access is to the place of the iteration."""
+    if not isinstance(part, (BufferLoad, BufferStore)) or not part.indices:
+        return False
+    index = part.indices[0]
+    while isinstance(index, Cast):
+        index = index.value
+    return index is loop.loop_var
+
+
+def in_slot(loop: For, scratch: frozenset[Buffer], slot: PrimExpr) -> For:
+    """The loop with the place of a slot for that of each iteration."""
+
+    def moved(node: Node) -> Node | None:
+        if isinstance(node, (BufferLoad, BufferStore)) and node.buffer in scratch:
+            return replace(node, indices=(slot, *node.indices[1:]))
+        return None
+
+    return replace(loop, body=rewrite(loop.body, moved)) if scratch else loop
