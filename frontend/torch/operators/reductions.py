@@ -171,9 +171,9 @@ def sort(n: FxNode, x: Expr, *args: Any, **options: Any) -> Any:
     return [R.gather_elements(x, order, n.axis(x, axis)), order]
 
 
-def argsort(n: FxNode, x: Expr, axis: int = -1, descending: bool = False, **options: Any) -> Expr:
-    """The places that sort an axis."""
-    return R.argsort(x, n.axis(x, axis), bool(descending), "int64")
+def argsort(n: FxNode, x: Expr, dim: int = -1, descending: bool = False, **options: Any) -> Expr:
+    """The places that sort an axis, which `argsort.stable` names."""
+    return R.argsort(x, n.axis(x, dim), bool(descending), "int64")
 
 
 def attention(

@@ -11,6 +11,7 @@ import pytest
 
 import weft
 from weft.__main__ import main as command
+from weft.frontend.torch.table import REASONS, TABLE
 
 torch = pytest.importorskip("torch", reason="torch is large: make test-frontends installs it")
 nn = torch.nn
@@ -158,7 +159,8 @@ class Rare(nn.Module):
 def test_what_has_no_row_runs_in_pytorch_and_reads_back() -> None:
     program = torch.export.export(Rare(), (torch.randn(2, 3, 3),))
     module = weft.frontend.torch.from_exported(program)
-    assert module.import_report().fallbacks
+    (fallback,) = module.import_report().fallbacks
+    assert fallback.why == "a factorization of LAPACK's that has no form here"
     compared(module, Rare(), torch.randn(2, 3, 3))
     compared(weft.parse(module.script()), Rare(), torch.randn(2, 3, 3))
 
@@ -319,6 +321,33 @@ class Pools(nn.Module):
             x, (2, 3), output_size=(4, 3), return_indices=True, _random_samples=samples
         )
         return *one, *two, *functional.max_pool1d(x[0], 2, return_indices=True)
+
+
+def test_options_that_only_keywords_give_are_read() -> None:
+    class Sorted(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.argsort(x, dim=0, descending=True, stable=True), torch.sort(x, dim=0, stable=True)[1]
+
+    x = torch.randn(4, 2)
+    compared(weft.frontend.torch.from_exported(torch.export.export(Sorted(), (x,))), Sorted(), x)
+
+
+def test_operators_without_rows_have_reasons() -> None:
+    assert callable(weft.frontend.torch.from_exported)  # the rows are there with it
+    assert not REASONS.keys() & TABLE.keys()
+    core = {
+        name.removeprefix("aten::").partition(".")[0]
+        for name in torch._C._dispatch_get_all_op_names()
+        if name.startswith("aten::") and torch.Tag.core in _operator(name).tags
+    }
+    numbers = {"_local_scalar_dense", "sym_numel", "sym_size", "sym_stride"}  # sizes and numbers, which `numbers` reads
+    assert core <= TABLE.keys() | REASONS.keys() | numbers
+
+
+def _operator(name: str) -> Any:
+    base, _, overload = name.removeprefix("aten::").partition(".")
+    packet = getattr(torch.ops.aten, base)
+    return getattr(packet, overload or "default")
 
 
 def test_distances_of_pairs_and_filled_tensors_are_native() -> None:
