@@ -56,7 +56,10 @@ _BUILTIN_HINTS = {
     "print": "a script is read, not run: R.print in a function with pure=False prints when it runs",
     "super": "a script has no classes; functions of the module are called as `cls.f`",
     "self": "functions of the module are called as `cls.f`, and have no `self`",
-    "torch": "a script sees tensors of weft only: R has the operators",
+    **dict.fromkeys(
+        ("torch", "F", "nn", "np", "numpy", "jnp", "jax", "math"),
+        "a script sees tensors of weft only: R has the operators",
+    ),
 }
 _SHORT_DTYPES = {
     "f16": "float16",

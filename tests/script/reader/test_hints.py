@@ -35,6 +35,7 @@ MISTAKES = {
     "axis out of range": (GRAPH, "return R.sum(x, axis=2)", "W203", "R.sum(x, axis=2)", "axes are -2 to 1"),
     "print": (GRAPH, "print(x)\n    return x", "W110", "print", "R.print"),
     "operator without its namespace": (GRAPH, "return relu(x)", "W110", "relu", "did you mean `R.nn.relu`?"),
+    "module of NumPy": (GRAPH, "return np.exp(x)", "W110", "np", "R has the operators"),
     "function of the module": (MODULE, "return k(x)", "W110", "k", "functions of the module are called as `M.k`"),
     "scalar function in a graph": (GRAPH, "return T.exp(x)", "W115", "T.exp", "did you mean `R.exp`?"),
     "operator in a kernel": (KERNEL, "y[0] = R.exp(x[0])", "W115", "R.exp", "did you mean `T.exp`?"),
