@@ -29,8 +29,8 @@ class Unsupported(Exception):
     """A node has no native form, and why."""
 
 
-UNFIT = (TypeError, ValueError, IndexError, KeyError, OverflowError, ZeroDivisionError, AssertionError)
-"""What a row raises for attributes and constants that no valid node has."""
+UNFIT = (TypeError, ValueError, IndexError, KeyError, OverflowError, ZeroDivisionError, AssertionError, MemoryError)
+"""What a row raises for attributes and constants that no valid node has, or that no memory holds."""
 
 
 def identifier(name: str, fallback: str = "v") -> str:

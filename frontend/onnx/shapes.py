@@ -30,8 +30,9 @@ class Declared:
 
 def declared_types(onnx: Any, model: Model) -> Declared:
     """What the format's own deduction tells of the values of the main graph."""
+    follows = not any(_grows(body.node) for body in (model.graph, *model.functions.values()))
     try:
-        inferred = onnx.shape_inference.infer_shapes(_without_data(onnx, model.proto), True, True, True)
+        inferred = onnx.shape_inference.infer_shapes(_without_data(onnx, model.proto), True, True, follows)
     except Exception as error:
         if type(error).__name__ != "InferenceError":
             return Declared({}, frozenset())
@@ -41,6 +42,15 @@ def declared_types(onnx: Any, model: Model) -> Declared:
     items = (*inferred.graph.value_info, *inferred.graph.output)
     optional = frozenset(item.name for item in items if item.type.HasField("optional_type"))
     return Declared({item.name: _type(item.type) for item in items}, optional)
+
+
+def _grows(nodes: Any) -> bool:
+    """Whether a node makes as many elements as a number says: the package follows each of them, however many."""
+    return any(
+        node.op_type in ("ConstantOfShape", "Range")
+        or any(_grows(inner.node) for item in node.attribute for inner in (item.g, *item.graphs))
+        for node in nodes
+    )
 
 
 def _told(message: str) -> str:

@@ -126,7 +126,7 @@ def _external(tensor: Any, folder: Path | None, name: str, expected: int) -> Any
             hint='load the model by its path, or give folder="..."',
         )
     root = folder.resolve()
-    path = (root / place).resolve()
+    path = (root / place.replace("\0", "?")).resolve()
     if not place or not path.is_relative_to(root) or not path.is_file():
         outside = "" if place and path.is_relative_to(root) else ", which is not below the folder of the model"
         raise ModelError(

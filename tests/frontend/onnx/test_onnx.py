@@ -309,7 +309,7 @@ def test_external_data_is_read_from_the_folder(tmp_path: Path) -> None:
     assert weft.interpret(module)["main"](np.zeros(4, "float32")).tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("location", ["../secret", "/etc/hostname", "link", "missing", ""])
+@pytest.mark.parametrize("location", ["../secret", "/etc/hostname", "link", "missing", "", "weights.bin\0"])
 def test_external_data_outside_of_the_folder_is_refused(tmp_path: Path, location: str) -> None:
     folder = tmp_path / "inner"
     folder.mkdir()
@@ -671,3 +671,27 @@ def test_distinct_slices_are_native() -> None:
         np.testing.assert_array_equal(first, order)
         np.testing.assert_array_equal(values[inverse], x)
         np.testing.assert_array_equal(counts, [2 if place == 0 else 1 for place in order])
+
+
+@pytest.mark.parametrize("operator", ["ConstantOfShape", "Range"])
+def test_deduction_does_not_follow_vectors_of_any_length(monkeypatch: pytest.MonkeyPatch, operator: str) -> None:
+    import onnx
+
+    follows: list[bool] = []
+    infer = onnx.shape_inference.infer_shapes
+    monkeypatch.setattr(
+        onnx.shape_inference, "infer_shapes", lambda *args: (follows.append(args[3]), infer(*args[:3], False))[1]
+    )
+    values = {"first": np.array(0), "most": np.array(2**40), "step": np.array(1), "sizes": np.array([2**40])}
+    made = node(operator, "sizes" if operator == "ConstantOfShape" else "first most step", "v")
+    weft.frontend.onnx.load(model([made, node("CastLike", "v x", "y")], {"x": ["n"]}, ["y"], values))
+    weft.frontend.onnx.load(rows())
+    assert follows == [False, True]
+
+
+def test_positions_that_no_memory_holds_leave_the_node_to_the_run() -> None:
+    sizes = np.array([1, 1, 2.0**50, 1], "float32")
+    proto = model([node("Resize", "x none sizes", "y")], {"x": [1, 1, 4, 4]}, ["y"], {"sizes": sizes})
+    proto.graph.node[0].input[1] = ""
+    (row,) = import_report(weft.frontend.onnx.load(proto)).fallbacks
+    assert "MemoryError" in row.why
