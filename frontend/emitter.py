@@ -22,6 +22,7 @@ from weft.script import relax as R
 
 __all__ = ["UNFIT", "Emitter", "Unsupported", "identifier"]
 
+_MOST_SIZES = 256  # of a shape that only the run can tell
 _RESERVED = {"R", "T", "I", "min", "max", "ceildiv", "self"}
 
 
@@ -112,6 +113,8 @@ class Emitter:
         count = ty.dims[0] if isinstance(ty, TensorType) and ty.dims is not None and len(ty.dims) == 1 else None
         if not isinstance(count, int):
             raise Unsupported(f"the number of elements of {name!r} is not known")
+        if count > _MOST_SIZES:
+            raise Unsupported(f"{name!r} has {count} elements, more than a shape has sizes")
         dims = tuple(self.fresh(f"{identifier(name)}_{index}") for index in range(count))
         self.builder.match_cast(placed(R.tensor_to_shape(vector), self.span), ShapeType(dims), "sizes")
         self.used.append("tensor_to_shape")

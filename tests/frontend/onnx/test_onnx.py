@@ -695,3 +695,10 @@ def test_positions_that_no_memory_holds_leave_the_node_to_the_run() -> None:
     proto.graph.node[0].input[1] = ""
     (row,) = import_report(weft.frontend.onnx.load(proto)).fallbacks
     assert "MemoryError" in row.why
+
+
+def test_a_shape_has_no_more_sizes_than_tensors_have_axes() -> None:
+    nodes = [node("Reshape", "x sizes", "y")]
+    inputs = {"x": ["n"], "sizes": (I64, [2**62])}
+    (row,) = import_report(weft.frontend.onnx.load(model(nodes, inputs, ["y"]))).fallbacks
+    assert "more than a shape has sizes" in row.why
