@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from weft.dtypes import is_integer
-from weft.ir import walk
+from weft.ir import structural_equal, walk
 from weft.ir.dim import Dim, product, same
 from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.kernel.prim_dim import prim_to_dim
@@ -372,4 +372,17 @@ def most_of(extent: Extent) -> int | None:
     if isinstance(extent, Binary) and extent.kind == "floordiv" and isinstance(extent.b, IntImm) and extent.b.value > 0:
         most = most_of(extent.a)
         return None if most is None else most // extent.b.value
-    return None
+    divisor = _divisor_of(extent)
+    return None if divisor is None else divisor - 1
+
+
+def _divisor_of(extent: Extent) -> int | None:
+    """c > 0 of what a division by it leaves, `a % c` or `a - a // c * c`; None for another extent."""
+    match extent:
+        case Binary(kind="floormod", b=IntImm(value=c)) if c > 0:
+            return c
+        case Binary(kind="sub", a=a, b=Binary(kind="mul", a=Binary(kind="floordiv") as quotient, b=IntImm(value=c))):
+            divides = isinstance(quotient.b, IntImm) and quotient.b.value == c > 0
+            return c if divides and structural_equal(quotient.a, a) else None
+        case _:
+            return None

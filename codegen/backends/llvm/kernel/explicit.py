@@ -8,9 +8,13 @@ from weft import dtypes
 from weft.ir.node import Node
 from weft.ir.structure.visit import children, nodes_of
 from weft.ir.tensor import Buffer, BufferStore, For, PrimFunc, Stmt, While
+from weft.transform.analysis.access_pattern import most_of
 
 __all__ = ["fills_registers", "is_explicit"]
 
+_FEW = 4
+_VECTOR = 16
+"""Elements of a vector: an unknown extent that is less is what remains beside vectors, and LLVM gains nothing there."""
 _TILE = 8
 """Vectors of a buffer that is to stay in registers, from which on there are few left for others."""
 
@@ -53,5 +57,10 @@ def is_explicit(function: PrimFunc) -> bool:
 
 
 def _is_long(loop: For) -> bool:
-    """Whether a loop has more than a few iterations, and stays a loop."""
-    return loop.kind != "unrolled" and not (isinstance(loop.extent, int) and loop.extent <= 4)
+    """Whether a loop has more than a few iterations, and stays a loop; what vectors leave has few."""
+    if loop.kind == "unrolled":
+        return False
+    if isinstance(loop.extent, int):
+        return loop.extent > _FEW
+    most = most_of(loop.extent)
+    return most is None or most >= _VECTOR
