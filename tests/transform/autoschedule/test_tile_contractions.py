@@ -225,7 +225,18 @@ def test_few_columns_are_inner_products_where_these_cost_less(
     assert ("b_columns" in tiled.script()) == ("inner" in form)
 
 
+@pytest.mark.parametrize(("columns", "widths"), [(10, [5]), (12, [4]), (6, [4, 2]), (5, [5]), (3, [3])])
+def test_few_columns_go_in_blocks_of_one_size_where_one_more_makes_them_equal(columns: int, widths: list[int]) -> None:
+    """Each size of blocks is code of its own."""
+    module = legalized("matmul", (1024, 1024), (1024, columns))
+    kernel = TileContractions(machine=MachineModel(512, 32))(module).functions["matmul"]
+    columns_at = [x for x in walk(kernel) if isinstance(x, For) and x.loop_var.name.startswith("i1_at")]
+    assert list(dict.fromkeys(loop.extent for loop in columns_at)) == widths
+
+
 @settings(max_examples=5, deadline=None)
+@example(9, 300, 10, (), True, ("float32", None), {"rows"}, "llvm -mcpu=x86-64-v3")
+@example(5, 257, 15, (3,), False, ("int8", "int32"), set(), "llvm")
 @given(
     st.integers(0, 30),
     st.sampled_from([0, 1, 96, 257, 300]),

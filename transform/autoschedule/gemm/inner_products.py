@@ -65,9 +65,15 @@ def block_of_results(found: Contraction, capacity: Capacity) -> tuple[int, int]:
     assert found.r is not None
     rows, columns = found.extents[found.r], found.extents[found.v]
     shared = capacity.knobs.inner_columns
-    across = capacity.pins.get("nr_vectors", min(shared, columns) if isinstance(columns, int) else shared)
-    most = max(1, capacity.machine.vector_registers // (2 * across))
+    across = capacity.pins.get("nr_vectors", _equal_blocks(columns, shared) if isinstance(columns, int) else shared)
+    most = max(1, capacity.machine.vector_registers // (2 * min(across, shared)))
     return capacity.pins.get("mr", min(most, rows) if isinstance(rows, int) else most), across
+
+
+def _equal_blocks(columns: int, most: int) -> int:
+    """Columns of a block: one more than usual where blocks then are equal, since each other size is code of its own."""
+    wanted = min(most, columns)
+    return wanted + 1 if columns % wanted and columns % (wanted + 1) == 0 else wanted
 
 
 def inner_products(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> Stmt:
@@ -198,7 +204,8 @@ class _Blocks:
         """The results of a block."""
         found = self.found
         (k,) = found.reduction
-        vectors = 1 if block.last else max(1, min(4, self.capacity.machine.vector_registers // (2 * block.count)))
+        most = max(1, min(4, self.capacity.machine.vector_registers // (2 * block.count)))
+        vectors = 1 if block.last else 1 << (most.bit_length() - 1)  # a power of two, as k often is
         running = Accumulators.of(
             "add", found.dtype, self.capacity.lanes, vectors, self.capacity.masks, results=block.count
         )
