@@ -125,8 +125,9 @@ def group_by_consumers(calls: Sequence[KernelCall], max_ops: int) -> list[list[i
     Calls are looked at from the last to the first, so a group has one result, and a diamond ends up in one group.
     Kernels with one value for each element are computed inside their consumers: when all loads are in the same place,
     or the value costs little. A reduction or contraction takes the elementwise kernels after it, which then work in
-    its place in memory; those that round its sums stay with it where their consumers cannot take it in. Of two
-    contractions that are added, the one with more terms has them: what it reads of the other waits for memory least.
+    its place in memory; those that round its sums, or compute from them what others only move (`concat`, a
+    permutation), stay with it where their consumers cannot take it in. Of two contractions that are added, the one with
+    more terms has them: what it reads of the other waits for memory least.
     """
     groups: list[_Group] = []
     of: dict[int, _Group] = {}
@@ -195,11 +196,15 @@ class _Group:
         return True
 
     def parts(self, call: KernelCall, sums: Mapping[int, int], calls: Sequence[KernelCall]) -> bool:
-        """Whether a call would part sums from what rounds them, so that they would be stored: it stays out."""
+        """Whether a call would part sums from what rounds them, so that they would be stored, or from arithmetic that
+        their tiles do for nothing, which what only moves their results would do: it stays out."""
         width = sums.get(call.index)
-        if width is None or bits(call.result.dtype or "") >= width:
+        rounds = width is not None and bits(call.result.dtype or "") < width
+        moves = self.sink.cost is Cost.MOVE and call.cost is not Cost.MOVE and not self.heavy
+        if width is None or not (rounds or moves):
             return False
-        return self.heavy or self._reading(call, [calls[use.consumer] for use in call.uses])[0] is not Reading.SAME
+        how, _ = self._reading(call, [calls[use.consumer] for use in call.uses])
+        return how is not Reading.SAME or (rounds and self.heavy)
 
     def _reading(self, call: KernelCall, into: Sequence[KernelCall]) -> tuple[Reading, int]:
         """How the value of a call is read where the result is computed, and how often."""

@@ -206,6 +206,16 @@ def test_pooling(name: str, strides: int) -> None:
     check(module, random(2, 3, 11, 23))
 
 
+@pytest.mark.parametrize("strides", [1, 2])
+def test_means_of_windows_are_vectors_of_results(strides: int) -> None:
+    """Windows move along memory: what is done to a sum next shares the loops around the rows, not those along them."""
+    options = {"pool_size": [3, 3], "strides": [strides] * 2, "padding": [1, 1], "count_include_pad": False}
+    new = check(legalized("nn.avg_pool2d", (N, 3, 7, 37), **options), random(2, 3, 7, 37))
+    (kernel,) = (function for _, function in new.items() if isinstance(function, PrimFunc))
+    (decision,) = (item for item in kernel.attrs["decisions"] if item["kind"] == "reduction")
+    assert decision["form"] == "columns"
+
+
 @pytest.mark.parametrize(("strides", "width", "padding"), [(2, 23, 1), (1, 14, 2)])
 def test_what_lies_beside_the_input_is_known_of_most_vectors(strides: int, width: int, padding: int) -> None:
     """Padded rows are left out by one condition, and padded columns are masks of few vectors, which are constants."""

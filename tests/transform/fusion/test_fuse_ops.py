@@ -331,6 +331,31 @@ def test_what_rounds_sums_stays_with_the_product(last: str) -> None:
     assert_same_meaning(before, new)
 
 
+@pytest.mark.parametrize("last", ["R.concat((y, y2), axis=1)", "R.permute_dims(y)"])
+def test_what_is_computed_from_sums_stays_with_the_product_where_others_only_move_it(last: str) -> None:
+    """Tiles do it for nothing; a kernel that moves results would be arithmetic over them once more."""
+    old = module(
+        f"""
+        @R.function
+        def main(x: R.Tensor(("n", 6), "float32"), w: R.Tensor((6, 8), "float32"), v: R.Tensor((6, 4), "float32"),
+                 b: R.Tensor((8,), "float32")):
+            with R.dataflow():
+                y = R.nn.relu(R.add(R.matmul(x, w), b))
+                y2 = R.nn.relu(R.matmul(x, v))
+                z = {last}
+                R.output(z)
+            return z
+        """
+    )
+    steps = [weft.transform.DeadCodeElimination(), weft.transform.CanonicalizeBindings(), weft.transform.LegalizeOps()]
+    before = Pipeline([*steps, AnnotateTIROpPattern()])(old)
+    new = FuseOps()(before)
+    kernels = [f.attrs["kernels"] for f in new.functions.values() if isinstance(f, Function) and "kernels" in f.attrs]
+    assert len(kernels) == 1 + ("concat" in last)
+    assert all(group[0].startswith("matmul") and group[-1].startswith("relu") for group in kernels)
+    assert_same_meaning(before, new)
+
+
 def test_functions_with_different_labels_share_no_group() -> None:
     """B16."""
     chain = main("y = double(x)", "z = power(y)")

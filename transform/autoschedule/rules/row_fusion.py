@@ -38,6 +38,9 @@ from weft.transform.autoschedule.rules.strides import loads_in, step_along
 
 __all__ = ["Member", "Rows", "member_of", "shared_rows"]
 
+_MAX_STRIDE = 4
+"""The most elements that windows move by, for which vectors are gathered from whole loads."""
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -186,9 +189,19 @@ def _count(nests: Sequence[Nest]) -> int:
 
 
 def _goes_down(nest: Nest) -> bool:
-    """Whether neighbours in memory belong to different results of a reduction, which vectors then compute together."""
-    along = [any(step_along(load, var) == 1 for load in loads_in(nest.store.value)) for var in nest.reduction]
-    return bool(nest.reduction) and not any(along)
+    """Whether neighbours in memory belong to different results of a reduction, which vectors then compute together:
+    no sum goes along memory, or windows do that move along it from one result to the next."""
+    loads = loads_in(nest.store.value)
+    along = [any(step_along(load, var) == 1 for load in loads) for var in nest.reduction]
+    return bool(nest.reduction) and (not any(along) or _has_windows(nest))
+
+
+def _has_windows(nest: Nest) -> bool:
+    """Whether what a reduction reads along memory moves by a few elements from one result to the next."""
+    if not nest.spatial or step_along(nest.store, nest.spatial[-1]) != 1:
+        return False
+    read = [load for load in loads_in(nest.store.value) if any(step_along(load, var) == 1 for var in nest.reduction)]
+    return all(step_along(load, nest.spatial[-1]) in range(1, _MAX_STRIDE + 1) for load in read)
 
 
 def _alike(a: Nest, b: Nest, count: int) -> bool:
