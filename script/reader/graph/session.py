@@ -64,6 +64,7 @@ class GraphSession(Session):
     weak_fields: dict[Expr, frozenset[int]] = field(default_factory=dict)  # such fields of tuples
     memory: dict[Any, frozenset[Any]] | None = None  # which arrays values may be, where that matters (see `sharing`)
     returned: list[tuple[Type, ast.AST]] | None = None  # where types of what loops return are noted
+    results: set[str] = field(default_factory=set)  # names of what a `return` in a loop gives
     wanted: Container[str] = ()  # names that are read after the current statement
     carried: Collection[str] = ()  # that a loop around the place hands on: tensors, not scalars
     counter: int = 0  # of values that the text does not name
@@ -90,4 +91,5 @@ def inner_session(session: GraphSession) -> GraphSession:
         weak=session.weak,
         weak_fields=session.weak_fields,
         memory=session.memory,
+        results=session.results,
     )

@@ -21,7 +21,7 @@ from weft.script.reader.graph.joined import Following
 from weft.script.reader.graph.session import GraphSession
 from weft.script.source.text import MISSING
 
-__all__ = ["Memory", "handed_memory", "memory_of", "note_memory", "note_same_memory", "refuse_shared"]
+__all__ = ["Memory", "carried_memory", "handed_memory", "memory_of", "note_memory", "note_same_memory", "refuse_shared"]
 
 Memory = frozenset[Any]
 _NONE: Memory = frozenset()
@@ -49,7 +49,7 @@ def memory_of(session: GraphSession, value: Any) -> Memory:
 
 
 def _union(session: GraphSession, values: Iterable[Any]) -> Memory:
-    return frozenset[Any]().union(*(memory_of(session, value) for value in values))
+    return _NONE.union(*(memory_of(session, value) for value in values))
 
 
 def _field_memory(session: GraphSession, value: Expr, index: int) -> Memory:
@@ -59,7 +59,7 @@ def _field_memory(session: GraphSession, value: Expr, index: int) -> Memory:
         return memory_of(session, value.fields[index])
     if isinstance(value, If):
         branches = (value.then_branch.body, value.else_branch.body)
-        return frozenset[Any]().union(*(_field_memory(session, branch, index) for branch in branches))
+        return _NONE.union(*(_field_memory(session, branch, index) for branch in branches))
     return session.memory.get((value, index), frozenset([(value, index)]))
 
 
@@ -85,23 +85,39 @@ def note_memory(session: GraphSession, made: Expr, memory: Memory) -> None:
         session.memory[made] = memory
 
 
-def handed_memory(
-    session: GraphSession, names: Sequence[str], before: Sequence[Memory], given: Sequence[Memory]
-) -> list[Memory]:
-    """What names that a loop hands on may be in an iteration: what they were before, or what an iteration gives them.
-
-    Arrays that an iteration makes have the name that is first to be one.
+def carried_memory(session: GraphSession, loop: object, names: Sequence[str], found: Sequence[Memory]) -> list[Memory]:
+    """What names that a loop hands on may be in an iteration: an array of their own, which those share that may be one,
+    and arrays that have other names.
     """
-    known = frozenset[Any]().union(*before, *(memory_of(session, value) for _, value in _visible(session)))
-    first: dict[Any, str] = {}
-    for name, memory in zip(names, given, strict=True):
-        for array in memory - known:
-            first.setdefault(array, name)
+    others = _others(session, names)
+    first = list(range(len(names)))
+    for place, memory in enumerate(found):
+        for other in range(place):
+            if memory & found[other]:
+                first = [first[other] if group == first[place] else group for group in first]
     made = []
-    for old, memory in zip(before, given, strict=True):
-        shared = {first[array] for array in memory - known if sum(array in other for other in given) > 1}
-        made.append(old | (memory & known) | shared)
+    for place, memory in enumerate(found):
+        group = [other for at, other in enumerate(found) if first[at] == first[place]]
+        own = {(loop, names[first[place]])} if memory else ()
+        made.append(_NONE.union(own, *(other & others for other in group)))
     return made
+
+
+def handed_memory(
+    session: GraphSession, loop: object, names: Sequence[str], before: Sequence[Memory], given: Sequence[Memory]
+) -> list[Memory]:
+    """The same where an iteration gives them other arrays: two that it gives one array may be one from then on."""
+    shared = [
+        memory | {("given", array) for array in new if sum(array in other for other in given) > 1}
+        for memory, new in zip(before, given, strict=True)
+    ]
+    merged, others = carried_memory(session, loop, names, shared), _others(session, names)
+    return [memory | (new & others) for memory, new in zip(merged, given, strict=True)]
+
+
+def _others(session: GraphSession, names: Sequence[str]) -> Memory:
+    """The arrays that names may be which a loop does not hand on."""
+    return _NONE.union(*(memory_of(session, value) for name, value in _visible(session) if name not in names))
 
 
 def refuse_shared(session: GraphSession, base: Any, tree: Updated) -> None:

@@ -402,6 +402,14 @@ GRAPH_ERRORS: dict[str, tuple[str, str, int, int, int, str]] = {
     "element of another shape": ("x[0] = w", "W202", 1, 5, 9, "does not fit into `x[0]`"),
     "elements of two names": ("y = x\ny[0] = 1.0\nz = x", "W115", 2, 5, 9, "`y` and `x` may be one array"),
     "elements of a slice": ("y = x[1:]\nx[0] = 1.0\nz = y", "W115", 2, 5, 9, "`x` and `y` may be one array"),
+    "elements of what a loop makes one array": (
+        "y = x + 1.0\nz = x + 2.0\nfor i in range(n):\n    z[0] = 3.0\n    x = x + y\n    y = z",
+        "W115",
+        4,
+        9,
+        13,
+        "`z` and `y` may be one array",
+    ),
     "elements in a loop": (
         "y = x\nz = x + 1.0\nfor i in range(n):\n    z[0] = 2.0\n    y = y + z\n    z = y",
         "W115",

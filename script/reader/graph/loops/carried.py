@@ -53,7 +53,7 @@ from weft.script.reader.graph.loops.body import (
 )
 from weft.script.reader.graph.loops.trial import restore_names
 from weft.script.reader.graph.session import GraphSession, inner_session
-from weft.script.reader.graph.sharing import Memory, handed_memory, memory_of, note_memory
+from weft.script.reader.graph.sharing import Memory, carried_memory, handed_memory, memory_of, note_memory
 from weft.script.reader.graph.statements import read_statement
 from weft.script.reader.scope import Hidden, describe
 
@@ -91,6 +91,9 @@ class LoopReader:
         names: list[str] = list(dict.fromkeys((*bound_names(body), *own)))
         self.local = [name for name in names if not self._is_carried(name)]
         self.carried = [self._carry(name) for name in names if self._is_carried(name)]
+        memory = [item.memory for item in self.carried]
+        found = carried_memory(session, self, [item.name for item in self.carried], memory)
+        self.carried = [renewed(item, memory=made) for item, made in zip(self.carried, found, strict=True)]
 
     def _is_carried(self, name: str) -> bool:
         """Whether a name has a value before the loop; W115 for one that is not of the graph."""
@@ -107,7 +110,11 @@ class LoopReader:
         """A number becomes a tensor of rank 0: what the body computes from it is one."""
         initial = handed_on(self.session, self.session.scope.get(name), self.tree)
         ty = type_of(self.session, initial, self.tree)
-        return _Carried(name, initial, ty, weak_parts(self.session, initial), memory_of(self.session, initial))
+        return _Carried(name, initial, ty, weak_parts(self.session, initial), self._memory(self.session, name, initial))
+
+    def _memory(self, session: GraphSession, name: str, value: Expr) -> Memory:
+        """The arrays that a value may be; what a `return` gives ends the loop, and is not looked at again in it."""
+        return frozenset() if name in session.results else memory_of(session, value)
 
     @property
     def types(self) -> TupleType:
@@ -131,7 +138,9 @@ class LoopReader:
                 _settled(item, ty, weak_parts(inner, value))
                 for item, ty, value in zip(self.carried, found, given, strict=False)
             ]
-            settled = self._with_memory(settled, [memory_of(inner, value) for value in given[: len(settled)]])
+            settled = self._with_memory(
+                settled, [self._memory(inner, item.name, value) for item, value in zip(settled, given, strict=False)]
+            )
             if settled == self.carried:
                 break
             self.carried = settled
@@ -144,7 +153,7 @@ class LoopReader:
     def _with_memory(self, items: list[_Carried], given: list[Memory]) -> list[_Carried]:
         """What is carried, with the arrays that an iteration may make of it."""
         names, before = [item.name for item in items], [item.memory for item in items]
-        found = handed_memory(self.session, names, before, given)
+        found = handed_memory(self.session, self, names, before, given)
         return [
             item if item.memory == memory else renewed(item, memory=memory)
             for item, memory in zip(items, found, strict=True)

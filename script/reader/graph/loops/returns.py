@@ -55,6 +55,7 @@ def loop_and_rest(session: GraphSession, tree: LoopTree, rest: Sequence[ast.stmt
     taken = set(bound_names([tree]))
     is_taken = lambda name: name in taken or session.has_value(name)  # noqa: E731
     returned, result = fresh_name("returned", is_taken), fresh_name("result", is_taken)
+    session.results.add(result)
     plain = without_returns(tree, returned, result)
     after: list[ast.stmt] = []
     if plain.orelse:
