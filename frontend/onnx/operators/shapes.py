@@ -181,13 +181,7 @@ def tile(n: OnnxNode, x: Expr) -> Expr:
     known = n.known(1)
     if known is not None and not is_sizes(known):
         return R.tile(x, [int(item) for item in known])
-    dims, repeats = n.shape(x), n.sizes(1)
-    between = [size for pair in zip([1] * len(dims), dims, strict=True) for size in pair]
-    wide = [size for pair in zip(repeats, dims, strict=True) for size in pair]
-    return R.reshape(
-        R.broadcast_to(R.reshape(x, tuple(between)), tuple(wide)),
-        tuple(a * b for a, b in zip(repeats, dims, strict=True)),
-    )
+    return R.tile(x, n.sizes(1))
 
 
 def concat(n: OnnxNode, *xs: Expr) -> Any:

@@ -160,6 +160,14 @@ def test_axes_of_the_run_that_are_known_to_be_none(operator: str, noop: int) -> 
     np.testing.assert_allclose(weft.interpret(module)["main"](x, np.zeros(0, "int64")), wanted, rtol=1e-5)
 
 
+def test_repeats_of_the_run_may_be_none() -> None:
+    proto = model([node("Tile", "x times", "y")], {"x": ["n", 2, 4], "times": (I64, [3])}, ["y"])
+    run = weft.interpret(weft.frontend.onnx.load(proto))["main"]
+    for times in ((0, 2, 0), (2, 1, 3)):
+        x = np.ones((3, 2, 4), "float32")
+        np.testing.assert_array_equal(run(x, np.array(times)), np.tile(x, times))
+
+
 def test_a_mean_of_integers_is_rounded_toward_zero() -> None:
     proto = model([node("ReduceMean", "x", "y", keepdims=0)], {"x": (I64, ["n"])}, ["y"])
     run = weft.interpret(weft.frontend.onnx.load(proto))["main"]
