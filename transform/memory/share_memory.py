@@ -144,7 +144,8 @@ class _Choice:
             if not checks and self._may_view(step, call.args[0], outputs[1]):
                 self._take(binding, call.args[0], outputs[1], copy=False)
                 return
-        spent = [arg for arg in call.args if isinstance(arg, Var) and self._is_spent(step, arg, call)]
+        others = (arg for i, arg in enumerate(call.args) if i not in outputs and isinstance(arg, Var))
+        spent = [arg for arg in others if self._is_spent(step, arg, call)]
         if not any(_have_equal_sizes(given, output) for given in spent for output in outputs.values()):
             return  # what the kernel lets share is not asked for in vain: it takes longer
         for i, o in self.kernels.pairs_of(name):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.transform.autoschedule.test_tile_contractions import legalized
 from tests.transform.helpers import assert_same_meaning, check, left_alone, module, of_rows
 
 import weft
@@ -26,7 +27,7 @@ from weft.transform import (
     StaticPlanBlockMemory,
     default_pipeline,
 )
-from weft.transform.memory import pack_memory
+from weft.transform.memory import pack_memory, share_memory
 from weft.transform.memory.pack_memory import Request, live_bytes, pack
 from weft.transform.memory.storage_map import storages_of
 
@@ -888,3 +889,17 @@ def test_places_of_tensors_that_are_needed_together_take_a_proof_each(monkeypatc
         proofs = 0
     assert counts[0] >= 40
     assert counts[1] <= 2.2 * counts[0]
+
+
+def test_nothing_is_proved_where_no_input_can_give_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a product packs into is new and has the size of the result; the matrices are the caller's."""
+
+    def asked(function: PrimFunc) -> tuple[tuple[int, int], ...]:
+        raise AssertionError(f"{function.name} was asked")
+
+    square = legalized("matmul", (512, 512), (512, 512))
+    hoisted = HoistScratch()(weft.lower(square, "llvm -vector-bits=512", stop="lower"))
+    (kernel,) = (item for item in hoisted.functions.values() if isinstance(item, PrimFunc))
+    assert len(kernel.params) > 3  # what it packs into is an argument
+    monkeypatch.setattr(share_memory, "sharing_pairs", asked)
+    assert ShareMemory()(hoisted) is hoisted
