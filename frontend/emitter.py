@@ -20,7 +20,7 @@ from weft.ir.graph import Expr, Op, Var
 from weft.ir.types import ShapeType, TensorType, Type
 from weft.script import relax as R
 
-__all__ = ["UNFIT", "Emitter", "Unsupported", "identifier"]
+__all__ = ["UNFIT", "Emitter", "Unsupported", "identifier", "require_sizes"]
 
 _MOST_SIZES = 256  # of a shape that only the run can tell
 _RESERVED = {"R", "T", "I", "min", "max", "ceildiv", "self"}
@@ -28,6 +28,12 @@ _RESERVED = {"R", "T", "I", "min", "max", "ceildiv", "self"}
 
 class Unsupported(Exception):
     """A node has no native form, and why."""
+
+
+def require_sizes(count: int) -> None:
+    """Unsupported where a vector has more elements than a shape has sizes."""
+    if count > _MOST_SIZES:
+        raise Unsupported(f"{count} elements are more than a shape has sizes")
 
 
 UNFIT = (TypeError, ValueError, IndexError, KeyError, OverflowError, ZeroDivisionError, AssertionError, MemoryError)
@@ -113,8 +119,7 @@ class Emitter:
         count = ty.dims[0] if isinstance(ty, TensorType) and ty.dims is not None and len(ty.dims) == 1 else None
         if not isinstance(count, int):
             raise Unsupported(f"the number of elements of {name!r} is not known")
-        if count > _MOST_SIZES:
-            raise Unsupported(f"{name!r} has {count} elements, more than a shape has sizes")
+        require_sizes(count)
         dims = tuple(self.fresh(f"{identifier(name)}_{index}") for index in range(count))
         self.builder.match_cast(placed(R.tensor_to_shape(vector), self.span), ShapeType(dims), "sizes")
         self.used.append("tensor_to_shape")

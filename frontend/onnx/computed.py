@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.frontend.emitter import Unsupported
+from weft.frontend.emitter import Unsupported, require_sizes
 from weft.frontend.onnx.node import OnnxNode
 from weft.ir.dim import Dim
 from weft.ir.graph import Constant, Expr, ShapeExpr
@@ -40,8 +40,10 @@ def size_vector(dims: Any) -> Expr:
 
 
 def count_of(n: OnnxNode, vector: Expr) -> int:
-    """The number of elements of a vector, which must be known."""
-    return n.dims(vector, [0])[0] if n.rank(vector) else 1
+    """The number of elements of a vector of sizes or axes, which must be known."""
+    count = n.dims(vector, [0])[0] if n.rank(vector) else 1
+    require_sizes(count)
+    return count
 
 
 def element(vector: Expr, index: int) -> Expr:

@@ -95,7 +95,7 @@ def _run_shape(n: OnnxNode, x: Expr) -> tuple[Dim, ...]:
     dtype = n.dtype(wanted)
     one = Constant(np.asarray(1, dtype))
     if not n.attr("allowzero", 0):
-        count, rank = n.dims(wanted, [0])[0], n.rank(x)
+        count, rank = count_of(n, wanted), n.rank(x)
         own = [n.shape(x)[axis] if axis < rank else 1 for axis in range(count)]
         wanted = R.where(R.equal(wanted, 0), R.shape_to_tensor(ShapeExpr(tuple(own))), wanted)
     wanted = n.emit(wanted, "shape")
