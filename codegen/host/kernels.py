@@ -29,14 +29,17 @@ _READ_ONLY_CALLS = frozenset(
 )
 
 
-def written_positions(
-    function: PrimFunc, functions: Mapping[str, Any] = MappingProxyType({}), within: tuple[str, ...] = ()
-) -> set[int]:
+def written_positions(function: PrimFunc, functions: Mapping[str, Any] = MappingProxyType({})) -> set[int]:
     """The positions of the buffer parameters that the function may write (directly, through a view or a call).
 
     `functions` are those that it may call: what is not among them writes all that it is given, and so does one that
-    calls itself (`within` are the calls around).
+    calls itself.
     """
+    return _written(function, functions, {})
+
+
+def _written(function: PrimFunc, functions: Mapping[str, Any], known: dict[str, Container[int]]) -> set[int]:
+    """What the function may write; `known` is that of functions that were looked at, and of those that are."""
     written: set[Buffer] = set()
     sources: dict[Buffer, set[Buffer]] = {}
     for current in nodes_of(function, BufferStore, DeclBuffer, Block, PrimCall):
@@ -48,8 +51,9 @@ def written_positions(
             for match in current.match_buffers:
                 sources[match.buffer] = {match.source.buffer}
         elif isinstance(current, PrimCall) and not (isinstance(current.op, str) and current.op in _READ_ONLY_CALLS):
+            given = _written_by(current, functions, known)
             for position, arg in enumerate(current.args):
-                if position not in _written_by(current, functions, within):
+                if position not in given:
                     continue
                 if isinstance(arg, Buffer):
                     written.add(arg)
@@ -65,13 +69,16 @@ def written_positions(
     return {i for i, param in enumerate(function.params) if isinstance(param, Buffer) and param in written}
 
 
-def _written_by(call: PrimCall, functions: Mapping[str, Any], within: tuple[str, ...]) -> Container[int]:
+def _written_by(call: PrimCall, functions: Mapping[str, Any], known: dict[str, Container[int]]) -> Container[int]:
     """The arguments of a call that it may write."""
     name = call.op.name if isinstance(call.op, GlobalVar) else ""
     callee = functions.get(name)
-    if not isinstance(callee, PrimFunc) or name in within:
+    if not isinstance(callee, PrimFunc):
         return range(len(call.args))
-    return written_positions(callee, functions, (*within, name))
+    if name not in known:
+        known[name] = range(len(call.args))  # where it calls itself
+        known[name] = _written(callee, functions, known)
+    return known[name]
 
 
 def _pointed_at(arg: Node) -> set[Buffer]:

@@ -35,7 +35,7 @@ from weft.ir.tensor import PrimFunc
 from weft.ir.types import Type
 from weft.ir.verify import fault_of
 from weft.ir.verify.spread import refuse_spread
-from weft.support.isolation import apart_from, arrays_in, hand_over, isolated
+from weft.support.isolation import apart_from, arrays_in, hand_over, isolated, refuse_nested
 from weft.support.profile import Profiled
 
 __all__ = ["Interpreter", "interpret", "value_of_call"]
@@ -147,6 +147,7 @@ class GraphFunction(Profiled):
             ) from None
 
     def _run(self, args: tuple[Any, ...], steps: list[tuple[str, Any]] | None) -> Any:
+        refuse_nested()
         session = Session(self.interpreter, steps)
         try:
             result = Evaluator(session).call(self.function, args, None, ArgumentError)

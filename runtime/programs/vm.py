@@ -42,7 +42,7 @@ from weft.runtime.device.cpu import CPU
 from weft.runtime.programs.bytecode import BytecodeFunction, check_program, read_functions
 from weft.support.array_memory import content_bytes
 from weft.support.forks import free_in_child
-from weft.support.isolation import Typed, apart_from, arrays_in, isolated, map_items, tuple_items
+from weft.support.isolation import Typed, apart_from, arrays_in, isolated, map_items, refuse_nested, tuple_items
 from weft.support.profile import ProfileRow, most_expensive_first, profiled
 
 __all__ = [
@@ -143,6 +143,7 @@ class VirtualMachine:
 
     def call(self, name: str, args: Sequence[Any]) -> Any:
         """Run a function on values that have its parameters' types already."""
+        refuse_nested()
         stack = [self._frame(Closure(name), args, _DISCARD, None)]
         while True:
             frame = stack[-1]

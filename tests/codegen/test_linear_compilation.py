@@ -59,6 +59,16 @@ def kernels(count: int) -> str:
     return f"@I.ir_module\nclass M:\n{members}{main}"
 
 
+def chained_kernels(count: int) -> str:
+    """Each kernel calls the next one."""
+    head = "    @T.prim_func(private=True)\n    def k{0}(a: T.Buffer((4,), 'float32'), b: T.Buffer((4,), 'float32')):\n"
+    sums = "        c = T.alloc_buffer((4,), 'float32')\n        for i in range(4):\n            c[i] = a[i] + 1\n"
+    members = "".join(f"{head}{sums}        M.k{{1}}(c, b)\n".format(i, i + 1) for i in range(count))
+    last = f"{head.format(count)}        for i in range(4):\n            b[i] = a[i]\n"
+    main = f"    @R.function\n    def main(x: {VECTOR}):\n        return R.call_tir(M.k0, (x,), out_ty={VECTOR})\n"
+    return f"@I.ir_module\nclass M:\n{members}{last}{main}"
+
+
 def buffers(count: int) -> str:
     made = "".join(f"    c{i} = T.alloc_buffer((4,), 'float32')\n" for i in range(count))
     loops = "".join(
@@ -158,6 +168,13 @@ def test_twice_as_deep_takes_at_most_three_times_the_work(
     weft.compile(weft.parse(program(3)))
     small, large = lines_of(program(size)), lines_of(program(2 * size))
     assert sum(large.values()) < 3 * sum(small.values())
+
+
+@pytest.mark.parametrize("executor", ["native", "vm"])
+def test_a_chain_of_kernels_is_looked_at_once(executor: str) -> None:
+    """Two looks at each callee would be 2**60 at the last."""
+    exe = weft.compile(weft.parse(chained_kernels(60)), opt=0, executor=executor)
+    np.testing.assert_array_equal(exe["main"](np.zeros(4, "float32")), np.full(4, 60))
 
 
 def test_a_chain_of_choices_between_quotients_computes_what_it_says() -> None:

@@ -32,3 +32,20 @@ def test_copies_overlap_where_the_arrays_do_and_nowhere_else() -> None:
     isolated(look)(memory[:4], memory[4:], memory[:0])
     isolated(look)(memory[:4], memory[:4], memory[3:], memory[4:], memory[::2])
     assert seen == [False, False, True, True, False, True]
+
+
+def test_an_array_that_can_be_written_comes_as_such_beside_one_of_the_same_memory_that_cannot() -> None:
+    for size in (0, 3):
+        out = np.zeros(size)
+        x = out.view()
+        x.flags.writeable = False
+        seen: list[np.ndarray] = []
+
+        def fill(given: np.ndarray, result: np.ndarray, *again: np.ndarray, seen: list[np.ndarray] = seen) -> None:
+            result[...] = 2
+            seen += [given, *again]
+
+        isolated(fill)(x, out, np.zeros(1), x)
+        assert (out == 2).all()
+        assert (seen[0] == 2).all()
+        assert [array.flags.writeable for array in seen] == [False, True, False]

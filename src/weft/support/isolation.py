@@ -26,7 +26,7 @@ import numpy as np
 from weft.dtypes import held, offered_items, presented, stored
 from weft.errors import RecursionDepthError, ShapeError
 from weft.support.guards import is_array, is_listing, is_tuple
-from weft.support.stack import stack_bytes
+from weft.support.stack import stack_bytes, thread_stack
 
 __all__ = [
     "Isolated",
@@ -38,6 +38,7 @@ __all__ = [
     "map_items",
     "plain",
     "raised_outside",
+    "refuse_nested",
     "shown",
     "tuple_items",
 ]
@@ -103,9 +104,7 @@ class Isolated:
 
     def __call__(self, /, *given: Any) -> Any:
         """Call it, and write back what it wrote."""
-        depth = getattr(_own, "depth", 0)
-        if depth and depth * _CALL_BYTES > stack_bytes():  # the limit is a question to the system
-            raise RecursionDepthError("calls of registered functions are nested too deep", code="W951")
+        depth = refuse_nested(2)  # what called the first took as much
         _own.depth = depth + 1
         try:
             return self._call(self.fixed + given)
@@ -124,6 +123,17 @@ class Isolated:
         result = _copied(result)
         del held
         return result
+
+
+def refuse_nested(more: int = 1) -> int:
+    """How many functions from outside this thread is in; RecursionDepthError W951 where it has no stack for `more`.
+
+    A program that they call again asks as it begins, outside it gives 0.
+    """
+    depth = getattr(_own, "depth", 0)
+    if depth and (depth + more) * _CALL_BYTES > (thread_stack()[1] or stack_bytes()):  # what the system tells is kept
+        raise RecursionDepthError("calls of registered functions are nested too deep", code="W951")
+    return depth
 
 
 def _run(function: Callable[..., Any], values: tuple[Any, ...]) -> Any:
@@ -253,25 +263,30 @@ def _copies(found: Sequence[Typed]) -> list[tuple[Typed, np.ndarray]]:
     """The arrays with what the function gets for each: the same for the same, overlapping where they overlap."""
     places = [_place(typed.array) for typed in found] if len(found) > 1 else []
     if not _touch(places):
-        return [(typed, _handed(np.array(typed.array, order="C"), typed)) for typed in found]
+        copies = [presented(np.array(typed.array, order="C"), typed.dtype) for typed in found]
+        return [(typed, _handed(copy, typed.array)) for typed, copy in zip(found, copies, strict=True)]
+    memory: dict[Any, np.ndarray] = {}
     made: dict[Any, np.ndarray] = {}
     pairs: list[tuple[Typed, np.ndarray]] = []
     groups = _overlapping([typed.array for typed in found], places)
     for index, typed in enumerate(found):
         array = typed.array
         key = (*places[index], array.shape, array.strides, array.dtype, typed.dtype)
+        if key not in memory:
+            memory[key] = presented(groups[index] if index in groups else np.array(array, order="C"), typed.dtype)
+        key = (*key, array.flags.writeable)  # two views of one memory may differ in that
         if key not in made:
-            made[key] = _handed(groups[index] if index in groups else np.array(array, order="C"), typed)
+            made[key] = _handed(memory[key[:-1]], array)
         pairs.append((typed, made[key]))
     return pairs
 
 
-def _handed(copy: np.ndarray, typed: Typed) -> np.ndarray:
+def _handed(copy: np.ndarray, array: np.ndarray) -> np.ndarray:
     """A copy of an array as a function gets it."""
-    copy = presented(copy, typed.dtype)
-    if not typed.array.flags.writeable:
-        copy.flags.writeable = False
-    return copy.view()
+    view = copy.view()
+    if not array.flags.writeable:
+        view.flags.writeable = False
+    return view
 
 
 def _place(array: np.ndarray) -> tuple[int, int]:

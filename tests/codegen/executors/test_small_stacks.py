@@ -91,6 +91,25 @@ thread.join()
 """
 
 
+CALLED_BACK = '''
+module = weft.parse("""
+@R.function(pure=False)
+def main(x: R.Tensor((4,), "float32")):
+    y = R.call_packed("again", x, ty_args=[R.Tensor((4,), "float32")])
+    return y
+""")
+mains = [weft.interpret(module)["main"], *(weft.compile(module, executor=kind)["main"] for kind in ("native", "vm"))]
+
+def call():
+    for main in mains:
+        weft.register_func("again", main, override=True)
+        try:
+            main(np.ones(4, "float32"))
+        except weft.WeftError as error:
+            print(error.code)
+'''
+
+
 @pytest.mark.parametrize(
     ("program", "kilobytes", "expected"), [(NESTED, 64, "W101"), (NESTED, 0, "W101"), (SCRATCH, 48, "8.0")]
 )
@@ -106,6 +125,11 @@ def test_frames_that_the_stack_has_no_room_for_are_an_error(kilobytes: int, expe
 @pytest.mark.parametrize(("kilobytes", "expected"), [(64, "W951"), (1024, "18.0")])
 def test_recursion_asks_for_frames_as_large_as_they_are(kilobytes: int, expected: str) -> None:
     assert printed(RECURSIVE, kilobytes) == [expected, "W951"]
+
+
+@pytest.mark.parametrize("kilobytes", [64, 128])
+def test_functions_that_call_what_called_them_are_stopped(kilobytes: int) -> None:
+    assert printed(CALLED_BACK, kilobytes) == ["W951"] * 3
 
 
 def printed(program: str, kilobytes: int) -> list[str]:
