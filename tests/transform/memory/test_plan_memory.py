@@ -403,6 +403,24 @@ def test_small_scratch_memory_that_the_stack_has_no_room_for_becomes_a_parameter
     assert HoistScratch()(new) is new
 
 
+def test_packed_rows_take_what_the_rows_of_a_call_need() -> None:
+    text = """
+        @R.function
+        def main(x: R.Tensor(("n", 1024), "float16"), w: R.Tensor((1024, 512), "float16")):
+            return R.matmul(x, w)
+    """
+    lowered = weft.lower(module(text), stop="plan")
+    held = [sum(storage.bytes_at({"n": n}) for storage in storages_of(main_of(lowered), lowered)) for n in (4, 40, 400)]
+    assert held[0] < held[1] < held[2]
+    main = weft.compile(module(text))["main"]
+    random = np.random.default_rng(0)
+    w = random.standard_normal((1024, 512)).astype("float16")
+    for n in (4, 40, 181, 182, 183, 400):
+        x = random.standard_normal((n, 1024)).astype("float16")
+        wanted = (x.astype("float32") @ w.astype("float32")).astype("float16")
+        np.testing.assert_allclose(main(x, w), wanted, rtol=2e-3, atol=0.1)
+
+
 def test_scratch_memory_of_a_block_that_states_its_regions() -> None:
     """The block then does more than it said: it is left to be derived again."""
     before, loops = SCRATCH.split("            t = T.alloc")

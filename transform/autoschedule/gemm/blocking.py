@@ -158,7 +158,7 @@ class Blocking:
             dtype = self.capacity.dtype if self.widens_a else self.found.scalar.dtype
             return Buffer("a_packed", (ceil_div(rows, self.mr), self.mr * self.k_extent), dtype)
         dtype = self.capacity.dtype if self.dot is None else self.dot.a_type
-        return Buffer("a_packed", ((self.mc + self.mr) * row_of_a(self),), dtype)
+        return Buffer("a_packed", (times_of(_rows_with_room(self, row_of_a(self)), row_of_a(self)),), dtype)
 
     @cached_property
     def b(self) -> Buffer:
@@ -175,7 +175,7 @@ class Blocking:
     @cached_property
     def partial_sums(self) -> Buffer:
         """The partial sums of a block; the last block has the remainder of rows, too."""
-        return Buffer("partial_sums", (self.mc + self.mr, self.nc), self.capacity.dtype)
+        return Buffer("partial_sums", (_rows_with_room(self, self.nc), self.nc), self.capacity.dtype)
 
     @property
     def widens_a(self) -> bool:
@@ -376,6 +376,18 @@ def _steps_of_constant(found: Contraction, capacity: Capacity) -> int:
     if kc * (rows + columns) * item <= capacity.machine.l1_bytes:
         return kc
     return max(kc, capacity.knobs.constant_k * kc * 32 // bits(capacity.dtype))
+
+
+def _rows_with_room(blocking: Blocking, elements: int) -> Extent:
+    """How many rows of so many elements a block has room for, those of a last tile that is not full included.
+
+    Where a symbol is the number of rows, a plan takes what a call needs; what the stack has room for has one size.
+    """
+    rows, most = blocking.found.extents[blocking.r], blocking.mc + blocking.mr
+    fits = most * elements * bits(blocking.capacity.dtype) <= 8 * blocking.capacity.machine.stack_bytes
+    if fits or not isinstance(rows, PrimVar):
+        return most
+    return binary("min", binary("add", as_expr(rows, INDEX), const(blocking.mr, INDEX)), const(most, INDEX))
 
 
 def _room_for_a(capacity: Capacity) -> int:
