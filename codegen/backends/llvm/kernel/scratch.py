@@ -10,10 +10,23 @@ what it did not write itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from weft.ir.attrs import SCRATCH
 from weft.ir.node import Node, replace
 from weft.ir.structure.visit import children, rewrite, statements, walk
-from weft.ir.tensor import AllocBuffer, Buffer, BufferLoad, BufferStore, Cast, For, PrimExpr, PrimFunc
+from weft.ir.tensor import (
+    AllocBuffer,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Cast,
+    For,
+    PrimCall,
+    PrimExpr,
+    PrimFunc,
+    Stmt,
+)
 
 __all__ = ["in_slot", "scratch_of"]
 
@@ -24,11 +37,18 @@ def scratch_of(function: PrimFunc, loop: For) -> frozenset[Buffer]:
     candidates = (*made, *(function.params[at] for at in function.attrs.get(SCRATCH, ())))
     found = {x for x in candidates if isinstance(x, Buffer) and _has_place_for_each(x, loop)}
     if found:
-        inside = {id(part) for part in walk(loop.body)}
-        for part in walk(function.body):
+        inside = {id(part) for part in _users(loop.body)}
+        for part in _users(function.body):
             if not isinstance(part, AllocBuffer) and not (id(part) in inside and _is_own(part, loop)):
                 found.difference_update(x for x in children(part) if isinstance(x, Buffer))
     return frozenset(found)
+
+
+def _users(stmt: Stmt) -> Iterator[Node]:
+    """What may use a buffer."""
+    for part in walk(stmt):
+        if isinstance(part, (Stmt, BufferLoad, PrimCall)) or not isinstance(part, PrimExpr):
+            yield part
 
 
 def _has_place_for_each(buffer: Buffer, loop: For) -> bool:
