@@ -18,7 +18,7 @@ Errors: ShapeError W201, W202, W205 unknown modes, W226 an empty image, W228 a l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, cast
@@ -318,6 +318,11 @@ def _numpy_nearest(position: np.ndarray, rounding: str) -> np.ndarray:
     return np.floor(position + 0.5) if rounding == "round_prefer_ceil" else np.rint(position)
 
 
+def _numpy_require_image(sizes: Iterable[int]) -> None:
+    if 0 in sizes:  # though no image, or no channel, would need a value of it
+        raise ValueError("the image is empty")
+
+
 def _numpy_resize(
     data: np.ndarray,
     size: tuple[int, ...],
@@ -334,6 +339,7 @@ def _numpy_resize(
 ) -> np.ndarray:
     count, dtype = len(spatial), out_dtype or str(data.dtype)
     axes = {letter: axis_of(layout, letter) for letter in spatial}
+    _numpy_require_image(data.shape[axis] for axis in axes.values())
     size = size * count if len(size) == 1 else size
     region: tuple[Any, ...] = (
         cast("tuple[Any, ...]", roi) if isinstance(roi, tuple) else (0.0,) * count + (1.0,) * count
@@ -594,6 +600,7 @@ def _numpy_grid_sample(
     order = "NCDHW" if "D" in layout else "NCHW"
     data, dtype = unpacked(data, layout, order), data.dtype
     count, shape = data.ndim - 2, data.shape[2:]
+    _numpy_require_image(shape)
     taps: list[list[tuple[np.ndarray, np.ndarray]]] = []
     for axis, size in enumerate(shape):
         place = _unnormalised(grid[:, count - 1 - axis].astype(np.float64), size, align_corners, float)

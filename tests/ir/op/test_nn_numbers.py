@@ -386,3 +386,16 @@ def test_the_gradient_of_a_pool_whose_window_does_not_fit_is_an_error_for_the_re
         reference(name, nothing, nothing)
     with pytest.raises(ShapeError, match="the window does not fit"):
         apply(name, nothing, nothing, symbolic=True)
+
+
+@pytest.mark.parametrize("images", [0, 1])
+@pytest.mark.parametrize("call", ["resize2d(x, (4, 4), method='nearest_neighbor')", "grid_sample(x, grid)"])
+def test_an_empty_image_is_an_error_for_the_reference_too_where_there_are_no_images(call: str, images: int) -> None:
+    module = weft.parse(
+        "@R.function\ndef main(x: R.Tensor(('b', 1, 'n', 3), 'float32'), grid: R.Tensor(('b', 2, 2, 2), 'float32')):\n"
+        f"    return R.image.{call}\n"
+    )
+    empty, grid = np.zeros((images, 1, 0, 3), "float32"), np.zeros((images, 2, 2, 2), "float32")
+    for made in (weft.interpret(module), weft.compile(module)):
+        with pytest.raises(ShapeError, match="image is empty"):
+            made["main"](empty, grid)
