@@ -259,6 +259,9 @@ class _Check:
             wanted = f"{schema.min_input} to {schema.max_input}" if schema.min_input != schema.max_input else given
             wanted = schema.min_input if schema.min_input == schema.max_input else wanted
             raise self.fault(body, index, f"it takes {wanted} inputs, and has {given}")
+        for formal, name in zip(schema.inputs, node.input, strict=False):
+            if not name and formal.option == self.schemas.OpSchema.FormalParameterOption.Single:
+                raise self.fault(body, index, f"it lacks the input {formal.name!r}, which is not optional")
         for name, required in ((key, item.required) for key, item in schema.attributes.items()):
             if required and all(attribute.name != name for attribute in node.attribute):
                 raise self.fault(body, index, f"it lacks the attribute {name!r}")

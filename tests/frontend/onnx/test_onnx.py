@@ -710,3 +710,10 @@ def test_a_shape_has_no_more_sizes_than_tensors_have_axes() -> None:
     inputs = {"x": ["n"], "sizes": (I64, [2**62])}
     (row,) = import_report(weft.frontend.onnx.load(model(nodes, inputs, ["y"]))).fallbacks
     assert "more than a shape has sizes" in row.why
+
+
+def test_a_needed_input_without_a_name_is_refused() -> None:
+    proto = model([node("Mul", "none x", "y", name="scale")], {"x": ["n"]}, ["y"])
+    proto.graph.node[0].input[0] = ""
+    with pytest.raises(weft.ModelError, match="node 0 Mul 'scale': it lacks the input 'A', which is not optional"):
+        weft.frontend.onnx.load(proto)
