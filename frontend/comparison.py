@@ -1,13 +1,22 @@
-"""Results of a model held against those of its reference."""
+"""Results of a model held against those of its reference, on inputs whose sizes are chosen here."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["CheckResult", "difference", "same"]
+from weft.errors import ModelError
+from weft.ir.dim import Dim, evaluate, free_symbols
+
+__all__ = ["CheckResult", "difference", "input_shape", "same"]
+
+_SIZE = 3  # of a symbol that nobody states
+_MOST_ELEMENTS = 1 << 31
+"""Of a random input: in float64, as they are drawn, 16 GiB."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +32,18 @@ class CheckResult:
         if self.equal:
             return f"equal to {self.reference}; the greatest difference is {self.worst:.3g}"
         return f"differs from {self.reference} by {self.worst:.3g}; the first node that differs: {self.first}"
+
+
+def input_shape(name: str, dims: Sequence[Dim], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of a random input at the sizes of its symbols, by default 3; ModelError W978 where it is too large."""
+    shape = tuple(evaluate(dim, {symbol: sizes.get(symbol, _SIZE) for symbol in free_symbols(dim)}) for dim in dims)
+    if math.prod(shape) > _MOST_ELEMENTS:
+        raise ModelError(
+            f"no random value is made for the input {name!r}: the shape {shape} has over {_MOST_ELEMENTS} elements",
+            code="W978",
+            hint="give its array, or lesser sizes of its symbols",
+        )
+    return shape
 
 
 def difference(found: Any, wanted: Any) -> float:

@@ -15,18 +15,15 @@ import numpy as np
 from weft.codegen import compile as compile_module
 from weft.dtypes import array_dtype, is_float, is_numpy
 from weft.errors import ModelError
-from weft.frontend.comparison import CheckResult, difference, same
+from weft.frontend.comparison import CheckResult, difference, input_shape, same
 from weft.frontend.extras import require
 from weft.frontend.onnx.importer import Importer
 from weft.frontend.onnx.model import Model, node_line, read_model
-from weft.ir.dim import evaluate, free_symbols
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.ir.types import TensorType
 
 __all__ = ["CheckResult", "check"]
-
-_SIZE = 3  # of a symbol that nobody states
 
 
 def check(
@@ -75,7 +72,7 @@ def _inputs(model: Model) -> list[Any]:
 def _random(name: str, ty: Any, sizes: dict[str, int], rng: np.random.Generator) -> np.ndarray:
     if not isinstance(ty, TensorType) or ty.dims is None or ty.dtype is None:
         raise ModelError(f"no random value can be made for the input {name!r}", code="W978", hint="give its array")
-    shape = tuple(evaluate(dim, {symbol: sizes.get(symbol, _SIZE) for symbol in free_symbols(dim)}) for dim in ty.dims)
+    shape = input_shape(name, ty.dims, sizes)
     if is_float(ty.dtype):
         return rng.normal(size=shape).astype(array_dtype(ty.dtype))
     if ty.dtype == "bool":

@@ -7,15 +7,12 @@ from typing import Any
 
 from weft.codegen import compile as compile_module
 from weft.errors import ModelError
-from weft.frontend.comparison import CheckResult, difference, same
+from weft.frontend.comparison import CheckResult, difference, input_shape, same
 from weft.frontend.extras import require
 from weft.frontend.torch.importer import Importer
 from weft.frontend.torch.program import Program, array_of, read_program, taken_apart
-from weft.ir.dim import evaluate, free_symbols
 
 __all__ = ["check"]
-
-_SIZE = 3  # of a symbol that nobody states
 
 
 def check(
@@ -74,7 +71,7 @@ def _random(importer: Importer, read: Program, sizes: dict[str, int], seed: int)
         if not isinstance(value, torch.Tensor):
             raise ModelError(f"no random value can be made for the input {node.name!r}", code="W978", hint="give it")
         dims = [importer.sizes.dim(size) for size in value.shape]
-        shape = [evaluate(dim, {name: sizes.get(name, _SIZE) for name in free_symbols(dim)}) for dim in dims]
+        shape = input_shape(node.name, dims, sizes)
         if value.is_complex():
             made.append(torch.randn(shape, generator=generator, dtype=value.dtype))
         elif value.dtype.is_floating_point:

@@ -717,3 +717,11 @@ def test_a_needed_input_without_a_name_is_refused() -> None:
     proto.graph.node[0].input[0] = ""
     with pytest.raises(weft.ModelError, match="node 0 Mul 'scale': it lacks the input 'A', which is not optional"):
         weft.frontend.onnx.load(proto)
+
+
+def test_random_inputs_of_a_check_are_no_larger_than_memory() -> None:
+    proto = model([node("Relu", "x", "y")], {"x": [2**40, "n"]}, ["y"])
+    with pytest.raises(
+        weft.ModelError, match=r"W978: no random value is made for the input 'x': .* \(1099511627776, 3\)"
+    ):
+        weft.frontend.onnx.check(proto)
