@@ -64,13 +64,23 @@ def stack_bytes() -> int:
     >>> stack_bytes() > 0
     True
     """
-    own = threading.stack_size()
-    if own and threading.current_thread() is not threading.main_thread():
-        return own
+    if threading.current_thread() is not threading.main_thread():
+        own = _own_setting()
+        if own:
+            return own
     if _grown_from is not None:
         return _grown_from
     soft = _limits()[0]
     return USUAL_STACK if soft < 0 else soft
+
+
+def _own_setting() -> int:
+    """What threads get that the user set a stack for, else 0: Python tells it to those alone that set another."""
+    with no_fork(), _starting:
+        own = threading.stack_size()
+        if own:
+            threading.stack_size(own)
+    return own
 
 
 def thread_stack() -> tuple[int, int]:
@@ -151,7 +161,7 @@ def reachable_stack() -> int:
     True
     """
     if threading.current_thread() is not threading.main_thread():
-        return stack_bytes()
+        return max(stack_bytes(), USUAL_STACK)
     hard = _limits()[1] if sys.platform == "linux" else 0
     return max(stack_bytes(), _DEEP_STACK if hard < 0 else min(hard, _DEEP_STACK))
 
