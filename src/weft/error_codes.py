@@ -513,7 +513,7 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
     errors.ResourceError: (
         ("W950", "there is no memory for a value", "no memory for a tensor of 8589934592 bytes"),
         ("W951", "calls or nodes are nested too deep", "calls of fact are nested too deep"),
-        ("W952", "nodes use each other too often to be walked",
+        ("W952", "nodes or functions use each other too often to be walked or written out",
          "40 nodes use each other so often that there are 1,099,511,627,775 when each use is counted"),
     ),
     errors.ModelError: (

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from weft.errors import Span
+from weft.errors import ResourceError, Span
 from weft.ir import (
     Binding,
     BindingBlock,
@@ -38,6 +38,7 @@ from weft.ir.deduction.infer import TypeContext, exact_type, infer_type, is_base
 from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import Dim, fresh_name, symbol
 from weft.ir.structure.references import referenced_functions
+from weft.ir.structure.visit import nodes_of
 from weft.transform.analysis.free_symbols import symbols_of
 from weft.transform.analysis.value_numbering import same_type
 from weft.transform.graph.dead_code import remove_unreachable
@@ -47,12 +48,16 @@ from weft.transform.infra.rewriting import FunctionRewriter, bindings_of, derive
 
 __all__ = ["InlinePrivateFunctions"]
 
+_MOST_BINDINGS = 1 << 14
+"""Of a function with its calls written out: more take minutes to compile."""
+
 
 @dataclass(frozen=True)
 class InlinePrivateFunctions(Pass):
     """Inline private graph functions where they are called, and remove those that nothing refers to any more.
 
-    `functions` restricts the pass to the named ones. Raises: PassError W510 for a name that the module lacks.
+    `functions` restricts the pass to the named ones. Raises: PassError W510 for a name that the module lacks;
+    ResourceError W952 where functions call each other so often that a body would have over 16,384 bindings.
     """
 
     aliases: ClassVar[tuple[str, ...]] = ("inline",)
@@ -71,8 +76,9 @@ class InlinePrivateFunctions(Pass):
         }
         if not inlined:
             return module
-        new = module
-        for name in _callees_first(calls):
+        order, new = _callees_first(calls), module
+        _refuse_repetition(module, order, inlined)
+        for name in order:
             function = new[name]
             if isinstance(function, Function) and not calls[name].isdisjoint(inlined):
                 new = new.with_function(name, _Inliner(new, inlined, function, self.text_name).run(function))
@@ -81,6 +87,26 @@ class InlinePrivateFunctions(Pass):
         unused = set(new) - set(remove_unreachable(new))
         gone = sorted(unused & inlined)
         return new.without(*gone) if gone else new
+
+
+def _refuse_repetition(module: IRModule, order: Iterable[str], inlined: set[str]) -> None:
+    """W952 for calls that would bring more bindings than anybody waits for."""
+    bindings: dict[str, int] = {}
+    for name in order:
+        function = module[name]
+        if not isinstance(function, Function):
+            continue
+        bindings[name] = len(nodes_of(function, VarBinding))
+        for call in nodes_of(function, Call):
+            if isinstance(call.op, GlobalVar) and call.op.name in inlined:
+                bindings[name] += bindings[call.op.name]
+                if bindings[name] > _MOST_BINDINGS:
+                    raise ResourceError(
+                        f"with its calls written out {name} has more than {_MOST_BINDINGS:,} bindings",
+                        code="W952",
+                        span=call.span,
+                        hint="fewer calls of functions that call others, or a target that calls them",
+                    )
 
 
 def _reached(calls: dict[str, set[str]], start: Iterable[str]) -> set[str]:

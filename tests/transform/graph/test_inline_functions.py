@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.transform.helpers import check, left_alone, module
 
-from weft.errors import PassError, WeftError
+from weft.errors import PassError, ResourceError, WeftError
 from weft.ir.interpret import interpret
 from weft.transform import InlinePrivateFunctions
 
@@ -233,3 +233,15 @@ def test_only_the_named_functions_are_inlined() -> None:
     )
     with pytest.raises(PassError):
         InlinePrivateFunctions(("h",))(module(TWO))
+
+
+def test_calls_that_double_from_function_to_function_are_refused() -> None:
+    """24 functions that call the next one twice are 16 million bindings."""
+    signature = 'x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):'
+    text = f"@R.function\ndef main({signature}\n    y = Module.f0(x)\n    return y\n"
+    for number in range(24):
+        body = [f"y = Module.f{number + 1}(x)", f"z = Module.f{number + 1}(y)"] if number < 23 else ["z = R.exp(x)"]
+        lines = "".join(f"    {line}\n" for line in [*body, "return z"])
+        text += f"\n@R.function(private=True)\ndef f{number}({signature}\n{lines}"
+    with pytest.raises(ResourceError, match=r"W952: with its calls written out f\d+ has more than 16,384 bindings"):
+        InlinePrivateFunctions()(module(text))
