@@ -747,7 +747,7 @@ class _Binder:
             return value
         if param.of == ValueKind.SEVERAL and isinstance(quick_type(value), TensorType):
             written = getattr(value, "name", "") or "x"
-            hint = f"give a list: R.{self.definition.name}([{written}])"
+            hint = f"give a list: R.{self.definition.name}([{written}, ...])"
             raise self.error(f"{param.name} must be a list of tensors, got one tensor", "W142", hint)
         return Tuple((value,), span=self.span)
 
