@@ -76,6 +76,7 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
+from weft.transform.analysis.free_symbols import symbols_of_type
 from weft.transform.infra.base import Pass
 from weft.transform.infra.rewriting import FunctionRewriter, derived
 
@@ -128,9 +129,23 @@ class _Rewriter(FunctionRewriter):
         self.module, self.kernels, self.name, self.origin = module, kernels, name, origin
         self.closures: dict[Var, _Closure] = {}
         self.context = TypeContext(module.functions)
+        self.visible: frozenset[str] = frozenset()
+
+    def rewrite_parameter(self, param: Var) -> Var:
+        self.visible |= set(symbols_of_type(param.ty)) if param.ty is not None else set()
+        return param
+
+    def sequence(self, seq: SeqExpr) -> SeqExpr:
+        """A body; the symbols that it binds end with it."""
+        before = self.visible
+        new = super().sequence(seq)
+        self.visible = before
+        return new
 
     def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
         value = binding.value
+        if isinstance(binding, MatchCast):
+            self.visible |= set(symbols_of_type(binding.ty))
         if isinstance(binding, VarBinding) and _is_call(value, "make_closure"):
             assert isinstance(value, Call)
             self.closures[binding.var] = _Closure(value.args[0], value.args[1])
@@ -146,7 +161,8 @@ class _Rewriter(FunctionRewriter):
         types = list(_leaf_types(binding.var.ty, span))
         if not types:
             return [replace(binding, value=Tuple((), span=span))]
-        writer = _Writer({**self.module.functions, **self.kernels}, dict(self.closures), self.fresh)
+        functions = {**self.module.functions, **self.kernels}
+        writer = _Writer(functions, dict(self.closures), self.fresh, self.visible)
         kernel = writer.kernel(self._free_name(what), binding.value, types, span)
         self.kernels[kernel.name] = kernel
         given: Type = types[0] if len(types) == 1 else TupleType(tuple(types))
@@ -233,12 +249,19 @@ class _Scope:
 
 
 class _Values:
-    """What operands, sizes and parameters mean in a kernel; `operands` are the tensors that it reads from outside."""
+    """What operands, sizes and parameters mean in a kernel; `operands` are the tensors that it reads from outside.
+
+    `visible` are the symbols that have a value outside.
+    """
 
     def __init__(
-        self, functions: Mapping[str, Any], closures: dict[Var, _Closure], variable: Callable[..., Var]
+        self,
+        functions: Mapping[str, Any],
+        closures: dict[Var, _Closure],
+        variable: Callable[..., Var],
+        visible: frozenset[str],
     ) -> None:
-        self.functions, self.closures, self.variable = functions, closures, variable
+        self.functions, self.closures, self.variable, self.visible = functions, closures, variable, visible
         self.operands: list[Expr] = []
         self.inputs: list[Buffer] = []
         self.known: dict[Any, Buffer] = {}  # of operands: constants by their values, variables by identity
@@ -395,9 +418,10 @@ class _Writer(_Values):
         condition = self.load(self.value(value.cond), value.span)
         parts = []
         for branch in (value.then_branch, value.else_branch):
-            inside: list[Stmt] = []
+            inside, symbols = list[Stmt](), dict(self.scope.symbols)
             found = _flat(self.sequence(branch, inside, outputs))
             inside += [self.copy(item, target, value.span) for item, target in zip(found, outputs, strict=True)]
+            self.scope.symbols = symbols  # those that a branch binds end with it
             parts.append(SeqStmt(tuple(inside)) if inside else Evaluate(IntImm(0)))
         return IfThenElse(condition, parts[0], parts[1])
 
@@ -456,13 +480,17 @@ class _Writer(_Values):
             raise _refused("a match_cast of what is no tensor of known shape", binding.span)
         for dim, extent in zip(dims, shape, strict=True):
             kind, operands = operation(dim)
-            if kind == "symbol" and operands[0] not in self.scope.symbols and not self.is_outer:
+            if kind == "symbol" and not self.has_value(str(operands[0])):
                 self.scope.symbols[operands[0]] = as_expr(extent, _INDEX)
                 continue
             same = binary("eq", as_expr(self.extent(dim), _INDEX), as_expr(extent, _INDEX))
             text = f"match_cast of {binding.var.name}: a size is not {dim}"
             into.append(AssertStmt(same, text, "ShapeError", span=binding.span))
         self.scope.values[binding.var] = value
+
+    def has_value(self, name: str) -> bool:
+        """Whether a symbol means something before a match_cast that names it."""
+        return name in self.scope.symbols or (self.is_outer and name in self.visible)
 
     def launch(self, var: Var, call: Call, into: list[Stmt], wanted: Mapping[Var, Buffer]) -> None:
         """The call of a kernel."""

@@ -17,6 +17,7 @@ from weft.ir.op.common import example, f32, require_dtype, require_rank, tensor,
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.indexing.merge_sort import RowSort
 from weft.ir.op.kernel_builder import INDEX, Loops, counted, index, joined, load, loops_lowering, store
+from weft.ir.op.precision import never
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import IfThenElse, PrimExpr, PrimFunc, Stmt
 from weft.ir.types import TensorType, TupleType, Type
@@ -96,6 +97,7 @@ def distinct_rows(x: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
         example(typed("int64", 7, "m"), ranges={"rows": (0, 2)}),
         example(f32(5, 2)),
     ),
+    precision=never("it gives positions, and those of equal rows depend on every bit"),
 )
 def row_order(args: Arguments, context: TypeContext) -> Type:
     """The positions of the rows of a matrix in ascending order, and for each in this order how many different rows

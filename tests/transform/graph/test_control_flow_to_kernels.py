@@ -103,3 +103,21 @@ def test_what_no_kernel_can_do_is_refused_by_name() -> None:
         transform.ControlFlowToKernels()(weft.parse(text))
     assert caught.value.code == "W741"
     assert caught.value.span is not None
+
+
+@pytest.mark.parametrize("executor", ["graph", "aot"])
+def test_branches_name_sizes_of_their_own(executor: str) -> None:
+    module = weft.parse("""
+@R.function
+def main(c: R.Tensor((), "bool"), x: R.Tensor((5,), "float32"), y: R.Tensor(("n",), "float32")):
+    if c:
+        a = R.match_cast(x, R.Tensor(("q",), "float32"))
+        z = R.sum(R.multiply(a, R.ones((q,), "float32")))
+    else:
+        b = R.match_cast(y, R.Tensor(("q",), "float32"))
+        z = R.sum(R.multiply(b, R.full((q,), R.const(2.0, "float32"))))
+    return z
+""")
+    main = weft.compile(module, executor=executor)["main"]
+    x, y = np.arange(5, dtype="float32"), np.arange(3, dtype="float32")
+    assert [float(main(np.bool_(c), x, y)) for c in (True, False)] == [10, 6]
