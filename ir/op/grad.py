@@ -477,8 +477,7 @@ def _lower_take(frame: Loops) -> PrimFunc | None:
 
     def add(i: Sequence[PrimExpr]) -> Stmt:
         at = wrapped(load(indices, i[front : front + count]), extent)
-        sizes = tuple(dims)
-        target = split_index(at, sizes) if axis is None else [*i[:axis], at, *i[axis + count :]]
+        target = split_index(at, dims, frame.size) if axis is None else [*i[:axis], at, *i[axis + count :]]
         return store(total, load(total, target) + cast(wide, load(grad, i)), target)
 
     shape = [frame.extent(dim) for dim in chosen]
@@ -522,6 +521,7 @@ def _numpy_take(grad: np.ndarray, x: np.ndarray, indices: Any, axis: int | None,
         example(f32("m", 4), f32(5, 4), i64("m"), axis=0, ranges={"indices": (-5, 4)}),
         example(f32(2, 3, 2, "n"), f32(2, 6, "n"), i64(3, 2), axis=1, ranges={"indices": (0, 5)}),
         example(f32(7), f32(2, 3), i64(7), ranges={"indices": (-6, 5)}),
+        example(f32("n"), f32(2, "n"), i64("n"), ranges={"indices": (-2, 1)}),
         example(f32(2), f32(2, 3), 1, axis=-1),
     ),
 )

@@ -102,14 +102,14 @@ def regroup(source: Dims, target: Dims, indices: Sequence[PrimExpr], context: Ty
     return [*indices[:front], *middle, *indices[len(target) - back :]]
 
 
-def split_index(flat: PrimExpr, dims: Dims) -> list[PrimExpr]:
-    """The indices of a row-major position."""
+def split_index(flat: PrimExpr, dims: Dims, value: Callable[[Dim], PrimExpr] = te.size) -> list[PrimExpr]:
+    """The indices of a row-major position; `value` gives dimensions over the symbols of a kernel."""
     found: list[PrimExpr] = []
     for position, size in enumerate(reversed(dims)):
         last = position == len(dims) - 1
-        found.append(te.size(0) if size == 1 else flat if last else flat % te.size(size))
+        found.append(value(0) if size == 1 else flat if last else flat % value(size))
         if not last and size != 1:
-            flat = flat // te.size(size)
+            flat = flat // value(size)
     return found[::-1]
 
 

@@ -17,6 +17,7 @@ import pytest
 from tests.plugins import toy_accelerator
 
 import weft
+import weft.codegen.generate  # its passes are named with the others, whatever was imported before
 from weft import Artifact, ArtifactSet, transform
 from weft.codegen.backends.generators import generate_artifacts
 from weft.codegen.package import load_module, module_bytes, module_of, save_module
@@ -287,6 +288,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "update-param-type": {"ty_func": lambda param: None},
     "update-vdevice": {"new_vdevice": VDevice("llvm -mcpu=x86-64", 0, "global"), "index": 0},
     "assign-by-cost": {"target": "a: llvm; b: c", "cost": lambda call, part: 1.0},
+    "generate-code": {"trust": True},
     "bind-params": {"func_name": "main", "params": {}},
     "bind-symbolic-vars": {"binding_map": {"n": 3}},
     "on-parts": {"parts": ("a",), "labels": ("a", "b"), "item": "canonicalize"},

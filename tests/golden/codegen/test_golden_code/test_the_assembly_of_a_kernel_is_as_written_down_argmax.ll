@@ -1,3 +1,4 @@
+@weft.constant.float.0xFFF0000000000000 = internal global float 0xFFF0000000000000
 define i32 @weft.kernel.argmax(ptr %frame, ptr noalias nocapture %p0, ptr noalias nocapture %p1) nounwind noinline {
 entry:
   %.1 = alloca [16 x i8], align 64
@@ -25,22 +26,37 @@ for.1:
   %.9 = mul i64 %for.1.i, 24
   %.10 = getelementptr float, ptr %p0, i64 %.9
   %.11 = load <8 x float>, ptr %.10, align 4
-  %.12 = fcmp ole <8 x float> %.11, splat (float 0xFFF0000000000000)
+  %constant.1 = load float, ptr @weft.constant.float.0xFFF0000000000000
+  %constant.2 = insertelement <8 x float> poison, float %constant.1, i64 0
+  %constant.3 = shufflevector <8 x float> %constant.2, <8 x float> poison, <8 x i32> zeroinitializer
+  %.12 = fcmp ole <8 x float> %.11, %constant.3
   %.13 = xor <8 x i1> %.12, splat (i1 true)
-  %.14 = fcmp oeq <8 x float> splat (float 0xFFF0000000000000), splat (float 0xFFF0000000000000)
+  %constant.4 = load float, ptr @weft.constant.float.0xFFF0000000000000
+  %constant.5 = insertelement <8 x float> poison, float %constant.4, i64 0
+  %constant.6 = shufflevector <8 x float> %constant.5, <8 x float> poison, <8 x i32> zeroinitializer
+  %.14 = fcmp oeq <8 x float> %constant.6, %constant.6
   %.15 = and <8 x i1> %.13, %.14
   %.19 = select <8 x i1> %.15, <8 x i32> %.18, <8 x i32> splat (i32 0)
   store <8 x i32> %.19, ptr %.4, align 4
-  %.20 = select <8 x i1> %.15, <8 x float> %.11, <8 x float> splat (float 0xFFF0000000000000)
+  %constant.7 = load float, ptr @weft.constant.float.0xFFF0000000000000
+  %constant.8 = insertelement <8 x float> poison, float %constant.7, i64 0
+  %constant.9 = shufflevector <8 x float> %constant.8, <8 x float> poison, <8 x i32> zeroinitializer
+  %.20 = select <8 x i1> %.15, <8 x float> %.11, <8 x float> %constant.9
   store <8 x float> %.20, ptr %.5, align 4
   %.21 = getelementptr float, ptr %.10, i64 8
   %.22 = load <8 x float>, ptr %.21, align 4
-  %.23 = fcmp ole <8 x float> %.22, splat (float 0xFFF0000000000000)
+  %constant.10 = load float, ptr @weft.constant.float.0xFFF0000000000000
+  %constant.11 = insertelement <8 x float> poison, float %constant.10, i64 0
+  %constant.12 = shufflevector <8 x float> %constant.11, <8 x float> poison, <8 x i32> zeroinitializer
+  %.23 = fcmp ole <8 x float> %.22, %constant.12
   %.24 = xor <8 x i1> %.23, splat (i1 true)
   %.25 = and <8 x i1> %.24, %.14
   %.26 = select <8 x i1> %.25, <8 x i32> %.18, <8 x i32> splat (i32 0)
   store <8 x i32> %.26, ptr %.7, align 4
-  %.27 = select <8 x i1> %.25, <8 x float> %.22, <8 x float> splat (float 0xFFF0000000000000)
+  %constant.13 = load float, ptr @weft.constant.float.0xFFF0000000000000
+  %constant.14 = insertelement <8 x float> poison, float %constant.13, i64 0
+  %constant.15 = shufflevector <8 x float> %constant.14, <8 x float> poison, <8 x i32> zeroinitializer
+  %.27 = select <8 x i1> %.25, <8 x float> %.22, <8 x float> %constant.15
   store <8 x float> %.27, ptr %.8, align 4
   %.28 = getelementptr float, ptr %.10, i64 16
   %.29 = load <8 x float>, ptr %.28, align 4
