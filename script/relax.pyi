@@ -2569,6 +2569,7 @@ class grad:
         R.grad.take_backward(R.Tensor((m, 4), "float32"), R.Tensor((5, 4), "float32"), R.Tensor((m,), "int64"), axis=0) -> R.Tensor((5, 4), "float32")
         R.grad.take_backward(R.Tensor((2, 3, 2, n), "float32"), R.Tensor((2, 6, n), "float32"), R.Tensor((3, 2), "int64"), axis=1) -> R.Tensor((2, 6, n), "float32")
         R.grad.take_backward(R.Tensor((7,), "float32"), R.Tensor((2, 3), "float32"), R.Tensor((7,), "int64")) -> R.Tensor((2, 3), "float32")
+        R.grad.take_backward(R.Tensor((n,), "float32"), R.Tensor((2, n), "float32"), R.Tensor((n,), "int64")) -> R.Tensor((2, n), "float32")
         R.grad.take_backward(R.Tensor((2,), "float32"), R.Tensor((2, 3), "float32"), 1, axis=-1) -> R.Tensor((2, 3), "float32")
         """
 
