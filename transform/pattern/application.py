@@ -18,6 +18,7 @@ from weft.ir.structure.visit import walk
 from weft.transform.analysis.purity import is_pure
 from weft.transform.graph.dead_code import without_dead_bindings
 from weft.transform.infra.rewriting import FunctionRewriter, is_marked, value_behind
+from weft.transform.pattern.language import CallPattern, TupleGetItemPattern, TuplePattern
 from weft.transform.pattern.rewriting import ValueRewriter
 from weft.transform.pattern.rule import Rule, Site
 
@@ -26,6 +27,7 @@ __all__ = ["Allowed", "Note", "applied", "applied_once"]
 ROUNDS = 100
 Note = Callable[[Rule, Var], None]
 Allowed = Callable[[Rule, Site, Expr], bool]
+_COMPUTED = (CallPattern, TuplePattern, TupleGetItemPattern)
 
 
 def _no_note(rule: Rule, var: Var) -> None:
@@ -92,7 +94,10 @@ def applied_once(
 
 
 class _Replaced(FunctionRewriter):
-    """Drops what was matched and nothing uses now, though it may fail: the replacement fails for the same values."""
+    """Drops what patterns compute and nothing uses now, though it may fail: the replacement fails for the same values.
+
+    Values that stand for any in a pattern stay.
+    """
 
     def __init__(self, matched: set[Var], function: Function, module: IRModule) -> None:
         super().__init__()
@@ -140,6 +145,7 @@ class _Walk(ValueRewriter):
         other = rule.make(site)
         if other is None or other is value or not self.allowed(rule, site, other):
             return None
-        inner = (match.place(match.behind(part)) for pattern, part in found.items() if pattern is not rule.form)
-        self.matched.update(part for part in inner if isinstance(part, Var))
+        inner = (part for pattern, part in found.items() if pattern is not rule.form and isinstance(pattern, _COMPUTED))
+        places = (match.place(match.behind(part)) for part in inner)
+        self.matched.update(place for place in places if isinstance(place, Var))
         return other

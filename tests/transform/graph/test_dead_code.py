@@ -272,6 +272,22 @@ def test_a_loop_that_may_fail_or_not_end_stays(head: str, body: str) -> None:
     assert "R.loop(" in DeadCodeElimination()(module(text)).script()
 
 
+@pytest.mark.parametrize("opt", range(4))
+def test_what_a_rewritten_value_took_stays_where_it_may_fail(opt: int) -> None:
+    """A rule makes a slice of the part, which is dead, and took the check of v0 with it at opt 1 to 3."""
+    part = of_rows(
+        """
+            v0 = R.reshape(x, (16,))
+            v1 = R.split(v0, [1], axis=0)[1]
+            return R.add(x, x)
+        """
+    )
+    main = weft.compile(module(part), opt=opt)["main"]
+    assert main(np.ones((4, 4), "float32")).sum() == 32
+    with pytest.raises(weft.ShapeError, match="do not fill"):
+        main(np.ones((2, 4), "float32"))
+
+
 @pytest.mark.parametrize("executor", ["graph", "aot"])
 def test_a_dead_loop_is_none_for_executors_without_loops(executor: str) -> None:
     counted = """
