@@ -26,7 +26,7 @@ import numpy as np
 from weft.dtypes import held, offered_items, presented, stored
 from weft.errors import RecursionDepthError, ShapeError
 from weft.support.guards import is_array, is_listing, is_tuple
-from weft.support.stack import stack_bytes, thread_stack
+from weft.support.stack import own_stack
 
 __all__ = [
     "Isolated",
@@ -131,7 +131,7 @@ def refuse_nested(more: int = 1) -> int:
     A program that they call again asks as it begins, outside it gives 0.
     """
     depth = getattr(_own, "depth", 0)
-    if depth and (depth + more) * _CALL_BYTES > (thread_stack()[1] or stack_bytes()):  # what the system tells is kept
+    if depth and (depth + more) * _CALL_BYTES > own_stack():
         raise RecursionDepthError("calls of registered functions are nested too deep", code="W951")
     return depth
 

@@ -7,6 +7,7 @@ that needs more than a piece gets a larger one, of a power of two bytes, and wha
 
 stack_bytes()       the bytes that the current thread was given, as far as Python knows
 thread_stack()      where its stack is, as the system tells it
+own_stack()         its bytes, as the system tells, else as far as Python knows
 with_stack(work)    what `work` gives, in a thread of its own where this one has little stack
 stacks_of(size)     the stack of threads that start inside
 reachable_stack()   the bytes that it has with `grow_stack`
@@ -33,6 +34,7 @@ __all__ = [
     "USUAL_STACK",
     "frames_in_one_piece",
     "grow_stack",
+    "own_stack",
     "reachable_stack",
     "shrink_stack",
     "stack_bytes",
@@ -112,13 +114,22 @@ def _asked() -> tuple[int, int]:
     return start.value or 0, size.value
 
 
+def own_stack() -> int:
+    """The bytes of this thread's stack: what the system tells, which is kept, else what Python knows.
+
+    >>> own_stack() > 0
+    True
+    """
+    return thread_stack()[1] or stack_bytes()
+
+
 def with_stack(work: Callable[[], T]) -> T:
     """What `work` gives, or raises: in a thread with the usual stack where this one has too little for deep calls of C.
 
     >>> with_stack(lambda: 3)
     3
     """
-    if (thread_stack()[1] or stack_bytes()) >= _ENOUGH:
+    if own_stack() >= _ENOUGH:
         return work()
     done: Future[T] = Future()
 
