@@ -16,7 +16,7 @@ from typing import Any
 
 from weft.script.reader.graph.joined import assigned, at, fresh_name, name_at
 
-__all__ = ["Updated", "with_elements"]
+__all__ = ["Updated", "root_of", "with_elements"]
 
 
 class Updated(ast.expr):
@@ -77,10 +77,14 @@ def _assigns_elements(tree: ast.stmt) -> bool:
 
 def _is_element(target: ast.expr) -> bool:
     """Whether a target is an element of a name, or of an element of one."""
-    base = target
-    while isinstance(base, ast.Subscript):
-        base = base.value
-    return base is not target and isinstance(base, ast.Name)
+    return isinstance(target, ast.Subscript) and isinstance(root_of(target), ast.Name)
+
+
+def root_of(target: ast.expr) -> ast.expr:
+    """What all subscripts of a target are of, itself without any."""
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target
 
 
 def _statements(trees: Sequence[ast.stmt], new_name: Callable[[], str]) -> list[ast.stmt]:

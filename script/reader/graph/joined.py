@@ -30,6 +30,7 @@ __all__ = [
     "fresh_name",
     "joined",
     "joined_if",
+    "live_in",
     "loaded_names",
     "name_at",
 ]
@@ -100,10 +101,11 @@ class Following:
                 return True
             if name in _surely_bound([tree]):
                 return False
-        return any(_live_in(names, name) for names in (self.outer, self.after))
+        return any(live_in(names, name) for names in (self.outer, self.after))
 
 
-def _live_in(names: Container[str], name: str) -> bool:
+def live_in(names: Container[str], name: str) -> bool:
+    """Whether the value of a name may be read, of names that are, or by what follows."""
     return names.is_live(name) if isinstance(names, Following) else name in names
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from weft.ir.graph import Constant, Expr, If, Tuple, TupleGetItem, Var
 from weft.ir.types import PrimType, TensorType, TupleType
-from weft.script.reader.graph.element_targets import Updated
-from weft.script.reader.graph.joined import Following
+from weft.script.reader.graph.element_targets import Updated, root_of
+from weft.script.reader.graph.joined import live_in
 from weft.script.reader.graph.session import GraphSession
 from weft.script.source.text import MISSING
 
@@ -125,12 +125,10 @@ def refuse_shared(session: GraphSession, base: Any, tree: Updated) -> None:
     own = memory_of(session, base)
     if not own:
         return
-    root = tree.base
-    while isinstance(root, ast.Subscript):
-        root = root.value
+    root = root_of(tree.base)
     name = root.id if isinstance(root, ast.Name) else ""
     for other, value in _visible(session):
-        if other != name and own & memory_of(session, value) and _is_live(session, other):
+        if other != name and own & memory_of(session, value) and live_in(session.wanted, other):
             message = f"`{name}` and `{other}` may be one array, of which an assignment changes the elements"
             hint = f"`{other}` is read later: write `.copy()` where one gets its value from the other"
             raise session.fail("W115", message, tree.element, hint)
@@ -143,8 +141,3 @@ def _visible(session: GraphSession) -> Iterator[tuple[str, Any]]:
         seen.add(name)
         if isinstance(value, (Expr, list, tuple, dict)):
             yield name, value
-
-
-def _is_live(session: GraphSession, name: str) -> bool:
-    wanted = session.wanted
-    return wanted.is_live(name) if isinstance(wanted, Following) else name in wanted
