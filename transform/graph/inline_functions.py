@@ -48,8 +48,9 @@ from weft.transform.infra.rewriting import FunctionRewriter, bindings_of, derive
 
 __all__ = ["InlinePrivateFunctions"]
 
-_MOST_BINDINGS = 1 << 14
-"""Of a function with its calls written out: more take minutes to compile."""
+_MOST_REPEATED = 1 << 14
+"""Bindings that a function may have, with its calls written out, over those of the whole module: what is written once
+is no repetition, however long."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class InlinePrivateFunctions(Pass):
     """Inline private graph functions where they are called, and remove those that nothing refers to any more.
 
     `functions` restricts the pass to the named ones. Raises: PassError W510 for a name that the module lacks;
-    ResourceError W952 where functions call each other so often that a body would have over 16,384 bindings.
+    ResourceError W952 where functions call each other so often that a body would have over 16,384 bindings more than
+    the module has.
     """
 
     aliases: ClassVar[tuple[str, ...]] = ("inline",)
@@ -90,19 +92,16 @@ class InlinePrivateFunctions(Pass):
 
 
 def _refuse_repetition(module: IRModule, order: Iterable[str], inlined: set[str]) -> None:
-    """W952 for calls that would bring more bindings than anybody waits for."""
-    bindings: dict[str, int] = {}
-    for name in order:
-        function = module[name]
-        if not isinstance(function, Function):
-            continue
-        bindings[name] = len(nodes_of(function, VarBinding))
-        for call in nodes_of(function, Call):
+    """W952 for calls that would bring more copies of bindings than anybody waits for."""
+    bindings = {name: len(nodes_of(f, VarBinding)) for name, f in module.items() if isinstance(f, Function)}
+    most = sum(bindings.values()) + _MOST_REPEATED
+    for name in (name for name in order if name in bindings):
+        for call in nodes_of(module[name], Call):
             if isinstance(call.op, GlobalVar) and call.op.name in inlined:
                 bindings[name] += bindings[call.op.name]
-                if bindings[name] > _MOST_BINDINGS:
+                if bindings[name] > most:
                     raise ResourceError(
-                        f"with its calls written out {name} has more than {_MOST_BINDINGS:,} bindings",
+                        f"with its calls written out {name} has over {_MOST_REPEATED:,} bindings more than the module",
                         code="W952",
                         span=call.span,
                         hint="fewer calls of functions that call others, or a target that calls them",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from tests.transform.helpers import check, left_alone, module
 
 from weft.errors import PassError, ResourceError, WeftError
+from weft.ir import BindingBlock, Call, Function, GlobalVar, IRModule, SeqExpr, TensorType, Var, VarBinding
 from weft.ir.interpret import interpret
+from weft.ir.structure.visit import nodes_of
+from weft.script import relax as R
 from weft.transform import InlinePrivateFunctions
 
 
@@ -243,5 +248,28 @@ def test_calls_that_double_from_function_to_function_are_refused() -> None:
         body = [f"y = Module.f{number + 1}(x)", f"z = Module.f{number + 1}(y)"] if number < 23 else ["z = R.exp(x)"]
         lines = "".join(f"    {line}\n" for line in [*body, "return z"])
         text += f"\n@R.function(private=True)\ndef f{number}({signature}\n{lines}"
-    with pytest.raises(ResourceError, match=r"W952: with its calls written out f\d+ has more than 16,384 bindings"):
+    with pytest.raises(
+        ResourceError, match=r"W952: with its calls written out f\d+ has over 16,384 bindings more than the"
+    ):
         InlinePrivateFunctions()(module(text))
+
+
+@pytest.mark.parametrize("long", ["main", "step"])
+def test_a_long_function_is_no_repetition(long: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bindings of a text are written out once however many they are."""
+    monkeypatch.setattr("weft.transform.graph.inline_functions._MOST_REPEATED", 8)
+
+    def function(name: str, callee: str | None, length: int) -> Function:
+        values = [x := Var("x", TensorType((4,), "float32"))]
+        for number in range(length):
+            values.append(Var(f"y{number}", x.ty))
+        bindings = [VarBinding(new, R.exp(old)) for old, new in pairwise(values)]
+        if callee:
+            bindings.append(VarBinding(Var("z", x.ty), Call(GlobalVar(callee), (values[-1],))))
+        body = SeqExpr((BindingBlock(tuple(bindings)),), bindings[-1].var)
+        return Function((x,), body, x.ty, private=callee is None, name=name)
+
+    functions = {"main": function("main", "step", 1), "step": function("step", None, 1)}
+    functions[long] = function(long, "step" if long == "main" else None, 30)
+    (main,) = InlinePrivateFunctions()(IRModule(functions)).functions.values()
+    assert len(nodes_of(main, VarBinding)) == 31
