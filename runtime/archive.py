@@ -27,7 +27,7 @@ from weft.errors import ArtifactError
 from weft.runtime.abi.frame import BINDING
 from weft.runtime.abi.json_form import signature_from_json, signature_to_json, site_from_json, site_to_json
 from weft.runtime.artifact import ArtifactSet
-from weft.runtime.device.linker import host
+from weft.runtime.device.host import host
 from weft.runtime.manifest import check_manifest
 from weft.runtime.program import carried_artifacts
 from weft.runtime.safe_archive import DAMAGE, Limits, open_file, packing, read_archive
@@ -206,7 +206,7 @@ def _check_binding(manifest: Mapping[str, Any], files: dict[str, bytes], name: s
 
 def _check_host(target: list[str], name: str) -> None:
     """ArtifactError W803 unless this machine can run the code."""
-    triple, _, features = host()
+    triple, features = host().triple, host().flags
     have = {feature for feature in features.split(",") if feature.startswith("+")}
     need = {feature for feature in target[2].split(",") if feature.startswith("+")}
     if target[0] != triple or not need <= have:

@@ -26,7 +26,6 @@ import numpy as np
 
 import weft.ir
 from weft.codegen.backends.llvm.machine.machine import Machine, llvm_version
-from weft.codegen.cache.code import HEAD, LIMIT, object_cache
 from weft.codegen.plan import Plan
 from weft.ir.graph import Constant, ExternFunc, Op
 from weft.ir.module import IRModule
@@ -36,6 +35,7 @@ from weft.ir.structure.fingerprint import fingerprint
 from weft.ir.tensor import PrimCall
 from weft.runtime.abi.json_form import signature_from_json, signature_to_json, site_from_json, site_to_json
 from weft.runtime.abi.scalars import storage
+from weft.runtime.device.code_cache import HEAD, LIMIT, object_cache
 from weft.runtime.device.guards import is_guarded
 from weft.runtime.executable import Program
 from weft.support.array_memory import ALIGNMENT, content_bytes

@@ -1,67 +1,43 @@
-"""Object code into the process: the only place of the runtime that needs llvmlite (its binding alone).
+"""Object code into the process, and LLVM text to object code.
 
-One linker serves the process; each executable is a library of its own in it, unloaded when nothing refers to it.
+Each executable is a library of its own, unloaded when nothing refers to it. Objects that become an image
+(`weft.runtime.device.image`) need no llvmlite; one linker of LLVM serves the process for others.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from weft.errors import ArtifactError
+from weft.runtime.device.code_cache import object_cache
+from weft.runtime.device.host import binding, host
+from weft.runtime.device.image import Absent, Mapped, can_run, linked
 from weft.runtime.device.object_symbols import LOAD_FIRST, absent_symbols
-from weft.support.forks import in_child, no_fork
+from weft.support.forks import no_fork
 
-__all__ = ["Library", "assembly", "host", "machine_code"]
+__all__ = ["Library", "assembly", "machine_code"]
 
 _lock = threading.Lock()
 _numbers = itertools.count(1)
 
 
 @functools.cache
-def _binding() -> Any:
-    try:
-        import llvmlite.binding as llvm  # a heavy import, so only when machine code is loaded
-    except ImportError as error:
-        raise ArtifactError(
-            "machine code is loaded by llvmlite, which is not installed", code="W809", hint="pip install llvmlite"
-        ) from error
-    in_child(functools.partial(_free_lock, llvm))
-    with no_fork():
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-    return llvm
-
-
-def _free_lock(llvm: Any) -> None:
-    """Give a child of a fork the lock of llvmlite, which another thread of the parent may have held."""
-    lock: Any = getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None)
-    if hasattr(lock, "_at_fork_reinit"):
-        lock._at_fork_reinit()
-
-
-@functools.cache
 def _linker() -> Any:
-    llvm = _binding()
+    llvm = binding()
     target = llvm.Target.from_default_triple()
     # JITLink keeps the sections of an object together; the older linker maps each where there is room, and aborts the
     # process where they are more than 2 GiB apart (after `import torch`, whose libraries fill the address space).
     return llvm.create_lljit_compiler(target.create_target_machine(jit=True), use_jit_link=True)
 
 
-@functools.cache
-def host() -> tuple[str, str, str]:
-    """(triple, CPU name, features) of this machine."""
-    llvm = _binding()
-    return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-
-
 def assembly(text: str, target: tuple[str, str, str]) -> str:
     """The assembly of LLVM text for (triple, CPU, features)."""
-    llvm = _binding()
+    llvm = binding()
     triple, cpu, features = target
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic")
     with no_fork(), _lock:
@@ -71,11 +47,24 @@ def assembly(text: str, target: tuple[str, str, str]) -> str:
 def machine_code(text: str, level: int = 2) -> bytes:
     """Object code of LLVM text for this machine: for the few functions that belong to the runtime itself.
 
-    `level` is that of LLVM's code generator: 0 for what only calls others, which then takes a tenth of the time.
+    `level` is that of LLVM's code generator: 0 for what only calls others, which then takes a tenth of the time. What
+    was made before comes from the cache.
     """
-    llvm = _binding()
+    own = host()
+    facts = ("runtime", own.triple, own.cpu, own.flags, own.version, str(level), text)
+    cache, key = object_cache(), hashlib.sha256("\0".join(facts).encode()).hexdigest()
+    found = cache.get(key)
+    if found is not None:
+        return bytes(found[0])
+    code = _machine_code(text, own.cpu, level)
+    cache.put(key, [code], text)
+    return code
+
+
+def _machine_code(text: str, cpu: str, level: int) -> bytes:
+    llvm = binding()
     machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), opt=level, reloc="pic", codemodel="small"
+        cpu=cpu, opt=level, reloc="pic", codemodel="small"
     )
     with no_fork(), _lock:
         module = llvm.parse_assembly(text)
@@ -93,11 +82,24 @@ class Library:
     def __init__(
         self, objects: Iterable[bytes], exports: Iterable[str], imports: Mapping[str, int] | None = None
     ) -> None:
-        objects = list(objects)
-        builder = _binding().JITLibraryBuilder()
+        objects, exports, imports = list(objects), list(exports), imports or {}
+        image = linked(objects, exports) if can_run() else None
+        try:
+            self._loaded = Mapped(image, imports) if image else _Jitted(objects, exports, imports)
+        except Absent as error:
+            raise ArtifactError(f"nothing provides {', '.join(error.names)}", code="W815", hint=LOAD_FIRST) from None
+        except (OSError, RuntimeError) as error:
+            raise ArtifactError(f"the machine code does not link: {error}", code="W805") from None
+        self.addresses = self._loaded.addresses
+
+
+class _Jitted:
+    """Objects that LLVM's linker has put into the process; Absent or RuntimeError for what it cannot link."""
+
+    def __init__(self, objects: Sequence[bytes], exports: Sequence[str], imports: Mapping[str, int]) -> None:
+        builder = binding().JITLibraryBuilder()
         for code in objects:
             builder.add_object_img(code)
-        exports, imports = list(exports), imports or {}
         for name in exports:
             builder.export_symbol(name)
         for name, place in imports.items():
@@ -106,8 +108,8 @@ class Library:
         with no_fork(), _lock:
             try:
                 self._tracker = builder.link(_linker(), f"weft.{next(_numbers)}")
-            except RuntimeError as error:
+            except RuntimeError:
                 if absent := absent_symbols(objects, imports):
-                    raise ArtifactError(f"nothing provides {', '.join(absent)}", code="W815", hint=LOAD_FIRST) from None
-                raise ArtifactError(f"the machine code does not link: {error}", code="W805") from None
+                    raise Absent(absent) from None
+                raise
         self.addresses = {name: self._tracker[name] for name in exports}

@@ -12,8 +12,6 @@ the code generators write nothing that it would call them for.
 
 from __future__ import annotations
 
-import ctypes
-import functools
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -21,6 +19,7 @@ from types import MappingProxyType
 from weft.errors import ArtifactError
 from weft.runtime.artifact import Artifact, Symbol
 from weft.runtime.device.object_formats import object_symbols
+from weft.runtime.device.process import address_in_process
 
 __all__ = [
     "HOST_SYMBOLS",
@@ -71,17 +70,7 @@ def defined(code: bytes) -> frozenset[str]:
 
 def in_process(name: str) -> bool:
     """Whether the process has a C symbol of that name."""
-    try:
-        getattr(_process(), name)
-    except (AttributeError, ValueError):
-        return False
-    return True
-
-
-@functools.cache
-def _process() -> ctypes.CDLL:
-    """What the process has loaded for all, with libraries that are loaded later."""
-    return ctypes.CDLL(None)
+    return address_in_process(name) != 0
 
 
 def absent_symbols(objects: Iterable[bytes], given: Container[str] = ()) -> list[str]:

@@ -445,7 +445,7 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
         ("W804", "a file cannot be written", "cannot write model.weft: No such file or directory"),
         ("W805", "machine code does not link", "the machine code does not link: undefined symbol foo"),
         ("W806", "an executable has no source of a kind", "no 'c' source"),
-        ("W809", "machine code is to be loaded, and llvmlite is not there",
+        ("W809", "machine code is to be made, and llvmlite is not there",
          "machine code is loaded by llvmlite, which is not installed"),
         ("W810", "bytes or a name are those of no artifact", "not an archive of artifacts"),
         ("W811", "an archive of artifacts is damaged or cannot be read",

@@ -10,8 +10,8 @@ import pytest
 
 import weft
 from weft.codegen.backends.llvm.machine.host_target import host_target
-from weft.codegen.backends.llvm.machine.machine import host, host_features
 from weft.errors import TargetError
+from weft.runtime.device.host import host
 from weft.target.machine_model import MachineModel
 
 SOURCE = """
@@ -22,7 +22,7 @@ def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
     y = R.tanh(x)
     return y
 """
-X86 = host()[0].startswith("x86_64")
+X86 = host().triple.startswith("x86_64")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_configuration_is_taken_as_the_target_that_it_is() -> None:
 
 
 def test_a_feature_that_the_machine_lacks_is_refused() -> None:
-    lacking = next((name for name, has in host_features().items() if not has), None)
+    lacking = next((name for name, has in host().features.items() if not has), None)
     if lacking is None:
         pytest.skip("this machine has every feature of its family")
     with pytest.raises(TargetError, match="lacks the feature"):
@@ -148,7 +148,7 @@ def test_what_llvm_ends_the_process_on_is_an_error() -> None:
     np.testing.assert_allclose(weft.compile(weft.parse(SOURCE), "llvm -mattr=-fma")["main"](x), np.tanh(x), rtol=1e-6)
 
 
-@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=host", f"llvm -mcpu={host()[1]}", "llvm -vector-bits=128"])
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=host", f"llvm -mcpu={host().cpu}", "llvm -vector-bits=128"])
 def test_explain_shows_the_machine_that_code_is_scheduled_for(target: str) -> None:
     """For `llvm` that is the processor of this machine, not what every processor of its architecture has."""
     shape = "R.Tensor((256, 256), 'float32')"

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from weft.codegen.backends.base import BackEnd, Job, Plan
 from weft.codegen.backends.llvm.machine.host_target import HostTarget, host_target
-from weft.codegen.backends.llvm.machine.machine import host, llvm_version
+from weft.codegen.backends.llvm.machine.machine import llvm_version
 from weft.codegen.executors import EXECUTORS
 from weft.codegen.host.entry import Entry
 from weft.errors import TargetError
 from weft.ir.module import IRModule
 from weft.runtime.artifact import Artifact, ArtifactSet
+from weft.runtime.device.host import host
 from weft.runtime.device.linker import assembly
 from weft.runtime.executable import Executable, Program
 from weft.support.providers import load
@@ -41,7 +42,7 @@ class LLVMBackEnd(BackEnd):
                 raise
             # Without a triple, a processor of this family that this machine lacks is a mistake; with one it is meant.
             triple = part.triple
-            if triple is None or ("mtriple" not in part.options and triple.arch == Triple.parse(host()[0]).arch):
+            if triple is None or ("mtriple" not in part.options and triple.arch == Triple.parse(host().triple).arch):
                 raise
             return None
 

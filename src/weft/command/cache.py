@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from weft.codegen.cache.code import object_cache
 from weft.command.report import say
+from weft.runtime.device.code_cache import object_cache
 
 __all__ = ["cache_command"]
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 import weft
 from weft.__main__ import main
 from weft.codegen.backends.llvm.machine import machine
-from weft.codegen.cache import code, programs
-from weft.codegen.cache.code import DiskCache, object_cache
+from weft.codegen.cache import programs
+from weft.runtime.device import code_cache as code
+from weft.runtime.device.code_cache import DiskCache, object_cache
 
 KERNEL = """
 @T.prim_func

@@ -14,9 +14,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen.cache import code as cache_module
 from weft.codegen.cache import programs as program_cache
-from weft.codegen.cache.code import object_cache
 from weft.codegen.cache.programs import key_of
 from weft.codegen.compile import as_module
 from weft.codegen.plan import make_plan
@@ -25,6 +23,8 @@ from weft.ir.graph import Constant
 from weft.ir.op import OPS, Param, register_op
 from weft.ir.structure.fingerprint import fingerprint
 from weft.ir.tensor import FloatImm
+from weft.runtime.device import code_cache as cache_module
+from weft.runtime.device.code_cache import object_cache
 
 SCRIPT = """from weft.script import ir as I, relax as R, tir as T
 

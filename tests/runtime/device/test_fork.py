@@ -44,7 +44,7 @@ from weft.ir.structure import recursion
 from weft.runtime.device import linker, threads
 from weft.support import collection
 call(1)
-held_locks = linker._binding().ffi.lib._lock._lock, INTERN_LOCK, recursion._lock, threads._lock, collection._lock
+held_locks = linker.binding().ffi.lib._lock._lock, INTERN_LOCK, recursion._lock, threads._lock, collection._lock
 for lock in held_locks:
     held, done = threading.Event(), threading.Event()
     def hold():

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from weft.codegen.backends.llvm.machine.machine import host, host_features
 from weft.errors import TargetError
+from weft.runtime.device.host import host
 from weft.target import Target
 from weft.target.builtin import LLVM
 from weft.target.features import LEVELS, named_features, with_flags
@@ -60,11 +60,11 @@ class HostTarget:
 @functools.lru_cache(maxsize=64)
 def _described(target: HostTarget) -> Target:
     has = target.names
-    dots = sorted(f"+{name}" for name in useful_dots(CPUS.get(host()[1], CPUFacts("")), has))
+    dots = sorted(f"+{name}" for name in useful_dots(CPUS.get(host().cpu, CPUFacts("")), has))
     chosen: dict[str, Any] = {**dict(target.overrides), **({"mattr": dots} if dots else {})}
     if target.planner:
         chosen["planner"] = target.planner
-    if host()[0].startswith("aarch64"):
+    if host().triple.startswith("aarch64"):
         return Target({"kind": "llvm", "mcpu": "generic-aarch64", **chosen})
     level = "x86-64-v4" if "avx512f" in has else "x86-64-v3" if {"avx2", "fma"} <= has else "x86-64"
     return Target({"kind": "llvm", "mcpu": level, **chosen})
@@ -73,7 +73,7 @@ def _described(target: HostTarget) -> Target:
 @functools.lru_cache(maxsize=64)
 def _needs(cpu: str, features: str) -> str:
     names, flags = _names(cpu, features), [flag for flag in features.split(",") if flag]
-    base = [f"+{name}" for name in LEVELS.get(cpu, ())] if cpu else host()[2].split(",")
+    base = [f"+{name}" for name in LEVELS.get(cpu, ())] if cpu else host().flags.split(",")
     kept = [item for item in base if item.startswith("-") or item[1:] in names]
     added = [flag for flag in flags if flag.startswith("+") and flag[1:] in names]
     return ",".join(dict.fromkeys([*kept, *added, *(flag for flag in flags if flag.startswith("-"))]))
@@ -81,10 +81,10 @@ def _needs(cpu: str, features: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _names(cpu: str, features: str) -> frozenset[str]:
-    triple, _, own = host()
+    own = host()
     if cpu:
-        return named_features(triple.split("-")[0], cpu, features)
-    return with_flags((item[1:] for item in own.split(",") if item.startswith("+")), features)
+        return named_features(own.triple.split("-")[0], cpu, features)
+    return with_flags((name for name, has in own.features.items() if has), features)
 
 
 def host_target(target: object, opt: int = 2) -> HostTarget:
@@ -110,7 +110,7 @@ def host_target(target: object, opt: int = 2) -> HostTarget:
     options = wanted.to_dict()
     for name in ("mfpu", "mfloat_abi"):
         if name in options:
-            raise TargetError(f"native code for {host()[0]} has no option -{name}", code="W732")
+            raise TargetError(f"native code for {host().triple} has no option -{name}", code="W732")
     _check_triple(options.get("mtriple"))
     features = [str(feature) for feature in options.get("mattr", ())]
     for feature in features:
@@ -147,7 +147,7 @@ def _spec(target: object) -> Any:
 
 
 def _check_triple(triple: object) -> None:
-    own = host()[0]
+    own = host().triple
     if triple is None:
         return
     wanted, mine = Triple.parse(str(triple)), Triple.parse(own)
@@ -158,7 +158,7 @@ def _check_triple(triple: object) -> None:
 
 
 def _check_feature(feature: str) -> None:
-    known = host_features()
+    known = host().features
     name = feature.lstrip("+-")
     if name not in known:
         raise TargetError(f"this processor family has no feature {name!r}", code="W732")
@@ -167,11 +167,11 @@ def _check_feature(feature: str) -> None:
 
 
 def _checked_cpu(cpu: str) -> str:
-    triple, own, _ = host()
+    triple, own = host().triple, host().cpu
     if cpu in ("host", "native", own):
         return ""
     if cpu in LEVELS and triple.startswith("x86_64"):
-        known = host_features()
+        known = host().features
         lacks = [name for name in LEVELS[cpu] if not known.get(name)]
         if not lacks:
             return cpu

@@ -26,8 +26,9 @@ from types import TracebackType
 from typing import Any
 
 from weft.codegen.backends.llvm.machine.emit import REGISTERS, optimise, parsed
-from weft.codegen.cache.code import object_cache
 from weft.errors import TargetError
+from weft.runtime.device.code_cache import object_cache
+from weft.runtime.device.host import binding, host
 from weft.support.forks import no_fork
 from weft.support.spread import cores
 from weft.support.stack import stacks_of, with_stack
@@ -40,30 +41,6 @@ STACK_BYTES = 16 << 20
 """For LLVM, which recurses; some systems give threads much less."""
 
 
-@functools.cache
-def binding() -> Any:
-    """llvmlite's binding with the host's code generator ready (a heavy import, so only when needed)."""
-    with no_fork():
-        import llvmlite.binding as llvm
-
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-    return llvm
-
-
-@functools.cache
-def host() -> tuple[str, str, str]:
-    """(triple, cpu, features) of this machine."""
-    llvm = binding()
-    return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-
-
-@functools.cache
-def host_features() -> dict[str, bool]:
-    """Every feature of this processor family, and whether this machine has it."""
-    return dict(binding().get_host_cpu_features())
-
-
 class Machine:
     """A CPU and an optimisation level to emit code for.
 
@@ -72,11 +49,11 @@ class Machine:
     """
 
     def __init__(self, cpu: str = "", features: str = "", opt: int = 2) -> None:
-        triple, host_cpu, own_features = host()
-        self.triple = triple
-        self.cpu = cpu or host_cpu
+        own = host()
+        self.triple = triple = own.triple
+        self.cpu = cpu or own.cpu
         # A 64-bit machine is assumed by everything here; a name that LLVM does not know must not make it doubt that.
-        base = ("+64bit,+sse2" if triple.startswith("x86_64") else "") if cpu else own_features
+        base = ("+64bit,+sse2" if triple.startswith("x86_64") else "") if cpu else own.flags
         self.features = ",".join(filter(None, (base, features)))
         self.opt = opt
         self.apart = bool(features)
@@ -233,9 +210,6 @@ def _unlocked() -> _Unlocked | None:
     return mark
 
 
-@functools.cache
 def llvm_version() -> str:
     """What else the code follows from: the versions of LLVM and of weft."""
-    import llvmlite
-
-    return f"{llvmlite.__version__} {binding().llvm_version_info} {VERSION}"
+    return f"{host().version} {VERSION}"

@@ -11,15 +11,15 @@ import pytest
 import weft
 from weft import dtypes
 from weft.codegen.backends.llvm.machine.host_target import LEVELS
-from weft.codegen.backends.llvm.machine.machine import host, host_features
 from weft.ir.kernel.prim import cast, intrinsic
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, For, PrimExpr, PrimFunc, PrimVar
+from weft.runtime.device.host import host
 from weft.support.small_floats import encode
 
-X86 = host()[0].startswith("x86_64")
+X86 = host().triple.startswith("x86_64")
 HERE = [
     "llvm",
-    *(f"llvm -mcpu={level}" for level, needs in LEVELS.items() if X86 and all(map(host_features().get, needs))),
+    *(f"llvm -mcpu={level}" for level, needs in LEVELS.items() if X86 and all(map(host().features.get, needs))),
     *(["llvm -mattr=-f16c"] if X86 else []),
 ]
 """Targets of this machine: with instructions for float16, with those for float32 alone, with none."""

@@ -12,12 +12,12 @@ import pytest
 
 from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
-from weft.codegen.backends.llvm.machine.machine import binding, host_features
 from weft.codegen.backends.llvm.sorting.library import emit_sorts, registers
 from weft.codegen.backends.llvm.sorting.network import batcher_exchanges
+from weft.runtime.device.host import binding, host
 
 pytestmark = pytest.mark.skipif(
-    not host_features().get("avx512f") or not host_features().get("avx512vl"), reason="vectors without compress"
+    not host().features.get("avx512f") or not host().features.get("avx512vl"), reason="vectors without compress"
 )
 LAYOUTS = (KeyVector(32, 16), KeyVector(64, 8), KeyVector(32, 8), KeyVector(64, 4))
 GUARD = 123

@@ -1,0 +1,103 @@
+"""This machine as LLVM sees it: triple, processor, features, and which LLVM that is.
+
+Only LLVM knows, and to load it takes longer than to load most programs. What it says follows from the processor, which
+the system describes, and from its own library, so it is kept among compiled code under a hash of both and of the time
+that the system was started. Where the system describes no processor, LLVM is asked.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weft.errors import ArtifactError
+from weft.runtime.device.code_cache import object_cache
+from weft.support.forks import in_child, no_fork
+
+__all__ = ["Host", "binding", "host"]
+
+_VARIES = ("cpu mhz", "bogomips")
+"""Lines of the description that are another at other times."""
+_MOST = 1 << 14
+"""Bytes of it that are read: the first processor is in them."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """What LLVM says of this machine; `version` is that of LLVM and its binding."""
+
+    triple: str
+    cpu: str
+    features: Mapping[str, bool]
+    """Every feature of this family of processors, and whether this one has it."""
+    flags: str
+    """The same as LLVM takes it: `+a,-b`."""
+    version: str
+
+
+@functools.cache
+def binding() -> Any:
+    """llvmlite's binding with the host's code generator ready; ArtifactError W809 where it is not installed."""
+    with no_fork():
+        try:
+            import llvmlite.binding as llvm  # a heavy import, so only when something is compiled
+        except ImportError as error:
+            raise ArtifactError(
+                "machine code is made by llvmlite, which is not installed", code="W809", hint="pip install llvmlite"
+            ) from error
+        in_child(functools.partial(_free_lock, llvm))
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    return llvm
+
+
+def _free_lock(llvm: Any) -> None:
+    """Give a child of a fork the lock of llvmlite, which another thread of the parent may have held."""
+    lock: Any = getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None)
+    if hasattr(lock, "_at_fork_reinit"):
+        lock._at_fork_reinit()
+
+
+@functools.cache
+def host() -> Host:
+    """This machine."""
+    key = _key()
+    found = object_cache().get(key) if key else None
+    if found is not None:
+        return Host(**json.loads(found[1]))
+    made = _asked()
+    if key:
+        object_cache().put(key, [], json.dumps(vars(made)))
+    return made
+
+
+def _asked() -> Host:
+    llvm = binding()
+    import llvmlite
+
+    version = f"{llvmlite.__version__} {llvm.llvm_version_info}"
+    features = llvm.get_host_cpu_features()
+    return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(features), features.flatten(), version)
+
+
+def _key() -> str:
+    """The hash of what the answers follow from; empty where that is not known."""
+    try:
+        import llvmlite
+        from llvmlite.utils import get_library_name  # neither loads LLVM
+
+        library = os.stat(os.path.join(os.path.dirname(llvmlite.__file__), "binding", get_library_name()))
+        with open("/proc/cpuinfo", "rb") as file:
+            processor = file.read(_MOST).partition(b"\n\n")[0].decode("ascii", "replace")
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            started = file.read().decode()
+    except (ImportError, AttributeError, OSError):
+        return ""
+    lines = [line for line in processor.split("\n") if not line.lower().startswith(_VARIES)]
+    facts = ("host 1", *lines, started, llvmlite.__version__, str(library.st_size), str(library.st_mtime_ns))
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest() if len(lines) > 1 else ""
