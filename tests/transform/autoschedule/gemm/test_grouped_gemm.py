@@ -162,10 +162,13 @@ def test_the_text_holds_packed_weights_and_reads_back() -> None:
     weft.assert_structural_equal(weft.parse(lowered.script()), lowered)
 
 
-@pytest.mark.parametrize(("ahead", "steps"), [(0, 0), (2048, 8)])
+@pytest.mark.parametrize(
+    ("ahead", "dynamic", "steps"), [(0, True, 0), (2048, True, 8), (0, False, 0), (2048, False, 32)]
+)
 @pytest.mark.parametrize("weight", ["int8", "uint4"])
-def test_weights_are_prefetched_where_integers_meet_few_rows(weight: str, ahead: int, steps: int) -> None:
-    program = text((64, 128), 32, weight, "none", dynamic=True, dtype="float32", rows='"n"')
+def test_weights_are_prefetched_where_they_meet_few_rows(weight: str, ahead: int, dynamic: bool, steps: int) -> None:
+    """256 bytes are a step of integers, 64 one of floats."""
+    program = text((64, 128), 32, weight, "none", dynamic=dynamic, dtype="float32", rows='"n"')
     module = BindParams("main", operands((64, 128), 32, weight, "none"))(weft.IRModule({"main": weft.parse(program)}))
     with PassContext(config={"knobs": {"prefetch_bytes": ahead}}):
         lowered = run_phases(module, "llvm -mcpu=znver4", stop="schedule")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ FLOAT = "float32"
 class Grouped:
     """How such a contraction is arranged: vectors of a panel, rows of a tile, and the instruction (None: floats).
 
-    `prefetched` is how many steps of a group ahead weights are prefetched.
+    `prefetched` is how many steps of a group ahead weights are prefetched, those of `vectors_per_line` vectors at once.
     """
 
     found: ScaledContraction
@@ -33,6 +34,7 @@ class Grouped:
     dot: DotProduct | None
     is_packed: bool = True
     prefetched: int = 0
+    vectors_per_line: int = 1
 
     @property
     def terms(self) -> int:
@@ -48,6 +50,12 @@ class Grouped:
     def width(self) -> int:
         """The columns of a panel."""
         return self.vectors * self.lanes
+
+    @property
+    def step_bytes(self) -> int:
+        """What a step of a group reads of packed weights."""
+        elements = self.width * self.terms * self.per
+        return max(1, elements * bits(self.found.b.load.buffer.dtype) // 8)
 
     @property
     def columns(self) -> int:
@@ -95,9 +103,15 @@ def grouped_form(
     per = per_byte(found.b.load.buffer.dtype)
     dot = _instruction(found, machine)
     if dot is not None and not found.group % (dot.terms * per):
-        step = vectors * machine.vector_bits // 8
-        return Grouped(found, lanes, vectors, rows, dot, prefetched=knobs.prefetch_bytes // max(1, step))
-    return None if found.group % per else Grouped(found, lanes, vectors, rows + 2, None)
+        form = Grouped(found, lanes, vectors, rows, dot)
+    elif found.group % per:
+        return None
+    else:
+        form = Grouped(found, lanes, vectors, rows + 2, None)
+    apart = machine.line_bytes * form.vectors // form.step_bytes
+    return dataclasses.replace(
+        form, prefetched=knobs.prefetch_bytes // form.step_bytes, vectors_per_line=min(max(1, apart), form.vectors)
+    )
 
 
 def _instruction(found: ScaledContraction, machine: MachineModel) -> DotProduct | None:

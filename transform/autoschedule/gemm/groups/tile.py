@@ -194,11 +194,11 @@ class _Tile:
         return sequence([*start, For(q, 0, steps, sequence(step)), *finish])
 
     def _prefetches(self, g: PrimVar, q: PrimVar) -> list[Stmt]:
-        """The lines of B that a later step reads, prefetched: few rows of integers wait for them alone."""
-        if self.form.dot is None or self.rows > 2 or not self.form.prefetched:
+        """The lines of B that a later step reads, prefetched: few rows wait for them alone."""
+        if self.rows > 2 or not self.form.prefetched:
             return []
-        later = plus(q, const(self.form.prefetched, INDEX))
-        return [prefetch(self.elements.weights(g, later, 0, j)) for j in range(self.form.vectors)]
+        later, places = plus(q, const(self.form.prefetched, INDEX)), range(self.form.vectors)[:: self.form.vectors_per_line]
+        return [prefetch(self.elements.weights(g, later, 0, j)) for j in places]
 
     def _start(self, i: int, j: int, g: PrimVar, chain: int) -> PrimExpr:
         """What the sum of a group starts at: what the zero point takes off."""
