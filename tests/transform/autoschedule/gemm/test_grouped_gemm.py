@@ -61,6 +61,14 @@ def check(program: str, weights: dict[str, np.ndarray], x: np.ndarray, target: s
     return next((line for line in str(run.explain()).splitlines() if "grouped-gemm" in line), "")
 
 
+def grouped_decision(module: weft.IRModule) -> dict[str, Any]:
+    """What is decided on a processor that has the instruction, with the text of the module."""
+    lowered = run_phases(module, "llvm -mcpu=znver4", stop="schedule")
+    decisions = [item for function in lowered.functions.values() for item in function.attrs.get("decisions", ())]
+    (made,) = [item for item in decisions if item["kind"] == "grouped-gemm"]
+    return {**made, "script": lowered.script()}
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize(
     ("weight", "zero"),
@@ -105,6 +113,58 @@ def test_weights_that_are_arguments_are_read_where_they_are() -> None:
     program = text((32, 40), 16, "uint4", "vector", dynamic=False, dtype="float32", rows="3")
     x = np.random.default_rng(4).normal(size=(3, 32)).astype("float32")
     assert "form=float" in check(program, operands((32, 40), 16, "uint4", "vector"), x, bound=False)
+
+
+def of_each_kind(choices: np.random.Generator, size: int) -> dict[str, np.ndarray]:
+    """Rows whose digits are of every kind, and rows that have none."""
+    plain = choices.normal(size=size)
+    odd = {"infinite": np.inf, "lower": -np.inf, "nan": np.nan, "largest": np.finfo("float32").max}
+    found = {
+        "plain": plain,
+        "of many magnitudes": np.exp(9 * plain),
+        "just below powers of two": np.nextafter(np.float32(2), 1) * np.sign(plain),
+        "zeros": 0 * plain,
+        "tiny": 1e-38 * plain,
+        "subnormal": 1e-42 * plain,
+        "huge": 1e30 * plain,
+        **{name: np.where(np.arange(size) == 9, value, plain) for name, value in odd.items()},
+    }
+    return {name: row[None].astype("float32") for name, row in found.items()}
+
+
+@pytest.mark.parametrize(("weight", "zero"), [("uint4", "vector"), ("int4", "none"), ("uint2", "number")])
+def test_a_row_of_floats_is_multiplied_by_its_digits(weight: str, zero: str) -> None:
+    """To the exactness of float32 products, with any numbers in it; 70 columns: a whole panel, and part of one."""
+    weights = operands((128, 70), 32, weight, zero)
+    module = weft.IRModule(
+        {"main": weft.parse(text((128, 70), 32, weight, zero, dynamic=False, dtype="float32", rows="1"))}
+    )
+    interpreted, run = weft.interpret(module)["main"], weft.compile(BindParams("main", weights)(module))
+    for name, x in of_each_kind(np.random.default_rng(7), 128).items():
+        got, want = run["main"](x), np.asarray(interpreted(x, *weights.values()))
+        finite = np.isfinite(want)
+        np.testing.assert_array_equal(got[~finite], want[~finite], err_msg=name)
+        scale = np.abs(want[finite]).max(initial=0)
+        assert np.abs(got[finite] - want[finite]).max(initial=0) <= 1e-6 * scale + 1e-44, name
+
+
+def test_digits_of_whole_numbers_are_exact() -> None:
+    weights = operands((64, 48), 32, "int4", "none") | {"s": np.full((2, 48), 0.5, "float32")}
+    program = text((64, 48), 32, "int4", "none", dynamic=False, dtype="float32", rows="2")
+    module = weft.IRModule({"main": weft.parse(program)})
+    x = np.random.default_rng(8).integers(-(1 << 17), 1 << 17, (2, 64)).astype("float32")
+    got = weft.compile(BindParams("main", weights)(module))["main"](x)
+    exact = x.astype("float64") @ (weights["w"].astype("float64") * 0.5)
+    np.testing.assert_array_equal(got, np.maximum(exact, 0).astype("float32"))
+
+
+@pytest.mark.parametrize(
+    ("weight", "rows", "form"), [("int4", 1, "digits"), ("int4", 3, "float"), ("int8", 1, "float")]
+)
+def test_few_rows_of_floats_are_digits_where_converting_weights_takes_longer(weight: str, rows: int, form: str) -> None:
+    program = text((64, 128), 32, weight, "none", dynamic=False, dtype="float32", rows=str(rows))
+    module = BindParams("main", operands((64, 128), 32, weight, "none"))(weft.IRModule({"main": weft.parse(program)}))
+    assert grouped_decision(module)["form"] == form
 
 
 @settings(max_examples=8, deadline=None)
@@ -171,12 +231,6 @@ def test_weights_are_prefetched_where_they_meet_few_rows(weight: str, ahead: int
     program = text((64, 128), 32, weight, "none", dynamic=dynamic, dtype="float32", rows='"n"')
     module = BindParams("main", operands((64, 128), 32, weight, "none"))(weft.IRModule({"main": weft.parse(program)}))
     with PassContext(config={"knobs": {"prefetch_bytes": ahead}}):
-        lowered = run_phases(module, "llvm -mcpu=znver4", stop="schedule")
-    (made,) = [
-        item
-        for function in lowered.functions.values()
-        for item in function.attrs.get("decisions", ())
-        if item["kind"] == "grouped-gemm"
-    ]
+        made = grouped_decision(module)
     assert made["prefetched"] == steps
-    assert ("T.attr" in lowered.script()) == bool(steps)
+    assert ("T.attr" in made["script"]) == bool(steps)

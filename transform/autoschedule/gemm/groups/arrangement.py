@@ -7,23 +7,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.dtypes import bits, per_byte
-from weft.ir.tensor import Buffer
+from weft.ir.tensor import Buffer, IntImm, PrimVar
 from weft.target.machine_model import DotProduct, MachineModel
 from weft.transform.autoschedule.gemm.groups.match import ScaledContraction, buffers_of
 from weft.transform.autoschedule.gemm.match import runs_along
 from weft.transform.autoschedule.gemm.tiling import ceil_div
 from weft.transform.autoschedule.knobs import Knobs
 
-__all__ = ["FLOAT", "Grouped", "grouped_form"]
+__all__ = ["DIGITS", "FLOAT", "Grouped", "grouped_form"]
 
 FLOAT = "float32"
 """What sums of groups are added up in."""
+
+MAX_DIGIT_ROWS = 2
+"""The rows that read weights of few bits from memory and not, for most of them, from caches."""
+
+DIGITS = 3
+"""How many bytes a float of A is written in, where it has digits: as many bits as the mantissa of a float32."""
 
 
 @dataclass(frozen=True)
 class Grouped:
     """How such a contraction is arranged: vectors of a panel, rows of a tile, and the instruction (None: floats).
 
+    `has_digits`: floats of A are written as digits of a byte (`digits`), which the instruction multiplies.
     `prefetched` is how many steps of a group ahead weights are prefetched, those of `vectors_per_line` vectors at once.
     """
 
@@ -33,6 +40,7 @@ class Grouped:
     max_rows: int
     dot: DotProduct | None
     is_packed: bool = True
+    has_digits: bool = False
     prefetched: int = 0
     vectors_per_line: int = 1
 
@@ -74,10 +82,15 @@ class Grouped:
         """How many groups there are along k."""
         return self.found.size // self.found.group
 
+    @property
+    def axes(self) -> list[PrimVar]:
+        """The variables of A that k is not."""
+        return self.found.axes
+
     def values(self) -> dict[str, Any]:
         """The numbers of the decision."""
         return {
-            "form": "float" if self.dot is None else "dot",
+            "form": "digits" if self.has_digits else "float" if self.dot is None else "dot",
             "mr": self.max_rows,
             "nr_vectors": self.vectors,
             "lanes": self.lanes,
@@ -101,9 +114,10 @@ def grouped_form(
         runs = all(runs_along(load, found.plain.v) for load in found.b.loads)
         return Grouped(found, lanes, vectors, rows + 2, None, is_packed=False) if runs else None
     per = per_byte(found.b.load.buffer.dtype)
-    dot = _instruction(found, machine)
-    if dot is not None and not found.group % (dot.terms * per):
-        form = Grouped(found, lanes, vectors, rows, dot)
+    has_digits = _takes_digits(found)
+    dot = _instruction("int8" if has_digits else found.a.load.buffer.dtype, found, machine)
+    if dot is not None:
+        form = Grouped(found, lanes, vectors, rows, dot, has_digits=has_digits)
     elif found.group % per:
         return None
     else:
@@ -114,9 +128,28 @@ def grouped_form(
     )
 
 
-def _instruction(found: ScaledContraction, machine: MachineModel) -> DotProduct | None:
-    """What multiplies bytes of B without a sign by those of A."""
-    if found.a.load.buffer.dtype != "int8" or bits(found.b.load.buffer.dtype) > 8:
+def _instruction(dtype: str, found: ScaledContraction, machine: MachineModel) -> DotProduct | None:
+    """What multiplies bytes of B without a sign by bytes of A, of a type; groups are whole numbers of its lanes."""
+    stored = found.b.load.buffer.dtype
+    if dtype != "int8" or bits(stored) > 8:
         return None
     wanted = ("uint8", "int8", "int32")
-    return next((row for row in machine.dot_products if row.is_vector and row.types == wanted), None)
+    found_row = next((row for row in machine.dot_products if row.is_vector and row.types == wanted), None)
+    return None if found_row is None or found.group % (found_row.terms * per_byte(stored)) else found_row
+
+
+def _takes_digits(found: ScaledContraction) -> bool:
+    """Whether floats of A become digits: of few rows, which wait for no memory where B is converted to floats.
+
+    Of elements that fill a byte the conversion takes less time than memory does. Sums of the products of two digits are
+    exact in 32 bits.
+    """
+    b, rows = found.b, 1
+    for var in found.axes:
+        extent = found.plain.extents[var]
+        rows *= extent if isinstance(extent, int) else MAX_DIGIT_ROWS + 1
+    if rows > MAX_DIGIT_ROWS or per_byte(b.load.buffer.dtype) == 1 or found.a.scale is not None:
+        return False
+    zero = 0 if b.zero is None else abs(b.zero.value) if isinstance(b.zero, IntImm) else 1 << bits(b.zero.buffer.dtype)
+    largest = (1 << bits(b.load.buffer.dtype)) + zero
+    return found.group * largest * 128 * 257 < 1 << 31

@@ -47,6 +47,11 @@ class ScaledContraction:
         return self.plain.reduction[0]
 
     @property
+    def axes(self) -> list[PrimVar]:
+        """The variables of A that k is not."""
+        return [*self.plain.outer, *([] if self.plain.r is None else [self.plain.r])]
+
+    @property
     def size(self) -> int:
         """The products of a sum."""
         extent = self.plain.extents[self.k]

@@ -20,6 +20,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.autoschedule.gemm.groups.arrangement import FLOAT, Grouped
+from weft.transform.autoschedule.gemm.groups.match import Scaled
 from weft.transform.autoschedule.gemm.tiles import plus, times
 from weft.transform.autoschedule.gemm.tiling import INDEX
 from weft.transform.autoschedule.rules.loops import block_nest, nested
@@ -44,6 +45,7 @@ class Operands:
     scales: Operand
     zeros: Operand | None
     sums: Buffer | None
+    a: Scaled
 
     @property
     def offset(self) -> int:
@@ -53,7 +55,7 @@ class Operands:
     @property
     def axes(self) -> list[PrimVar]:
         """The variables of A that k is not."""
-        return _axes(self.form)
+        return self.form.axes
 
 
 def operands_of(form: Grouped) -> Operands:
@@ -63,7 +65,7 @@ def operands_of(form: Grouped) -> Operands:
     zeros = _operand(form, b.zero, along, "zeros") if isinstance(b.zero, BufferLoad) else None
     sums = _sums(form) if b.zero is not None or _offset(form) else None
     weights = _operand(form, b.load, form.found.size * form.width, "weights")
-    return Operands(form, weights, _operand(form, b.scale, along, "scales"), zeros, sums)
+    return Operands(form, weights, _operand(form, b.scale, along, "scales"), zeros, sums, form.found.a)
 
 
 def _offset(form: Grouped) -> int:
@@ -76,13 +78,8 @@ def _operand(form: Grouped, source: BufferLoad, size: int, name: str) -> Operand
     return Operand(source, buffer if form.is_packed else None)
 
 
-def _axes(form: Grouped) -> list[PrimVar]:
-    plain = form.found.plain
-    return [*plain.outer, *([] if plain.r is None else [plain.r])]
-
-
 def _sums(form: Grouped) -> Buffer:
-    shape = tuple(form.found.plain.extents[var] for var in _axes(form))
+    shape = tuple(form.found.plain.extents[var] for var in form.axes)
     return Buffer("sums_of_a", (*shape, form.groups), FLOAT if form.dot is None else "int32")
 
 

@@ -26,7 +26,7 @@ from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.epilogue import with_epilogue
 from weft.transform.autoschedule.gemm.groups.arrangement import Grouped, grouped_form
 from weft.transform.autoschedule.gemm.groups.match import match_scaled
-from weft.transform.autoschedule.gemm.groups.tile import grouped
+from weft.transform.autoschedule.gemm.groups.rows import grouped
 from weft.transform.autoschedule.gemm.match import views_of
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.registry import GEMM_ORDER, Rule, Site, Taken

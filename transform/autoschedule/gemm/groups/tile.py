@@ -1,4 +1,4 @@
-"""The loops of a contraction with weights of few bits: panels of columns, tiles of rows, groups along k."""
+"""The tile of a contraction with weights of few bits: a few rows of a panel of columns, groups along k."""
 
 from __future__ import annotations
 
@@ -24,14 +24,11 @@ from weft.ir.tensor import (
     Shuffle,
     Stmt,
 )
-from weft.transform.autoschedule.gemm.groups.arrangement import FLOAT, Grouped
-from weft.transform.autoschedule.gemm.groups.operands import Operand, Operands, at_group, copies, operands_of, sums_of_a
+from weft.transform.autoschedule.gemm.groups.arrangement import FLOAT
+from weft.transform.autoschedule.gemm.groups.operands import Operand, Operands, at_group
 from weft.transform.autoschedule.gemm.tiles import (
-    Access,
     Panel,
-    cover_rows,
     epilogue_of,
-    fresh,
     plus,
     prefetch,
     times,
@@ -41,43 +38,13 @@ from weft.transform.autoschedule.gemm.tiles import (
 from weft.transform.autoschedule.gemm.tiling import INDEX
 from weft.transform.autoschedule.rules.loops import sequence
 
-__all__ = ["grouped"]
+__all__ = ["Elements", "Row", "Tile"]
 
 Row = Callable[[int], PrimExpr | None]
 """Where the i-th row of a tile is (None: there are no rows)."""
 
 
-def grouped(form: Grouped) -> Stmt:
-    """The copies of the constants, the sums of A, and the loops."""
-    operands, plain = operands_of(form), form.found.plain
-    panel = PrimVar("panel", INDEX)
-    body = _rows(operands, panel)
-    for var in reversed(plain.outer):
-        outer = fresh(var)
-        body = For(outer, 0, plain.extents[var], substitute(body, {var: outer}))
-    return sequence(
-        [
-            *copies(operands),
-            *sums_of_a(operands),
-            For(panel, 0, form.panels, body, span=plain.store.span),
-        ]
-    )
-
-
-def _rows(operands: Operands, panel: PrimVar) -> Stmt:
-    """All rows of a panel, in tiles."""
-    plain, most = operands.form.found.plain, operands.form.max_rows
-    r = plain.r
-    if r is None:
-        return _Tile(operands, panel, 1, lambda i: None).build()
-
-    def tile(start: PrimExpr, rows: int, clamp: Access) -> Stmt:
-        return _Tile(operands, panel, rows, lambda i: clamp(plus(start, const(i, INDEX)))).build()
-
-    return cover_rows(r.name, plain.extents[r], most, [size for size in (1, 2, 4) if size < most], tile)
-
-
-class _Elements:
+class Elements:
     """What a tile reads: vectors of B, of scales and of zero points in a panel, elements of A in a row."""
 
     def __init__(self, operands: Operands, panel: PrimVar, row: Row) -> None:
@@ -117,11 +84,11 @@ class _Elements:
         """The element of A in a row, or those that a lane has."""
         step = plus(times(q, self.form.per), const(h, INDEX))
         k = plus(times(g, self.found.group), times(step, self.form.terms))
-        return vector_at(self.of_row(self.found.a.load, i), self.found.k, k, self.form.terms)
+        return vector_at(self.of_row(self.all.a.load, i), self.found.k, k, self.form.terms)
 
     def scale_of_a(self, g: PrimVar, i: int) -> PrimExpr | None:
         """The scale of A in a row; None where A holds floats."""
-        own = self.found.a.scale
+        own = self.all.a.scale
         return None if own is None else cast(FLOAT, self.of_row(at_group(own, self.found.k, g), i))
 
     def sum_of_a(self, g: PrimVar, i: int) -> PrimExpr | None:
@@ -150,13 +117,13 @@ class _Elements:
         return replace(vector, predicate=binary("lt", columns, Broadcast(const(form.columns, INDEX), form.lanes)))
 
 
-class _Tile:
+class Tile:
     """The sums of `rows` rows in a panel."""
 
     def __init__(self, operands: Operands, panel: PrimVar, rows: int, row: Row) -> None:
         self.form, self.found, self.plain = operands.form, operands.form.found, operands.form.found.plain
         self.panel, self.rows, self.row = panel, rows, row
-        self.elements, self.offset = _Elements(operands, panel, row), operands.offset
+        self.elements, self.offset = Elements(operands, panel, row), operands.offset
         self.has_shift = operands.sums is not None
         size, dot = rows * self.form.width, self.form.dot is not None
         self.total = Buffer("total", (size,), FLOAT, "local")
@@ -190,14 +157,20 @@ class _Tile:
             step += [self._load(g, q, h, j) for j in range(self.form.vectors)]
             chain = h % self.chains
             step += self._each(lambda i, j, h=h, chain=chain: self._add(g, q, h, i, j, chain))  # type: ignore[misc]
-        finish = self._each(lambda i, j: self._put(self.total, i, j, self._scaled_sum(i, j, g)))
-        return sequence([*start, For(q, 0, steps, sequence(step)), *finish])
+        return sequence([*start, For(q, 0, steps, sequence(step)), *self._finish(g)])
+
+    def _finish(self, g: PrimVar) -> list[Stmt]:
+        """The sums of a group, scaled, added to those of all."""
+        return self._each(lambda i, j: self._put(self.total, i, j, self._scaled_sum(i, j, g)))
 
     def _prefetches(self, g: PrimVar, q: PrimVar) -> list[Stmt]:
         """The lines of B that a later step reads, prefetched: few rows wait for them alone."""
-        if self.rows > 2 or not self.form.prefetched:
+        if not self.form.prefetched or (self.rows > 2 and not self.form.has_digits):
             return []
-        later, places = plus(q, const(self.form.prefetched, INDEX)), range(self.form.vectors)[:: self.form.vectors_per_line]
+        later, places = (
+            plus(q, const(self.form.prefetched, INDEX)),
+            range(self.form.vectors)[:: self.form.vectors_per_line],
+        )
         return [prefetch(self.elements.weights(g, later, 0, j)) for j in places]
 
     def _start(self, i: int, j: int, g: PrimVar, chain: int) -> PrimExpr:
@@ -231,15 +204,19 @@ class _Tile:
 
     def _scaled_sum(self, i: int, j: int, g: PrimVar) -> PrimExpr:
         """A vector of sums with that of a group added."""
-        lanes = self.form.lanes
-        part: PrimExpr = self._get(self.part, i, j)
-        for chain in range(1, self.chains):
-            part = binary("add", part, self._get(self.part, i, j, chain))
+        lanes, part = self.form.lanes, self._sum(i, j)
         scale, own = self.elements.scale(g, j), self.elements.scale_of_a(g, i)
         if own is not None:
             scale = binary("mul", scale, Broadcast(own, lanes))
         scaled = binary("mul", cast(with_lanes(FLOAT, lanes), part), scale)
         return binary("add", self._get(self.total, i, j), scaled)
+
+    def _sum(self, i: int, j: int) -> PrimExpr:
+        """A vector of sums of a group, of all chains."""
+        part: PrimExpr = self._get(self.part, i, j)
+        for chain in range(1, self.chains):
+            part = binary("add", part, self._get(self.part, i, j, chain))
+        return part
 
     # Groups whose elements are scaled, for rows that share them
 
