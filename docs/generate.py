@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,10 @@ from weft.command.operators.pages import cell, heading_anchor, title
 from weft.command.operators.pages import operators_page as page_of_operators
 from weft.command.passes import described_passes
 from weft.error_codes import ERROR_CODES
+from weft.frontend import onnx as _onnx  # noqa: F401  the rows of the tables come with these
+from weft.frontend import torch as _torch  # noqa: F401
+from weft.frontend.onnx import table as onnx_table
+from weft.frontend.torch import table as torch_table
 from weft.ir import IRModule
 from weft.ir.attrs import KEYS, Carrier
 from weft.ir.op import OpDef
@@ -391,7 +395,51 @@ def accuracy_page() -> str:
     )
 
 
+def foreign_page() -> str:
+    """What importers have for each operator of another format."""
+    own = {domain: sorted(name for where, name in onnx_table.TABLE if where == domain) for domain in _DOMAINS}
+    parts = [
+        _NOTE,
+        "# Operators of other formats",
+        "What becomes of a node of an imported model ([importing.md](../guide/importing.md)), by its operator.\n"
+        "One that has an expression can still run in Python for attributes that it has no form for: the report\n"
+        "of an import says so. Names are those without overloads.",
+        f"## ONNX\n\nOf the default domain {len(own['']) + 1 + len(onnx_table.DEFINED)} names have an expression and\n"
+        f"{len(onnx_table.REASONS)} a reason; a test holds them against the schemas of the installed `onnx`.\n"
+        "`Constant`, and what is computed of known values, needs no operator. "
+        f"What ONNX defines in terms of others is taken apart: {_names(onnx_table.DEFINED)}.",
+        *(f"{title_}: {_names(own[domain])}." for domain, title_ in _DOMAINS.items()),
+        _reasons(onnx_table.REASONS),
+        "## PyTorch\n\nATen operators without an expression or a reason are taken apart by PyTorch's own definitions\n"
+        "(`torch.export`'s, those of composite operators, and `torch._decomp`'s).",
+        f"An expression: {_names(torch_table.TABLE)}.",
+        _reasons(torch_table.REASONS),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+_DOMAINS = {
+    "": "A row of the table",
+    "ai.onnx.ml": "Of `ai.onnx.ml`",
+    "com.microsoft": "Of `com.microsoft` (onnxruntime)",
+}
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def _reasons(reasons: Mapping[str, str]) -> str:
+    """A row for each reason, with the names that have it; a star stands for any letters."""
+    rows = [
+        f"| {cell(why)} | {_names(name for name, its in reasons.items() if its == why)} |"
+        for why in dict.fromkeys(reasons.values())
+    ]
+    return "\n".join(["| runs in Python, because | operators |", "|---|---|", *rows])
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "foreign.md": foreign_page,
     "accuracy.md": accuracy_page,
     "operators.md": operators_page,
     "forms.md": forms_page,

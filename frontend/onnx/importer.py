@@ -28,7 +28,7 @@ from weft.frontend.onnx.node import OnnxNode, attribute_value
 from weft.frontend.onnx.reference.node import FUNCTION, node_data, node_inputs
 from weft.frontend.onnx.shapes import declared_types
 from weft.frontend.onnx.signature import Signature
-from weft.frontend.onnx.table import find_row
+from weft.frontend.onnx.table import REASONS, find_row
 from weft.frontend.onnx.values import ABSENT, Scopes, Value, known_value, made_expr, run_value
 from weft.frontend.report import How, ImportedNode, ImportReport
 from weft.ir.graph import Constant, Expr, StringImm, Tuple, TupleGetItem, Var
@@ -218,7 +218,8 @@ class Importer:
         """The row of the operator."""
         row = find_row(domain, node.operator, self.version(domain))
         if row is None:
-            raise Unsupported("there is no row for the operator")
+            why = REASONS.get(node.operator) if not domain else None
+            raise Unsupported(why or "there is no row for the operator")
         count = len(node.inputs) if row.inputs is None else row.inputs
         args = [node[index] for index in range(count)]
         for index, arg in enumerate(args if not row.values else ()):

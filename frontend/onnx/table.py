@@ -7,7 +7,8 @@
 
 A function returns an expression, a tuple of them (one for each output; None for one that is not wanted), or arrays that
 are known. Inputs that are left out, and those that are not there, are None; a parameter with a star takes all that are
-left. `weft.frontend.emitter.Unsupported` says why a node has no native form: it becomes a Python function then.
+left. `weft.frontend.emitter.Unsupported` says why a node has no native form: it becomes a Python function then. An
+operator without a row is what ONNX defines it as (`DEFINED`), or `REASONS` says why it runs in Python.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["TABLE", "Row", "find_row", "row"]
+__all__ = ["DEFINED", "REASONS", "TABLE", "Row", "find_row", "row"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,24 @@ class Row:
 
 TABLE: dict[tuple[str, str], list[Row]] = {}
 """(domain, operator) -> rows, the newest first."""
+
+DEFINED = frozenset(
+    "Attention CausalConvWithState LinearAttention NegativeLogLikelihoodLoss RotaryEmbedding SoftmaxCrossEntropyLoss"
+    " SwiGLU".split()
+)
+"""Operators of the default domain without a row, which ONNX defines in terms of others."""
+
+_REASONS = {
+    "its values are strings, which pass through and are not computed with": (
+        "RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer"
+    ),
+    "it reads files of pictures (JPEG, PNG, ...)": "ImageDecoder",
+    "random numbers come from the state of a generator, which a call advances": (
+        "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike"
+    ),
+}
+REASONS = {name: why for why, names in _REASONS.items() for name in names.split()}
+"""An operator of the default domain that has no row -> why it has none."""
 
 
 def row(operator: str, function: Callable[..., Any], *, since: int = 1, domain: str = "", values: bool = False) -> None:

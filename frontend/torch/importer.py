@@ -20,7 +20,7 @@ from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.numbers import number_of
 from weft.frontend.torch.reference import FUNCTION, call_data
 from weft.frontend.torch.sizes import Sizes
-from weft.frontend.torch.table import REASONS, TABLE
+from weft.frontend.torch.table import TABLE, reason
 from weft.frontend.torch.types import Types
 from weft.ir.dim import DimExpr
 from weft.ir.graph import BindingBlock, Constant, Expr, PrimValue, SeqExpr, StringImm, Tuple, TupleGetItem, Var
@@ -259,7 +259,7 @@ class Importer:
         """The expression that the row of a call gives."""
         function = TABLE.get(call.operator)
         if function is None:
-            raise Unsupported(REASONS.get(call.operator, "there is no row for the operator"))
+            raise Unsupported(reason(call.operator) or "there is no row for the operator")
         try:
             found = function(FxNode(self, call), *self.argument(list(call.args)), **self.argument(dict(call.kwargs)))
         except TypeError as error:

@@ -20,6 +20,7 @@ FAMILIES = (
     "quantization",
     "flexible_attention",
     "gradients",
+    "variants",
 )
 
 for _family in FAMILIES:

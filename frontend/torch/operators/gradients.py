@@ -3,6 +3,7 @@
     norms          rstd (g - mean(g) - x' mean(g x')): x' is the normalised input, g the gradient times the scale
     convolutions   the input's is a transposed convolution, the weights' a convolution of the input with the gradient
     pools          shares of each window, or the element that was the greatest
+    resizing       a product along each axis with the weights of the forward one, turned
     embeddings     rows added where they were taken from
 
 Results that the mask leaves out are None. Source: the definitions of core ATen; half precision is computed in float32.
@@ -10,11 +11,14 @@ Results that the mask leaves out are None. Source: the definitions of core ATen;
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from weft.frontend.emitter import Unsupported
+from weft.frontend.sampling import product_along
 from weft.frontend.torch.node import FxNode, sequence
 from weft.frontend.torch.operators.networks import convolution
 from weft.frontend.torch.table import row
@@ -145,10 +149,11 @@ def average_backward(
     n: FxNode, grad: Expr, x: Expr, kernel: Any, stride: Any, padding: Any, ceil: bool, counts: bool, divisor: Any
 ) -> Expr:
     """The gradient of an average pool: equal shares for the elements of each window."""
-    kernel, padding = sequence(kernel, 2), sequence(padding, 2)
-    stride = sequence(stride, 2) if stride else kernel
-    if ceil or divisor is not None:  # windows may end behind the padding, and have fewer elements there
-        told = zip(n.dims_of_last(grad, 2), n.dims_of_last(x, 2), kernel, stride, padding, strict=True)
+    rank = n.spatial
+    kernel, padding = sequence(kernel, rank), sequence(padding, rank)
+    stride = sequence(stride, rank) if stride else kernel
+    if ceil or divisor is not None or rank == 3:  # windows may end behind the padding, and have fewer elements there
+        told = zip(n.dims_of_last(grad, rank), n.dims_of_last(x, rank), kernel, stride, padding, strict=True)
         made = [_window_shares(*item, counts, divisor) for item in told]
         return R.multiply(_spread(n, grad, made), 1.0 if divisor is None else 1.0 / divisor)
     (images, dims), (given, _) = _images(n, x), _images(n, grad)
@@ -173,9 +178,12 @@ def _window_shares(
 
 
 def _spread(n: FxNode, grad: Expr, shares: list[np.ndarray]) -> Expr:
-    """The gradient of the last two axes, by the shares (windows, elements) of each."""
-    rows, columns = (item.astype(n.dtype(grad)) for item in shares)
-    return R.matmul(Constant(np.ascontiguousarray(rows.T)), R.matmul(grad, Constant(columns)))
+    """The gradient of the last axes, by the shares (windows, elements) of each."""
+    rank, dtype = n.rank(grad), n.dtype(grad)
+    for axis, item in enumerate(shares, rank - len(shares)):
+        turned = Constant(np.ascontiguousarray(item.T.astype(dtype)))
+        grad = n.emit(product_along(n.emit(grad), rank, axis, turned), "spread")
+    return grad
 
 
 def greatest_backward(n: FxNode, grad: Expr, x: Expr, *options: Any) -> Expr:
@@ -191,7 +199,7 @@ def greatest_backward(n: FxNode, grad: Expr, x: Expr, *options: Any) -> Expr:
 def adaptive_backward(n: FxNode, grad: Expr, x: Expr) -> Expr:
     """The gradient of an adaptive average pool: a product with the shares of each axis."""
     made: list[np.ndarray] = []
-    for out, own in zip(n.dims_of_last(grad, 2), n.dims_of_last(x, 2), strict=True):
+    for out, own in zip(n.dims_of_last(grad, n.spatial), n.dims_of_last(x, n.spatial), strict=True):
         shares = np.zeros((out, own))
         for index in range(out):
             start, end = index * own // out, -(-(index + 1) * own // out)
@@ -215,7 +223,129 @@ def embedding_backward(n: FxNode, grad: Expr, indices: Expr, count: Dim, padding
     return R.scatter_nd(R.zeros((count, width), n.dtype(grad)), R.expand_dims(at, [1]), rows, "add")
 
 
-row("avg_pool2d_backward", average_backward)
-row("max_pool2d_with_indices_backward max_pool3d_with_indices_backward", greatest_backward)
-row("_adaptive_avg_pool2d_backward", adaptive_backward)
+row("avg_pool2d_backward avg_pool3d_backward", average_backward)
+row(
+    "max_pool2d_with_indices_backward max_pool3d_with_indices_backward adaptive_max_pool2d_backward"
+    " adaptive_max_pool3d_backward fractional_max_pool2d_backward fractional_max_pool3d_backward",
+    greatest_backward,
+)
+row("_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward", adaptive_backward)
 row("embedding_dense_backward", embedding_backward)
+
+# Images at another size -----------------------------------------------------------------------------------------------
+
+Weights = Callable[[int, int, float, bool], np.ndarray]
+"""(old size, new size, old elements for each new one, whether corners are aligned) -> weights (new, old)."""
+
+
+def _nearest(offset: float) -> Weights:
+    """The element whose position is below the new one's."""
+
+    def made(old: int, new: int, step: float, corners: bool) -> np.ndarray:
+        at = np.floor((np.arange(new, dtype="float32") + np.float32(offset)) * np.float32(step)).astype(int)
+        return np.eye(old)[np.minimum(at, old - 1)]
+
+    return made
+
+
+def _positions(old: int, new: int, step: float, corners: bool) -> np.ndarray:
+    if corners:
+        return np.arange(new) * ((old - 1) / (new - 1) if new > 1 else 0.0)
+    return (np.arange(new) + 0.5) * step - 0.5
+
+
+def _linear(old: int, new: int, step: float, corners: bool) -> np.ndarray:
+    """Two neighbours by their distances."""
+    at = np.maximum(_positions(old, new, step, corners), 0.0)[:, None]
+    places = np.minimum(at, old - 1)
+    return np.maximum(1.0 - np.abs(places - np.arange(old)), 0.0)
+
+
+def _cubic(old: int, new: int, step: float, corners: bool) -> np.ndarray:
+    """Four neighbours by a cubic; those outside are the elements at the ends."""
+    at = _positions(old, new, step, corners)
+    made, first = np.zeros((new, old)), np.floor(at).astype(int)
+    for offset in range(-1, 3):
+        d, a = np.abs(at - (first + offset)), -0.75
+        near = ((a + 2) * d - (a + 3)) * d * d + 1
+        far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+        np.add.at(made, (np.arange(new), np.clip(first + offset, 0, old - 1)), np.where(d <= 1, near, far))
+    return made
+
+
+def resize_backward(n: FxNode, grad: Expr, new: Any, old: Any, *options: Any, weights: Weights) -> Expr:
+    """The gradient of an image at another size."""
+    sizes, rank = n.ints(old)[2:], n.spatial
+    corners, scales = (options[0], options[1:]) if options and isinstance(options[0], bool) else (False, options)
+    scales = (*scales, *[None] * (rank - len(scales)))
+    steps = [
+        own / made if scale is None else 1.0 / scale
+        for own, made, scale in zip(sizes, n.ints(new), scales, strict=True)
+    ]
+    told = zip(sizes, n.ints(new), steps, strict=True)
+    return _spread(n, grad, [weights(own, made, step, bool(corners)) for own, made, step in told])
+
+
+def edges_backward(n: FxNode, grad: Expr, x: Expr, padding: Any) -> Expr:
+    """The gradient of a padding by the elements at the edges."""
+    rank, before = n.spatial, n.ints(padding)[::2][::-1]  # the last axis comes first
+    told = zip(n.dims_of_last(x, rank), n.dims_of_last(grad, rank), before, strict=True)
+    places = [(own, np.clip(np.arange(new) - first, 0, own - 1)) for own, new, first in told]
+    return _spread(n, grad, [np.eye(own)[place] for own, place in places])
+
+
+for _names, _weights in {
+    "upsample_nearest1d upsample_nearest2d upsample_nearest3d": _nearest(0.0),
+    "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d": _nearest(0.5),
+    "upsample_linear1d upsample_bilinear2d upsample_trilinear3d": _linear,
+    "upsample_bicubic2d": _cubic,
+}.items():
+    for _name in _names.split():
+        row(f"{_name}_backward", partial(resize_backward, weights=_weights))
+row("replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward", edges_backward)
+
+# Elements and distances -----------------------------------------------------------------------------------------------
+
+
+def shrink_backward(n: FxNode, grad: Expr, x: Expr, limit: Any) -> Expr:
+    """The gradient of what is zero near zero."""
+    kept = R.logical_not(R.less_equal(R.abs(x), n.cast(limit, n.dtype(x))))
+    return R.where(kept, grad, R.zeros_like(grad))
+
+
+def masked_scatter_backward(n: FxNode, grad: Expr, mask: Expr, sizes: Any) -> Expr:
+    """The gradient of what was put where a mask is true, in order."""
+    count, dtype = product(tuple(sizes)), n.dtype(grad)
+    chosen = n.emit(R.reshape(R.broadcast_to(mask, n.shape(grad)), (product(n.shape(grad)),)), "mask")
+    place = R.subtract(R.cumsum(R.astype(chosen, "int64"), 0), R.const(1, "int64"))
+    place = n.emit(R.maximum(place, R.const(0, "int64")), "place")
+    values = R.where(chosen, R.reshape(grad, n.shape(chosen)), R.zeros((), dtype))
+    return R.reshape(R.scatter_elements(R.zeros((count,), dtype), place, n.emit(values), 0, "add"), tuple(sizes))
+
+
+def distances_backward(n: FxNode, grad: Expr, a: Expr, b: Expr, p: float, distances: Expr) -> Expr:
+    """The gradient of the distances of rows (..., rows of a, rows of b) for those of a."""
+    rank, dtype = n.rank(a), n.dtype(a)
+    apart = n.emit(R.subtract(R.expand_dims(a, [rank - 1]), R.expand_dims(b, [rank - 2])), "apart")
+    wide = n.emit(R.expand_dims(distances, [rank]), "distances")
+    return R.sum(R.multiply(R.expand_dims(grad, [rank]), _slope(n, apart, wide, p, dtype)), [rank - 1], False)
+
+
+def _slope(n: FxNode, apart: Expr, distance: Expr, p: float, dtype: str) -> Expr:
+    """How a distance changes with one coordinate; 0 where it is none."""
+    if p == 0:
+        return R.zeros_like(apart)
+    sign, size = R.sign(apart), n.emit(R.abs(apart), "size")
+    zero, one = n.cast(0, dtype), n.cast(1, dtype)
+    if p == 1:
+        return sign
+    if p == float("inf"):
+        return R.where(R.equal(size, distance), sign, zero)
+    share = R.divide(size, R.where(R.equal(distance, zero), one, distance))
+    powers = share if p == 2 else R.power(n.emit(share, "share"), n.cast(p - 1, dtype))
+    return R.where(R.logical_or(R.equal(size, zero), R.equal(distance, zero)), zero, R.multiply(sign, powers))
+
+
+row("hardshrink_backward softshrink_backward", shrink_backward)
+row("masked_scatter_backward", masked_scatter_backward)
+row("_cdist_backward", distances_backward)

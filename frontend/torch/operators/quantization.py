@@ -3,6 +3,7 @@
     quantize_per_tensor          clamp(round(x / scale) + zero point), as PyTorch has it: x times 1 / scale
     dequantize_per_tensor        (q - zero point) * scale
     .._per_channel, _per_token, _per_channel_group      with one scale for each index of an axis, row, or part of a row
+    fake_quantize                (q - zero point) * scale of the clamped q, and where nothing was clamped
     choose_qparams               the scale and the zero point of the least and the greatest value
 
 Source: torch/ao/quantization/fx/_decomposed.py. Values without a range (infinite, none) are not looked for.
@@ -170,7 +171,62 @@ def choose_rows_asymmetric(n: FxNode, x: Expr, dtype: Any) -> Any:
     return R.astype(scale, "float64"), R.astype(R.round(R.clip(point, -128.0, 127.0)), "int64")
 
 
+def _fake(n: FxNode, x: Expr, scale: Any, zero: Any, low: Any, high: Any, axis: int | None = None) -> list[Expr]:
+    """The values that quantized integers stand for, and where these were within bounds."""
+    dtype = n.dtype(x)
+    wide = "float64" if dtype == "float64" else "float32"
+
+    def scalar(value: Any) -> Expr:
+        made = n.emit(n.cast(value, wide), "parameter")
+        if axis is not None:
+            return n.emit(_along(n, x, made, axis), "parameter")
+        return n.emit(R.reshape(made, ()), "parameter")
+
+    step, middle = scalar(scale), scalar(zero)
+    whole = R.round(R.multiply(n.cast(x, wide), R.divide(R.const(1.0, wide), step)))
+    q = n.emit(R.add(whole, middle), "whole")
+    least, most = n.cast(low, wide), n.cast(high, wide)
+    kept = n.emit(R.minimum(R.maximum(R.where(R.isnan(q), least, q), least), most), "kept")
+    inside = R.logical_and(R.less_equal(least, q), R.less_equal(q, most))
+    return [n.cast(R.multiply(R.subtract(kept, middle), step), dtype), inside]
+
+
+def fake_quantize(n: FxNode, x: Expr, scale: Any, zero: Any, low: Any, high: Any) -> list[Expr]:
+    """Quantized and back, with one scale."""
+    return _fake(n, x, scale, zero, low, high)
+
+
+def fake_quantize_channels(n: FxNode, x: Expr, scale: Expr, zero: Expr, axis: int, low: Any, high: Any) -> list[Expr]:
+    """Quantized and back, with a scale for each index of an axis."""
+    return _fake(n, x, scale, zero, low, high, axis)
+
+
+def fake_quantize_where(n: FxNode, x: Expr, scale: Expr, zero: Expr, enabled: Expr, low: Any, high: Any) -> list[Expr]:
+    """Quantized and back where a vector of one says so, else as it was."""
+    on = n.emit(R.reshape(n.cast(enabled, "bool"), ()), "enabled")
+    made, inside = _fake(n, x, scale, zero, low, high)
+    return [R.where(on, made, x), R.where(on, inside, R.ones_like(x, "bool"))]
+
+
+def _learnt(n: FxNode, x: Expr, scale: Expr, zero: Expr, low: Any, high: Any, axis: int | None = None) -> list[Expr]:
+    """With a zero point that is learnt, which is rounded and clamped."""
+    whole = R.round(n.cast(zero, "float32"))
+    least, most = n.cast(low, "float32"), n.cast(high, "float32")
+    return _fake(n, x, scale, n.emit(R.minimum(R.maximum(whole, least), most), "zero"), low, high, axis)
+
+
 row("quantize_per_tensor", quantize)
+row("fake_quantize_per_tensor_affine_cachemask", fake_quantize)
+row("fake_quantize_per_channel_affine_cachemask", fake_quantize_channels)
+row("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", fake_quantize_where)
+row(
+    "_fake_quantize_learnable_per_tensor_affine",
+    lambda n, x, scale, zero, low, high, factor=1.0: _learnt(n, x, scale, zero, low, high)[0],
+)
+row(
+    "_fake_quantize_learnable_per_channel_affine",
+    lambda n, x, scale, zero, axis, low, high, factor=1.0: _learnt(n, x, scale, zero, low, high, axis)[0],
+)
 row("dequantize_per_tensor", dequantize)
 row("quantize_per_channel", quantize_channels)
 row("dequantize_per_channel", dequantize_channels)

@@ -236,7 +236,7 @@ row(
 row("logcumsumexp", cumulative(R.logcumsumexp))
 row(
     "aminmax",
-    lambda n, x, *, dim=None, keepdim=False: [
+    lambda n, x, dim=None, keepdim=False: [
         operator(x, n.axes(x, dim), keepdim) if n.rank(x) else x for operator in (R.min, R.max)
     ],
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -17,6 +18,7 @@ import weft
 from weft.frontend import import_report
 from weft.frontend.onnx.importer import Importer
 from weft.frontend.onnx.model import read_model
+from weft.frontend.onnx.table import DEFINED, REASONS, TABLE
 
 F, I64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -725,3 +727,20 @@ def test_random_inputs_of_a_check_are_no_larger_than_memory() -> None:
         weft.ModelError, match=r"W978: no random value is made for the input 'x': .* \(1099511627776, 3\)"
     ):
         weft.frontend.onnx.check(proto)
+
+
+def test_operators_of_the_default_domain_have_an_expression_or_a_reason() -> None:
+    schemas: dict[str, Any] = {schema.name: schema for schema in onnx.defs.get_all_schemas() if not schema.domain}
+    rows = {name for domain, name in TABLE if not domain}
+    newest = {name for name, schema in schemas.items() if schema.has_function or schema.has_context_dependent_function}
+    assert not DEFINED & rows
+    assert not REASONS.keys() & (rows | DEFINED)
+    assert DEFINED & schemas.keys() <= newest
+    expressions = rows | DEFINED | {"Constant"}
+    assert schemas.keys() <= expressions | REASONS.keys()
+    assert len(schemas.keys() & expressions) >= 190
+
+
+def test_a_report_says_why_an_operator_has_no_row() -> None:
+    found = weft.frontend.onnx.load(model([node("RandomUniform", "", "y", shape=[2])], {}, ["y"]))
+    assert [item.why for item in import_report(found).fallbacks] == [REASONS["RandomUniform"]]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import weft
 from weft.__main__ import main as command
-from weft.frontend.torch.table import REASONS, TABLE
+from weft.frontend.torch.table import REASONS, TABLE, reason
 
 torch = pytest.importorskip("torch", reason="torch is large: make test-frontends installs it")
 nn = torch.nn
@@ -334,14 +335,46 @@ def test_options_that_only_keywords_give_are_read() -> None:
 
 def test_operators_without_rows_have_reasons() -> None:
     assert callable(weft.frontend.torch.from_exported)  # the rows are there with it
-    assert not REASONS.keys() & TABLE.keys()
     core = {
         name.removeprefix("aten::").partition(".")[0]
         for name in torch._C._dispatch_get_all_op_names()
         if name.startswith("aten::") and torch.Tag.core in _operator(name).tags
     }
     numbers = {"_local_scalar_dense", "sym_numel", "sym_size", "sym_stride"}  # sizes and numbers, which `numbers` reads
-    assert core <= TABLE.keys() | REASONS.keys() | numbers
+    assert {name for name in core - numbers if name not in TABLE and reason(name) is None} == set()
+
+
+def test_functional_operators_have_a_row_a_reason_or_a_definition_of_pytorch() -> None:
+    schemas = [schema for schema in torch._C._jit_get_all_schemas() if schema.name.startswith("aten::")]
+    every = {_base(schema) for schema in schemas}
+    functional = {_base(schema) for schema in schemas if not _writes(schema) and _takes_tensors(schema)}
+    assert len(functional) > 1000
+    taken_apart = {getattr(operator, "_opname", "") for operator in torch._decomp.decomposition_table}
+    taken_apart |= {getattr(operator, "_opname", "") for operator in torch.export.default_decompositions()}
+    left = {name for name in functional - taken_apart if name not in TABLE and reason(name) is None}
+    assert {name for name in left if not _is_composite(name)} == set()
+    assert [form for form in REASONS if not fnmatch.filter(every, form)] == []  # none is of another version
+    assert [form for form in REASONS if fnmatch.filter(TABLE, form)] == []
+
+
+def _base(schema: Any) -> str:
+    return schema.name.removeprefix("aten::")
+
+
+def _writes(schema: Any) -> bool:
+    return any(item.alias_info is not None and item.alias_info.is_write for item in schema.arguments)
+
+
+def _takes_tensors(schema: Any) -> bool:
+    return any("Tensor" in str(item.type) for item in (*schema.arguments, *schema.returns))
+
+
+def _is_composite(name: str) -> bool:
+    """Whether PyTorch defines an overload by other operators."""
+    packet = getattr(torch.ops.aten, name)
+    names = [getattr(packet, overload).name() for overload in packet.overloads()]
+    kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return any(kernel(full, "CompositeImplicitAutograd") for full in names)
 
 
 def _operator(name: str) -> Any:

@@ -1,0 +1,143 @@
+# pyright: reportMissingImports=false
+"""Operators that are others for lists, under other names or with results more; some gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+torch = pytest.importorskip("torch", reason="torch is large: make test-frontends installs it")
+A = torch.ops.aten
+functional = torch.nn.functional
+
+
+class Applied(torch.nn.Module):
+    """A function as a program."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+def compared(function: Callable[..., Any], *args: Any) -> None:
+    """The program is native and gives what PyTorch gives."""
+    net = Applied(function)
+    module = weft.frontend.torch.from_exported(torch.export.export(net, args))
+    assert module.import_report().fallbacks == ()
+    found, wanted = weft.compile(module)["main"](*(x.numpy() for x in args)), net(*args)
+    found, wanted = ([x] if not isinstance(x, (tuple, list)) else x for x in (found, wanted))
+    for own, other in zip(found, wanted, strict=True):
+        assert (own.shape, own.dtype) == (tuple(other.shape), other.numpy().dtype)
+        np.testing.assert_allclose(own, other.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def drawn(*sizes: int) -> Any:
+    return torch.randn(*sizes, generator=torch.Generator().manual_seed(sum(sizes)))
+
+
+def test_lists_of_tensors() -> None:
+    def lists(a: Any, b: Any, c: Any, d: Any) -> Any:
+        x, y = [a, b], [c, d]
+        return [
+            *torch._foreach_add(x, y, alpha=2.5),
+            *torch._foreach_mul(x, [1.5, 2.0]),
+            *torch._foreach_pow(2.0, x),
+            *torch._foreach_norm(x, 1),
+            *torch._foreach_max(x),
+        ]
+
+    compared(lists, drawn(3, 2), drawn(4), drawn(3, 2) + 1, drawn(4) + 1)
+
+
+def test_counts_and_segments() -> None:
+    numbers, lengths = torch.tensor([1, 5, 1, 0, 3]), torch.tensor([2, 0, 3])
+    compared(lambda x, w: [torch.bincount(x) * 2, torch.bincount(x, w, minlength=8)], numbers, drawn(5))
+    compared(torch.bincount, numbers[:0])
+    compared(lambda x, n: torch.segment_reduce(x, "max", lengths=n), drawn(5, 2), lengths)
+
+
+def test_products_of_integers() -> None:
+    integers = torch.arange(-128, 128, dtype=torch.int8)
+    compared(A._weight_int8pack_mm, drawn(4, 8), integers.reshape(32, 8), drawn(32))
+    compared(torch._int_mm, integers.repeat(4).reshape(32, 32), integers.repeat(4).reshape(32, 32))
+    compared(lambda x, w, b: torch.conv_tbc(x, w, b, 1), drawn(7, 2, 3), drawn(3, 3, 5), drawn(5))
+
+
+def test_values_that_are_quantized_and_back() -> None:
+    x, scales, zeros = drawn(4, 5) * 30, torch.tensor([0.1, 0.2, 0.3, 0.4]), torch.tensor([0, 3, -5, 127])
+    x[0, 0] = float("nan")
+
+    def quantized(x: Any, scales: Any, zeros: Any, on: Any) -> Any:
+        zeros = zeros.to(torch.int32)
+        one, other = scales[:1], zeros[1:2]
+        return [
+            *A.fake_quantize_per_tensor_affine_cachemask(x, 0.1, 3, -128, 127),
+            *A.fake_quantize_per_channel_affine_cachemask(x[1:], scales[1:], zeros[1:], 0, -128, 127),
+            *A._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(x, one, other, on, -128, 127),
+            A._fake_quantize_learnable_per_tensor_affine(x, one, other + 0.5, -128, 127),
+        ]
+
+    for on in (0, 1):
+        compared(quantized, x, scales, zeros, torch.tensor([on]))
+
+
+@pytest.mark.parametrize("corners", [False, True])
+def test_gradients_of_images(corners: bool) -> None:
+    old = [2, 3, 5, 6]
+
+    def resized(g: Any) -> Any:
+        new = list(g.shape[2:])
+        return [
+            A.upsample_nearest2d_backward(g, new, old),
+            A._upsample_nearest_exact2d_backward(g, new, old),
+            A.upsample_bilinear2d_backward(g, new, old, corners),
+            A.upsample_bicubic2d_backward(g, new, old, corners),
+        ]
+
+    compared(resized, drawn(2, 3, 7, 4))
+
+
+def test_gradients_of_pools_and_paddings() -> None:
+    x = drawn(1, 2, 4, 5, 6)
+    pooled, places = functional.adaptive_max_pool3d(x, 2, return_indices=True)
+
+    def pools(x: Any, g: Any, places: Any, average: Any, wide: Any) -> Any:
+        return [
+            A.adaptive_max_pool3d_backward(g, x, places),
+            A._adaptive_avg_pool3d_backward(g, x),
+            A.avg_pool3d_backward(average, x, [3] * 3, [2] * 3, [1] * 3, True, False, None),
+            A.replication_pad3d_backward(wide, x, [2, 1, 0, 3, 1, 1]),
+        ]
+
+    average = functional.avg_pool3d(x, 3, 2, 1, True, False)
+    compared(pools, x, drawn(*pooled.shape), places, drawn(*average.shape), drawn(1, 2, 6, 8, 9))
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 1.5, 2.0, float("inf")])
+def test_gradients_of_distances(p: float) -> None:
+    a, b = drawn(2, 4, 3), drawn(2, 5, 3)
+    b[0, 0], b[0, 1, :2] = a[0, 0], a[0, 1, :2]
+    compared(lambda g, a, b, d: A._cdist_backward(g, a, b, p, d), drawn(2, 4, 5), a, b, torch.cdist(a, b, p))
+
+
+def test_gradients_by_masks() -> None:
+    x = drawn(4, 5)
+    compared(lambda g, m: A.masked_scatter_backward(g, m, [3, 4]), x, x > 0.3)
+    compared(lambda g, x: [A.softshrink_backward(g, x, 0.5), A.hardshrink_backward(g, x, 0.5)], x + 1, x)
+
+
+@pytest.mark.parametrize("length", [1, 7])
+def test_windows(length: int) -> None:
+    def windows(x: Any) -> Any:
+        made = [torch.bartlett_window, torch.blackman_window, torch.hamming_window, torch.kaiser_window]
+        return [x[0] + window(length, periodic) for window in made for periodic in (False, True)]
+
+    compared(windows, drawn(2))
