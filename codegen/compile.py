@@ -13,12 +13,10 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Collection, Mapping
-from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Any, overload
 
+from weft.codegen.asked import Asked
 from weft.codegen.cache.programs import find, key_of
-from weft.codegen.foreign import check_externs, refuse_untrusted
-from weft.codegen.plan import make_plan
 from weft.errors import PassError, described
 from weft.ir.attrs import ARTIFACTS
 from weft.ir.graph import Function
@@ -27,14 +25,14 @@ from weft.ir.structure.array_digests import digests_kept
 from weft.ir.structure.malformed import explained_by
 from weft.ir.tensor import PrimFunc
 from weft.ir.verify import fault_of
-from weft.runtime.artifact import ArtifactSet
-from weft.runtime.executable import CompiledFunction, Executable
+from weft.runtime.executable import Executable
 from weft.support.collection import rare_collections
 from weft.support.stack import frames_in_one_piece
-from weft.transform.autoschedule.knobs import Knobs
 
 if TYPE_CHECKING:
-    from weft.codegen.plan import Plan
+    from weft.runtime.artifact import ArtifactSet
+    from weft.runtime.executable import CompiledFunction
+    from weft.transform.autoschedule.knobs import Knobs
     from weft.transform.infra.phases import Step
 
 __all__ = ["as_module", "call", "compile", "lower"]
@@ -139,7 +137,7 @@ def compile(
         refused = [name for name, value in given.items() if value is not None]
         if refused:
             raise PassError(f"several models at once take no `{refused[0]}`", code="W543", hint="lower each by itself")
-        from weft.codegen.lowering import compiled_library  # heavy: see `_compiled`
+        from weft.codegen.lowering import compiled_library  # heavy: see below
 
         models = {name: as_module(value) for name, value in module_or_function.items()}
         return compiled_library(models, target, opt, externs, executor, _checked_workers(workers))
@@ -149,40 +147,25 @@ def compile(
 
         if (made := as_compiled(module, target, executor, start, trust)) is not None:
             return made
-    plan = with_fields(
-        make_plan(module, target, executor, opt), externs=check_externs(externs), workers=_checked_workers(workers)
-    )
-    if not trust:
-        refuse_untrusted(module)
-    if params is not None:
-        from weft.codegen.binding import bound  # a pass
-
-        module = bound(module, params)
-    key = key_of(module, plan) if pipeline is None and start is None and trace is None else None
-    if plan.package != "archive":
-        key = None
+    asked = Asked(module, target, opt, params, executor, externs, trust, _checked_workers(workers))
+    altered = pipeline is not None or start is not None or trace is not None
+    key = None if altered or externs != () else key_of(module, target, executor, opt, params, trust=trust)
     kept = None if key is None else find(key)
     if kept is None:
-        return _compiled(module, plan, key, pipeline, start, trace)
-    _log.info("%s for %s: from the disk", ", ".join(module), plan.target)
+        # The passes and the back ends, which nothing else needs and which take longer to load than most programs.
+        from weft.codegen.lowering import compiled_program
+
+        return compiled_program(asked, key, pipeline=pipeline, start=start, trace=trace)
+    _log.info("%s: from the disk", ", ".join(module))
     made = Executable(kept)
-    made._linkable = lambda: _linkable(module, plan)
+    made._linkable = lambda: _linkable(asked)
     return made
 
 
-def _compiled(
-    module: IRModule, plan: Plan, key: str | None, pipeline: Any, start: str | None, trace: list[Step] | None
-) -> Executable | ArtifactSet:
-    # The passes and the back ends, which nothing else needs and which take longer to load than most programs.
-    from weft.codegen.lowering import compiled_program
+def _linkable(asked: Asked) -> ArtifactSet:
+    from weft.codegen.lowering import linkable_of
 
-    return compiled_program(module, plan, key, pipeline=pipeline, start=start, trace=trace)
-
-
-def _linkable(module: IRModule, plan: Plan) -> ArtifactSet:
-    from weft.codegen.lowering import linkable
-
-    return linkable(module, plan)
+    return linkable_of(asked)
 
 
 def _checked_workers(workers: int | None) -> int | None:
@@ -239,7 +222,7 @@ def lower(
     >>> lower(IRModule({}), stop="legalize").functions
     FrozenMap({})
     """
-    from weft.codegen.lowering import lowered  # heavy: see `_compiled`
+    from weft.codegen.lowering import lowered  # heavy: see `compile`
 
     module = as_module(module_or_function)
     return lowered(module, target, opt, params, start, stop, trace, executor, externs, trust)

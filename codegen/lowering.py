@@ -18,6 +18,7 @@ from typing import Any
 
 import weft.transform as transform
 from weft import dtypes
+from weft.codegen.asked import Asked
 from weft.codegen.backends.base import Job
 from weft.codegen.binding import bound
 from weft.codegen.build import build, job_of, library
@@ -50,7 +51,7 @@ from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.base import nested_too_deeply
 from weft.transform.infra.phases import Step, phases, phases_of, run_phases
 
-__all__ = ["as_compiled", "compiled_library", "compiled_program", "linkable", "lowered"]
+__all__ = ["as_compiled", "compiled_library", "compiled_program", "linkable", "linkable_of", "lowered"]
 
 _log = logging.getLogger("weft.compile")
 
@@ -83,9 +84,10 @@ def as_compiled(
 
 
 def compiled_program(
-    module: IRModule, plan: Plan, key: str | None, *, pipeline: Any, start: str | None, trace: list[Step] | None
+    asked: Asked, key: str | None, *, pipeline: Any, start: str | None, trace: list[Step] | None
 ) -> Executable | ArtifactSet:
     """The program of a module, which is kept on the disk where it has a key there."""
+    module, plan = _planned(asked)
     _refuse_vectors(module)
     module = on_one_device(module)
     refuse_spread(module.functions.values())
@@ -94,12 +96,26 @@ def compiled_program(
     generate = GenerateCode.of(plan, member_functions(module))
     with _room(module):
         made = generate.loaded(_through(module, plan, generate, pipeline=pipeline, start=start, trace=trace))
-    if key is not None and isinstance(made, Executable):
+    if key is not None and isinstance(made, Executable) and plan.package == "archive":
         keep(key, made._program)
     _log.info("%s for %s: %.2f s", ", ".join(module), plan.target, time.perf_counter() - began)
     if isinstance(made, Executable):
         made._linkable = lambda: linkable(module, plan, pipeline, start)
     return _packaged(made, plan)
+
+
+def _planned(asked: Asked) -> tuple[IRModule, Plan]:
+    """The module with its parameters bound, and the plan."""
+    plan = make_plan(asked.module, asked.target, asked.executor, asked.opt)
+    plan = with_fields(plan, externs=check_externs(asked.externs), workers=asked.workers)
+    if not asked.trust:
+        refuse_untrusted(asked.module)
+    return bound(asked.module, asked.params), plan
+
+
+def linkable_of(asked: Asked) -> ArtifactSet:
+    """The program for C to link of a module that was found on the disk."""
+    return linkable(*_planned(asked))
 
 
 def _packaged(made: Executable | ArtifactSet, plan: Plan) -> Executable | ArtifactSet:

@@ -16,9 +16,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from os import PathLike
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -26,13 +28,15 @@ import numpy as np
 from weft.errors import ArtifactError
 from weft.runtime.abi.frame import BINDING
 from weft.runtime.abi.json_form import signature_from_json, signature_to_json, site_from_json, site_to_json
+from weft.runtime.abi.scalars import storage
 from weft.runtime.artifact import ArtifactSet
 from weft.runtime.device.host import host
+from weft.runtime.executable import Executable
 from weft.runtime.manifest import check_manifest
-from weft.runtime.program import carried_artifacts
+from weft.runtime.program import carried_artifacts, program_of_file
 from weft.runtime.safe_archive import DAMAGE, Limits, open_file, packing, read_archive
 
-__all__ = ["damaged", "read", "write"]
+__all__ = ["damaged", "load", "load_bytes", "read", "write"]
 
 FORMAT, VERSION = "weft-executable", 6
 ARTIFACTS = "artifacts.zip"
@@ -220,3 +224,24 @@ def _check_host(target: list[str], name: str) -> None:
             code="W803",
             hint='compile for a more general CPU: target="llvm -mcpu=x86-64-v2"',
         )
+
+
+def load_bytes(content: bytes) -> Executable:
+    """The executable of `Executable.to_bytes`; errors as `load`."""
+    with tempfile.TemporaryDirectory(prefix="weft-") as folder:
+        Path(folder, "executable.weft").write_bytes(content)
+        return load(Path(folder, "executable.weft"))
+
+
+def load(path: str | PathLike[str]) -> Executable:
+    """Load an executable that was saved, and trust it: its machine code runs as part of this process.
+
+    Hashes tell a damaged file, not a hostile one: load what comes from whom you would run a program of.
+    Raises: ArtifactError W800 not there or not such a file, W801 damaged, W802 another version, W803 for another
+    machine.
+    """
+    program = read(path, program_of_file, storage)
+    try:
+        return Executable(program)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise damaged(path, f"its program does not fit together: {error}") from None

@@ -21,7 +21,6 @@ import numpy as np
 
 from weft.dtypes import offered_items, shares_bits, stored
 from weft.errors import ArgumentError, ArtifactError, printable
-from weft.runtime import archive
 from weft.runtime.abi.failures import failure, placed, span_of
 from weft.runtime.abi.frame import (
     CALLBACK,
@@ -40,7 +39,6 @@ from weft.runtime.abi.scalars import storage
 from weft.runtime.abi.signature import arranged
 from weft.runtime.abi.types import Signature, Tuple
 from weft.runtime.abi.values import ArgumentPacker, FastPath, Occupied, address, copy_into, unpack
-from weft.runtime.artifact import ArtifactSet
 from weft.runtime.callbacks import CallState, begin, callback_address, end
 from weft.runtime.device import threads
 from weft.runtime.device.base import Device
@@ -51,16 +49,19 @@ from weft.runtime.device.interrupts import poller, raised
 from weft.runtime.device.linker import Library
 from weft.runtime.device.stack import ENOUGH, NEED, Asked
 from weft.runtime.explanation import report
-from weft.runtime.program import Program, program_artifacts, program_of_file, public_signatures
 from weft.runtime.programs import RUNNERS
 from weft.runtime.programs.fastcall import CODE, fast_call, result_tensors
+from weft.runtime.programs.program import Program, is_for_c
 from weft.support.array_memory import ALIGNMENT
 from weft.support.isolation import isolated, map_items, tuple_items
 from weft.support.profile import Profiled
 from weft.support.providers import load as load_place
 from weft.support.providers import provider
 
-__all__ = ["CompiledFunction", "Executable", "Program", "load"]
+__all__ = ["CompiledFunction", "Executable", "Program"]
+
+if TYPE_CHECKING:
+    from weft.runtime.artifact import Artifact, ArtifactSet
 
 _TRIM = ctypes.CFUNCTYPE(None)
 _RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -97,13 +98,13 @@ class _Loaded:
         self.table_address = ctypes.addressof(self.table)
 
 
-def _linked(artifacts: ArtifactSet) -> Mapping[str, Any]:
+def _linked(artifacts: Mapping[str, Artifact]) -> Mapping[str, Any]:
     """The functions that other code generators made, as far as they can be loaded here."""
     if not len(artifacts):
         return {}
     from weft.runtime.loading import loadable  # an executable without such parts needs no loader
 
-    return loadable(artifacts)
+    return loadable(artifacts.values())
 
 
 def _resident(array: np.ndarray, device: Device) -> tuple[int, Any]:
@@ -347,7 +348,7 @@ class Executable(Mapping[str, CompiledFunction]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled and copied by what `save` writes; ArtifactError where that cannot be saved."""
-        return load_bytes, (self.to_bytes(),)
+        return provider("load_executable"), (self.to_bytes(),)
 
     def __call__(self, /, *args: Any, **options: Any) -> Any:
         """Call `main`, or the only function."""
@@ -388,7 +389,7 @@ class Executable(Mapping[str, CompiledFunction]):
 
         Places in the source text are no part of it: the same module gives the same set, wherever its text stood.
         """
-        return program_artifacts(self._program)
+        return provider("program_artifacts")(self._program)
 
     @property
     def module(self) -> Any:
@@ -416,32 +417,13 @@ class Executable(Mapping[str, CompiledFunction]):
 
     def linkable(self) -> ArtifactSet:
         """The program for C to link, as `export` writes it; errors as there."""
-        if self._linkable is not None and not all(map(_for_c, self._programs)):
+        if self._linkable is not None and not all(map(is_for_c, self._programs)):
             return self._linkable()
-        absent = [item for item in self._programs if not _for_c(item)]
-        if absent:
-            raise _no_library(absent)
-        return ArtifactSet(item for item in self.artifacts.values() if item.loader == "cc")
+        return provider("library_artifacts")(self._programs, self.artifacts)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, which `weft.load` reads without the compiler."""
-        archive.write(path, self._program)
-
-
-def _for_c(program: Program) -> bool:
-    """Whether a program has a library for C to link."""
-    return any(item.kind == "object" and item.loader == "cc" for item in program.artifacts.values())
-
-
-def _no_library(programs: Sequence[Program]) -> ArtifactError:
-    """W819 for programs that C cannot call, when the model that they were compiled from is not here."""
-    names = ", ".join(item.name for program in programs for item in public_signatures(program))
-    return ArtifactError(
-        f"C programs cannot call {names}: compiled for calls from Python, and what is saved, or linked into a module,"
-        " does not hold the model that a library for C is made of",
-        code="W819",
-        hint='export before saving; what executor="aot" makes keeps its library, also when it is merged',
-    )
+        provider("write_executable")(path, self._program)
 
 
 def _functions(loaded: _Loaded) -> dict[str, Any]:
@@ -461,24 +443,3 @@ def _driven(driver: dict[str, Any] | None, loaded: _Loaded, kernels: Mapping[str
     if isinstance(run, str):  # imported for programs of this executor only
         run = load_place(run)
     return dict(run(driver, loaded.constants, kernels, loaded.linked))
-
-
-def load_bytes(content: bytes) -> Executable:
-    """The executable of `Executable.to_bytes`; errors as `load`."""
-    with tempfile.TemporaryDirectory(prefix="weft-") as folder:
-        Path(folder, "executable.weft").write_bytes(content)
-        return load(Path(folder, "executable.weft"))
-
-
-def load(path: str | PathLike[str]) -> Executable:
-    """Load an executable that was saved, and trust it: its machine code runs as part of this process.
-
-    Hashes tell a damaged file, not a hostile one: load what comes from whom you would run a program of.
-    Raises: ArtifactError W800 not there or not such a file, W801 damaged, W802 another version, W803 for another
-    machine.
-    """
-    program = archive.read(path, program_of_file, storage)
-    try:
-        return Executable(program)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise archive.damaged(path, f"its program does not fit together: {error}") from None

@@ -136,11 +136,12 @@ def load_set(artifacts: Iterable[Artifact]) -> LoadedModule:
     return LoadedModule(found, keep)
 
 
-def loadable(artifacts: ArtifactSet) -> Mapping[str, Callable[..., Any]]:
+def loadable(given: Iterable[Artifact]) -> Mapping[str, Callable[..., Any]]:
     """The functions of those artifacts that this process can load.
 
     What others provide is a registered function of that name, or else ArtifactError W819 when it is called.
     """
+    artifacts = ArtifactSet(given)
     ready = [
         artifact
         for artifact in artifacts.values()

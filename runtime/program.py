@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -34,9 +34,10 @@ from weft.runtime.abi.json_form import (
 from weft.runtime.abi.scalars import storage
 from weft.runtime.abi.types import Signature
 from weft.runtime.artifact import PROGRAM, Artifact, ArtifactSet, Symbol
-from weft.runtime.device.object_symbols import symbols_of
+from weft.runtime.device.artifact_symbols import symbols_of
 from weft.runtime.merging import merged_programs, split_programs
 from weft.runtime.programs.bytecode import program_bytes, read_functions
+from weft.runtime.programs.program import Program, is_for_c
 from weft.support.array_memory import content_bytes
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Program",
     "artifact_program",
     "carried_artifacts",
+    "library_artifacts",
     "program_artifacts",
     "program_of_file",
     "programs_of",
@@ -56,60 +58,25 @@ EXECUTABLE = "weft-executable"
 _OWN = (PROGRAM, "signatures", "object", "constants")
 
 
-@dataclass
-class Program:
-    """What an executable consists of: plain data, and what its file holds.
-
-    `functions` are signatures (`weft.runtime.abi.types`), `sites` the places that may fail or call out, `constants`
-    arrays with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the LLVM text of
-    each object. `python` names the functions that have a form for calls from Python, `threads` says whether
-    there are parallel loops. `driver` is the program of an executor that is no machine code, `decisions` what was
-    decided about the functions, `artifacts` what other code generators made, `kind` the kind of target that drives,
-    `provenance` what it was made from and by. `names` are the public functions by the names that callers see, where
-    those are others or fewer; `beside` are programs that are loaded with it, and `uses` what it calls of them: by the
-    name that it calls, the program and the function's name there.
-    """
-
-    functions: list[Signature]
-    sites: list[dict[str, Any]]
-    constants: list[tuple[np.ndarray, str]]
-    objects: list[bytes]
-    target: tuple[str, str, str]
-    sources: list[str] = field(default_factory=list)
-    python: list[str] = field(default_factory=list)
-    threads: bool = False
-    driver: dict[str, Any] | None = None
-    decisions: list[dict[str, Any]] = field(default_factory=list)
-    artifacts: ArtifactSet = field(default_factory=ArtifactSet)
-    kind: str = "llvm"
-    provenance: dict[str, Any] = field(default_factory=dict)
-    names: dict[str, str] | None = None
-    beside: list[Program] = field(default_factory=list)
-    uses: dict[str, tuple[Program, str]] = field(default_factory=dict)
-
-    def facts(self) -> dict[str, Any]:
-        """What is kept of a program beside its code and its arrays, as JSON-like data."""
-        return {
-            "python": self.python,
-            "threads": self.threads,
-            "driver": self.driver,
-            "decisions": self.decisions,
-            "kind": self.kind,
-            "provenance": self.provenance,
-        }
-
-    def seen(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """What callers see of something that the program has by the names of its public functions."""
-        if self.names is None:
-            return dict(own)
-        return {name: own[inner] for name, inner in self.names.items() if inner in own}
-
-
 def program_artifacts(program: Program) -> ArtifactSet:
     """The artifacts that a program and those beside it consist of."""
     if not program.beside:
         return _artifacts_alone(program)
     return _together([*program.beside, program])[0]
+
+
+def library_artifacts(programs: Sequence[Program], artifacts: ArtifactSet) -> ArtifactSet:
+    """The library for C to link among the artifacts of programs; ArtifactError W819 where one of them has none."""
+    absent = [item for item in programs if not is_for_c(item)]
+    if absent:
+        names = ", ".join(item.name for program in absent for item in public_signatures(program))
+        raise ArtifactError(
+            f"C programs cannot call {names}: compiled for calls from Python, and what is saved, or linked into a"
+            " module, does not hold the model that a library for C is made of",
+            code="W819",
+            hint='export before saving; what executor="aot" makes keeps its library, also when it is merged',
+        )
+    return ArtifactSet(item for item in artifacts.values() if item.loader == "cc")
 
 
 def _together(programs: list[Program], aside: ArtifactSet | None = None) -> tuple[ArtifactSet, list[str]]:
@@ -121,8 +88,8 @@ def _together(programs: list[Program], aside: ArtifactSet | None = None) -> tupl
 def carried_artifacts(program: Program) -> tuple[ArtifactSet, dict[str, list[str]]]:
     """What the file of a program holds besides: artifacts of others, programs beside it, and what it uses of them."""
     if not program.beside:
-        return program.artifacts, {}
-    artifacts, names = _together(program.beside, program.artifacts)
+        return ArtifactSet(program.artifacts.values()), {}
+    artifacts, names = _together(program.beside, ArtifactSet(program.artifacts.values()))
     places = {id(item): name for item, name in zip(program.beside, names, strict=True)}
     return artifacts, {name: [places[id(item)], own] for name, (item, own) in program.uses.items()}
 

@@ -169,7 +169,8 @@ class Job:
         remaining, owner = self.remaining(lambda label: label in self.plan.machines, self.generators)
         program = EXECUTORS[self.plan.executor].program(remaining, self.plan, owner)
         program.kind = self.plan.parts[self.plan.driver].kind.name
-        program.artifacts = program.artifacts.union(remaining.attrs.get(ARTIFACTS, ArtifactSet()).values())
+        others = remaining.attrs.get(ARTIFACTS, ArtifactSet()).values()
+        program.artifacts = ArtifactSet(program.artifacts.values()).union(others)
         return program
 
 

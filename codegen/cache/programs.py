@@ -13,20 +13,19 @@ that others declared, passes that are chosen, disabled, watched or checked.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
 import os
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 import weft.ir
-from weft.codegen.backends.llvm.machine.machine import Machine, llvm_version
-from weft.codegen.plan import Plan
+from weft.ir.attrs import CARRIED
 from weft.ir.graph import Constant, ExternFunc, Op
 from weft.ir.module import IRModule
 from weft.ir.node import Node
@@ -37,8 +36,11 @@ from weft.runtime.abi.json_form import signature_from_json, signature_to_json, s
 from weft.runtime.abi.scalars import storage
 from weft.runtime.device.code_cache import HEAD, LIMIT, object_cache
 from weft.runtime.device.guards import is_guarded
+from weft.runtime.device.host import host, llvm_version
 from weft.runtime.executable import Program
 from weft.support.array_memory import ALIGNMENT, content_bytes
+from weft.target import Target, TargetKind
+from weft.target.builtin import LLVM
 from weft.transform.infra.context import check_level, is_plain
 
 __all__ = ["find", "keep", "key_of"]
@@ -46,44 +48,63 @@ __all__ = ["find", "keep", "key_of"]
 _log = logging.getLogger("weft.cache")
 
 _LARGEST = LIMIT // 8
-_FORMAT = "program 5"
+_FORMAT = "program 6"
 
 
-def key_of(module: IRModule, plan: Plan) -> str | None:
-    """The key of what a module compiles to; None where that follows from more than can be seen."""
-    if plan.executor not in ("native", "vm") or not plan.runs_here or not plan.target.is_leaf:
-        return None
-    if plan.target.options.get("planner"):  # what it answers is not known from its name
-        return None
-    kind = plan.target.kind
-    if kind.hooks or kind.lowering_hook or kind.code_generator or not is_plain() or check_level():
+def key_of(
+    module: IRModule,
+    target: object = None,
+    executor: str | None = None,
+    opt: object = 2,
+    params: Mapping[str, Any] | None = None,
+    *,
+    trust: bool = False,
+) -> str | None:
+    """The key of what `weft.compile` makes of these arguments; None where that follows from more than can be seen.
+
+    It is the hash of what is asked for, as it was asked, so that a program is found before anything is planned. Whether
+    that makes sense is asked when it is compiled: what is refused is not kept.
+    """
+    if executor not in (None, "native", "vm") or not is_plain() or check_level():
         return None
     if object_cache().folder is None or not _has_own_rules():
         return None
-    content = fingerprint(module, _Closed())
-    if content is None:
+    wanted = _target(module, target)
+    closed = _Closed()
+    given = None if wanted is None else _given(params, closed)
+    content = None if given is None else fingerprint((module, *given), closed)
+    if wanted is None or content is None:
         return None
-    machines = sorted((label, repr(machine)) for label, machine in plan.machines.items())
-    machine = Machine()
-    facts = (
-        _FORMAT,
-        content,
-        plan.target.to_str(),
-        plan.passes.to_str(),
-        repr(machines),
-        plan.driver,
-        plan.executor,
-        str(plan.opt),
-        str(plan.knobs),
-        machine.triple,
-        machine.cpu,
-        machine.features,
-        llvm_version(),
-        _STATE,
-        sys.implementation.cache_tag or "",
-        str(is_guarded()),
-    )
-    return hashlib.sha256("\0".join(facts).encode()).hexdigest()
+    machine = host()
+    asked = (wanted, str(executor), repr(opt), str(trust), str(is_guarded()))
+    facts = (_FORMAT, content, *asked, machine.triple, machine.cpu, machine.flags, llvm_version(), _STATE)
+    return hashlib.sha256("\0".join((*facts, sys.implementation.cache_tag or "")).encode()).hexdigest()
+
+
+def _target(module: IRModule, target: object) -> str | None:
+    """The target that is asked for, as text; None for another one than machine code by weft's own rules."""
+    stated = module.attrs.get(CARRIED) if target is None else target
+    if isinstance(stated, (str, Mapping)):
+        stated = Target(stated)
+    wanted = stated or Target.current() or LLVM
+    if not isinstance(wanted, (Target, TargetKind)):
+        return None
+    kind = wanted if isinstance(wanted, TargetKind) else wanted.kind
+    if kind is not LLVM or kind.hooks or kind.lowering_hook or kind.code_generator:
+        return None
+    if isinstance(wanted, TargetKind):
+        return ""
+    # What a planner of memory answers is not known from its name.
+    return wanted.to_str() if wanted.is_leaf and not wanted.options.get("planner") else None
+
+
+def _given(params: Mapping[str, Any] | None, closed: _Closed) -> tuple[Any, ...] | None:
+    """The arrays that parameters are bound to, with their names; None for what has to be read first."""
+    if params is None:
+        return ()
+    if not isinstance(params, Mapping) or not all(type(array) is np.ndarray for array in params.values()):
+        return None
+    return (tuple(params), tuple(params.values())) if closed.takes(params.values()) else None
 
 
 def _has_own_rules() -> bool:
@@ -100,9 +121,12 @@ class _Closed:
 
     def __call__(self, node: Node) -> bool:
         """Whether a node, the next one of a module, leaves it so."""
-        if isinstance(node, Constant):
-            self.size += node.data.nbytes
-        return self.size <= _LARGEST and _is_closed(node)
+        return (not isinstance(node, Constant) or self.takes([node.data])) and _is_closed(node)
+
+    def takes(self, arrays: Iterable[np.ndarray]) -> bool:
+        """Whether there is room for more arrays."""
+        self.size += sum(array.nbytes for array in arrays)
+        return self.size <= _LARGEST
 
 
 def _is_closed(node: Node) -> bool:
@@ -116,21 +140,23 @@ def _is_closed(node: Node) -> bool:
 
 def _state_of_weft() -> str:
     """Names, sizes and times of weft's own files: who changes a pass gets what the new one makes."""
-    root = Path(weft.ir.__file__ or "").parent.parent
-    facts = [f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in _sources(os.fspath(root))]
-    return hashlib.sha256("\n".join(sorted(facts)).encode()).hexdigest()
+    facts: list[tuple[str, int, int]] = []
+    root = os.path.dirname(os.path.dirname(weft.ir.__file__ or ""))
+    with contextlib.suppress(OSError):  # weft is not in files; its version is in the key
+        _add_sources(root, facts, frozenset({"command", "frontend", "testing"}))  # which make the modules, and test
+    return hashlib.sha256(repr(sorted(facts)).encode()).hexdigest()
 
 
-def _sources(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(".py"):
-                    yield entry.path, entry.stat()
-                elif entry.is_dir() and not entry.name.startswith(("__", ".")):
-                    yield from _sources(entry.path)
-    except OSError:  # weft is not in files; its version is in the key
-        return
+def _add_sources(folder: str, facts: list[tuple[str, int, int]], apart: frozenset[str] = frozenset()) -> None:
+    """Add the files of a folder and of those below it, without those that stand apart in it."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.endswith(".py"):
+                status = entry.stat()
+                facts.append((entry.path, status.st_size, status.st_mtime_ns))
+            elif name not in apart and not name.startswith(("__", ".")) and entry.is_dir():
+                _add_sources(entry.path, facts)
 
 
 _STATE = _state_of_weft()  # now, when those files are read

@@ -18,8 +18,9 @@ from typing import Any
 from weft.errors import ArtifactError
 from weft.runtime.device.code_cache import object_cache
 from weft.support.forks import in_child, no_fork
+from weft.version import VERSION
 
-__all__ = ["Host", "binding", "host"]
+__all__ = ["Host", "binding", "host", "llvm_version"]
 
 _VARIES = ("cpu mhz", "bogomips")
 """Lines of the description that are another at other times."""
@@ -74,6 +75,11 @@ def host() -> Host:
     if key:
         object_cache().put(key, [], json.dumps(vars(made)))
     return made
+
+
+def llvm_version() -> str:
+    """What else code follows from: the versions of LLVM and of weft."""
+    return f"{host().version} {VERSION}"
 
 
 def _asked() -> Host:

@@ -22,8 +22,8 @@ import numpy as np
 from weft.errors import ArtifactError
 from weft.runtime.abi.failures import failure
 from weft.runtime.artifact import Artifact, Symbol
+from weft.runtime.device.artifact_symbols import check_symbols, outside_needs
 from weft.runtime.device.cpu import CPU
-from weft.runtime.device.object_symbols import check_symbols, outside_needs
 from weft.runtime.loading import jit
 
 __all__ = ["C_KERNELS", "c_kernels_data", "check_c_kernels", "load_c_kernels"]

@@ -16,7 +16,8 @@ import weft
 from weft import transform
 from weft.ir.graph import ExternFunc
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
-from weft.runtime.device.object_symbols import check_symbols, defined, needed
+from weft.runtime.device.artifact_symbols import check_symbols
+from weft.runtime.device.object_symbols import defined, needed
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T

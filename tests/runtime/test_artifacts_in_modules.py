@@ -226,7 +226,7 @@ def test_code_that_does_not_compile_and_flags_that_run_things_stay_without_effec
 def test_code_whose_plug_in_is_absent_is_named_when_it_is_called() -> None:
     """C4: a function registered under the name of its symbol does instead."""
     stream = Artifact("toy-stream", "scale.bin", b"3", provides=(Symbol("toy.scale"),), loader="toy")
-    found = loading.loadable(ArtifactSet([stream, C]))
+    found = loading.loadable([stream, C])
     assert list(found) == ["toy.scale"]
     with pytest.raises(ArtifactError, match=r"'scale\.bin' of kind 'toy-stream' cannot be loaded") as caught:
         found["toy.scale"](1)

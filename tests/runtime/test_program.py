@@ -12,7 +12,6 @@ import pytest
 
 import weft
 from weft.codegen.cache import programs
-from weft.codegen.plan import make_plan
 from weft.ir.structure.array_digests import array_digest, digests_kept
 from weft.runtime.artifact import Artifact
 from weft.script import ir as I
@@ -135,7 +134,6 @@ def test_aligned_memory(size: int) -> None:
 def test_a_module_beyond_the_cache_s_size_has_no_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("WEFT_CHECK", "0")
-    plan = make_plan(layer(WEIGHT), None, None)
-    assert programs.key_of(layer(WEIGHT), plan) is not None
+    assert programs.key_of(layer(WEIGHT)) is not None
     monkeypatch.setattr(programs, "_LARGEST", WEIGHT.nbytes - 1)
-    assert programs.key_of(layer(WEIGHT), plan) is None
+    assert programs.key_of(layer(WEIGHT)) is None

@@ -18,7 +18,7 @@ from weft.ir.module import IRModule
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Buffer, PrimCall, PrimFunc, PrimVar
 from weft.runtime.artifact import Artifact, Symbol
-from weft.runtime.device.object_symbols import outside_needs
+from weft.runtime.device.artifact_symbols import outside_needs
 from weft.runtime.loading import compile_c
 from weft.runtime.programs.c_kernels import C_KERNELS, c_kernels_data
 from weft.target import Target

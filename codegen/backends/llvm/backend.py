@@ -6,13 +6,12 @@ from collections.abc import Mapping
 
 from weft.codegen.backends.base import BackEnd, Job, Plan
 from weft.codegen.backends.llvm.machine.host_target import HostTarget, host_target
-from weft.codegen.backends.llvm.machine.machine import llvm_version
 from weft.codegen.executors import EXECUTORS
 from weft.codegen.host.entry import Entry
 from weft.errors import TargetError
 from weft.ir.module import IRModule
 from weft.runtime.artifact import Artifact, ArtifactSet
-from weft.runtime.device.host import host
+from weft.runtime.device.host import host, llvm_version
 from weft.runtime.device.linker import assembly
 from weft.runtime.executable import Executable, Program
 from weft.support.providers import load

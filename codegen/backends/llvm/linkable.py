@@ -31,7 +31,7 @@ from weft.codegen.backends.llvm.asm.program import kernel_symbol
 from weft.codegen.backends.llvm.kernel.emitter import kernel_params
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel
 from weft.codegen.backends.llvm.machine.cross import cross_machine, emit_object
-from weft.codegen.backends.llvm.machine.machine import Machine, compile_module, llvm_version
+from weft.codegen.backends.llvm.machine.machine import Machine, compile_module
 from weft.codegen.backends.llvm.sorting.library import emit_sorts
 from weft.codegen.host.entry import Entry, Place, only_entry
 from weft.codegen.host.entry_kernel import entry_module
@@ -44,7 +44,8 @@ from weft.ir.structure.references import referenced_functions
 from weft.ir.tensor import PrimFunc
 from weft.runtime.abi.frame import FRAME_WORDS, SITE
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
-from weft.runtime.device.object_symbols import true_symbols
+from weft.runtime.device.artifact_symbols import true_symbols
+from weft.runtime.device.host import llvm_version
 from weft.runtime.programs.library_names import LIBRARY
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops

@@ -17,7 +17,6 @@ import weft
 from weft.codegen.cache import programs as program_cache
 from weft.codegen.cache.programs import key_of
 from weft.codegen.compile import as_module
-from weft.codegen.plan import make_plan
 from weft.errors import ArgumentError, BoundsError
 from weft.ir.graph import Constant
 from weft.ir.op import OPS, Param, register_op
@@ -73,7 +72,7 @@ def inputs(rows: int = 8) -> tuple[np.ndarray, np.ndarray]:
 
 
 def key(made: weft.IRModule, *args: Any, **options: Any) -> str | None:
-    return key_of(made, make_plan(made, *args, **options))
+    return key_of(made, *args, **options)
 
 
 def test_what_was_compiled_is_loaded_without_a_pass(no_passes: Callable[[], None]) -> None:

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import weft
 from weft.codegen.backends.llvm.machine.cross import cross_machine, emit_object
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
+from weft.runtime.device.artifact_symbols import check_symbols
 from weft.runtime.device.object_formats import object_symbols
-from weft.runtime.device.object_symbols import check_symbols, defined, needed
+from weft.runtime.device.object_symbols import defined, needed
 from weft.script import relax as R
 
 TRIPLES = {

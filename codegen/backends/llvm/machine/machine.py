@@ -28,13 +28,12 @@ from typing import Any
 from weft.codegen.backends.llvm.machine.emit import REGISTERS, optimise, parsed
 from weft.errors import TargetError
 from weft.runtime.device.code_cache import object_cache
-from weft.runtime.device.host import binding, host
+from weft.runtime.device.host import binding, host, llvm_version
 from weft.support.forks import no_fork
 from weft.support.spread import cores
 from weft.support.stack import stacks_of, with_stack
-from weft.version import VERSION
 
-__all__ = ["Compiler", "Machine", "compile_module", "llvm_version"]
+__all__ = ["Compiler", "Machine", "compile_module"]
 
 MOST_THREADS = 8
 STACK_BYTES = 16 << 20
@@ -208,8 +207,3 @@ def _unlocked() -> _Unlocked | None:
     # The callbacks come right after llvmlite takes the lock and right before it gives it back.
     register(lambda: lock.release() if mark.here else None, lambda: lock.acquire() if mark.here else None)
     return mark
-
-
-def llvm_version() -> str:
-    """What else the code follows from: the versions of LLVM and of weft."""
-    return f"{host().version} {VERSION}"

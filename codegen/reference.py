@@ -75,7 +75,7 @@ def _carried(module: IRModule, trust: bool) -> Callable[[str], Any]:
                 hint="if you trust it: weft.interpret(module, trust=True)",
             )
         if not loaded:
-            loaded.update(loadable(artifacts if trust else ArtifactSet(filter(_is_loaded, artifacts.values()))))
+            loaded.update(loadable(item for item in artifacts.values() if trust or _is_loaded(item)))
         if name not in loaded:
             code = [item.name for item in makers or artifacts.values() if item.kind in COMPILED]
             what = ", ".join(code[:4])
