@@ -175,17 +175,20 @@ def floor_mod_of(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     if not is_float(a.dtype):
         return _divide_integers("floormod", a, b)
     rest = intrinsic("fmod", a, b)
-    return te.select(te.all(te.not_equal(rest, 0), _opposite(rest, b)), rest + b, rest)
+    nothing = intrinsic("copysign", te.const(0, a.dtype), b)
+    return te.select(te.equal(rest, 0), nothing, te.select(_opposite(rest, b), rest + b, rest))
 
 
 def _floor_divide(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     if not is_float(a.dtype):
         return _divide_integers("floordiv", a, b)
-    # Subtracting the remainder first makes the quotient whole before it is rounded: 1.0 // 0.1 is 9.
+    # Subtracting the remainder first makes the quotient whole before it is rounded: 1.0 // 0.1 is 9. A zero has the
+    # sign of the quotient, as what is not zero has by itself.
     rest = intrinsic("fmod", a, b)
     whole = (a - rest) / b
     lower = te.all(te.not_equal(rest, 0), _opposite(rest, b))
-    return te.select(te.equal(b, 0), a / b, intrinsic("round", te.select(lower, whole - 1, whole)))
+    floor = intrinsic("round", te.select(lower, whole - 1, whole))
+    return te.select(te.equal(b, 0), a / b, intrinsic("copysign", floor, a / b))
 
 
 def truncated_mod_of(a: PrimExpr, b: PrimExpr) -> PrimExpr:

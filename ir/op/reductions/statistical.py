@@ -119,7 +119,7 @@ def _reduction(
         if moment and not neutral(str(x.dtype)):
             require_values(x, range(x.ndim) if axis is None else np.atleast_1d(axis).tolist())
         wide = x.astype(np.float32) if x.dtype == np.float16 else x
-        return np.asarray(numpy(wide, axis=axis, keepdims=keepdims)).astype(result(str(x.dtype)))
+        return converted(np.asarray(numpy(wide, axis=axis, keepdims=keepdims)), result(str(x.dtype)))
 
     examples = _examples(domain != "float", 0 if empty else 1)
     if domain in ("any", "arithmetic"):

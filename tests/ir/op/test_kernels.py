@@ -184,12 +184,16 @@ def test_integer_division_is_defined_for_every_pair(name: str, dtype: str) -> No
 
 @pytest.mark.parametrize("name", ["floor_divide", "floor_mod", "mod"])
 def test_float_division_is_that_of_numpy(name: str) -> None:
-    values = np.array([-np.inf, -7.5, -1, -0.1, 0, 0.1, 1, 7.5, np.inf, np.nan])
+    """Zeros too have its signs."""
+    values = np.array([-np.inf, -7.5, -1, -0.1, -0.0, 0, 0.1, 1, 7.5, np.inf, np.nan])
     a, b = (grid.ravel() for grid in np.meshgrid(values, values))
     ty = TensorType((len(a),), "float64")
     with np.errstate(all="ignore"):
         expected = {"floor_divide": np.floor_divide, "floor_mod": np.remainder, "mod": np.fmod}[name](a, b)
-    np.testing.assert_allclose(run(lowered(name, ty, ty), a, b, out=a.shape, dtype="float64"), expected)
+    got = run(lowered(name, ty, ty), a, b, out=a.shape, dtype="float64")
+    np.testing.assert_allclose(got, expected)
+    is_number = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(got[is_number]), np.signbit(expected[is_number]))
 
 
 @pytest.mark.parametrize("name", ["left_shift", "right_shift"])

@@ -37,6 +37,13 @@ def test_variance_is_exact_far_from_zero() -> None:
     np.testing.assert_allclose(apply("std", values), np.sqrt(1.25), rtol=1e-6)
 
 
+def test_the_variance_of_integers_is_the_greatest_one_where_it_is_beyond_all() -> None:
+    values = np.array([-128, 127, -128, 127], "int8")
+    for found in (apply("variance", values), reference("variance", values)):
+        assert found.dtype == np.int8
+        assert found == 127
+
+
 def test_float16_sums_are_accumulated_in_float32() -> None:
     ones = np.ones(4096, "float16")
     assert apply("sum", ones) == 4096  # in float16 the sum would stop at 2048
