@@ -54,6 +54,7 @@ __all__ = [
     "kernel_call",
     "kernel_lowering",
     "require_dtype",
+    "require_parts",
     "require_rank",
     "require_scalar",
     "rounded_once",
@@ -187,6 +188,13 @@ def require_dtype(args: Arguments, name: str, ty: TensorType, domain: str) -> No
     elif domain == "complex":
         hint = "R.complex(real, imag) makes complex numbers, R.astype of real ones"
     raise dtype_error(args, f"{name} must be {wanted}, got {ty.dtype}", "W321", hint)
+
+
+def require_parts(args: Arguments, x: TensorType, dtype: str | None) -> None:
+    """DTypeError W321 where the dtype of a result would drop the imaginary part of x."""
+    if x.dtype is not None and dtype is not None and is_complex(x.dtype) and not (is_complex(dtype) or is_bool(dtype)):
+        hint = "take R.real(x), R.imag(x) or R.abs(x)"
+        raise dtype_error(args, f"{x.dtype} to {dtype} would drop the imaginary part", "W321", hint)
 
 
 def same_dtype(args: Arguments, *operands: TensorType) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_bool, is_complex, is_float
+from weft.dtypes import is_bool, is_complex, is_float, is_integer, part
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.dim import Dim, DimExpr, ceildiv, maximum, prove_nonnegative, symbol
@@ -45,11 +45,7 @@ _N = symbol("n")
 
 def _shaped(args: Arguments, context: TypeContext, dtype: str | None) -> TensorType:
     """The type of a new tensor of the shape argument."""
-    ty = tensor_of_shape(args, "shape", context, dtype)
-    for dim in ty.dims or ():
-        if isinstance(dim, int) and dim < 0:
-            raise shape_error(args, f"a size is negative in {ty.dims}", "W205")
-    return ty
+    return tensor_of_shape(args, "shape", context, dtype)
 
 
 @kernel_lowering
@@ -202,7 +198,7 @@ def _lower_arange(kernel: Kernel) -> PrimFunc | None:
     start, _, step = _range(kernel.args)
     if start is None or step is None:
         return None
-    work = kernel.dtype if is_float(kernel.dtype) else te.INDEX
+    work = te.INDEX if is_integer(kernel.dtype) else part(kernel.dtype)
 
     def value(number: Number) -> PrimExpr:
         return te.cast(work, te.size(number)) if isinstance(number, DimExpr) else te.const(number, work)

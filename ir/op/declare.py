@@ -41,7 +41,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from weft.dtypes import can_hold, check_dtype, is_bool, is_complex, is_float, is_integer, is_numpy, max_value
-from weft.errors import DTypeError, ScriptError, Span, WeftError, described
+from weft.errors import DTypeError, ScriptError, ShapeError, Span, WeftError, described
 from weft.ir.attrs import ABSENT
 from weft.ir.deduction.device_mesh import DeviceMesh, parse_placement
 from weft.ir.deduction.infer import TypeContext, quick_type, type_text
@@ -320,8 +320,14 @@ class OpDef:
     # -- using a declaration ------------------------------------------------------------------------------------------
 
     def infer(self, call: Call, context: TypeContext) -> Type:
-        """The type of a call."""
-        return self.rule(Arguments(self, call), context)
+        """The type of a call; ShapeError W205 where a size of it is negative."""
+        ty = self.rule(Arguments(self, call), context)
+        for part in ty.fields if isinstance(ty, TupleType) else (ty,):
+            if isinstance(part, TensorType) and isinstance(part.shape, tuple):
+                if any(isinstance(dim, int) and dim < 0 for dim in part.shape):
+                    message = f"R.{self.name}: a size is negative in {part.shape}"
+                    raise ShapeError(message, code="W205", span=call.span, hint="sizes are 0 or more")
+        return ty
 
     def lower(self, call: Call, context: TypeContext, name: str) -> PrimFunc | None:
         """The kernel that computes a call, or None where shapes are not known or there is no lowering."""

@@ -593,6 +593,10 @@ def stack(args: Arguments, context: TypeContext) -> TensorType:
     return TensorType((*rest[:axis], len(types), *rest[axis:]), dtype)
 
 
+_MOST_PARTS = 1 << 16
+"""Of a split: each is a result with a type and a loop of its own."""
+
+
 def _sections(args: Arguments, size: Dim) -> list[tuple[Dim, Dim]]:
     """(start, size) of every part of a split axis, as `_assumed` has it."""
     parts = _clamped_sections(args, size)
@@ -780,12 +784,14 @@ def split(args: Arguments, context: TypeContext) -> TupleType:
     """Parts of a tensor along an axis: so many of ceil(size / sections) each (the last ones may be smaller, or empty),
     or cut at the given positions, which are read as in Python slices.
 
-    Errors: ShapeError W203 the axis, W205 fewer than one section.
+    Errors: ShapeError W203 the axis, W205 fewer than one section, or more than 65,536.
     """
     x = tensor(args, "x", context)
     wanted = args.indices_or_sections
     if isinstance(wanted, int) and wanted < 1:
         raise shape_error(args, f"cannot split into {wanted} parts", "W205")
+    if isinstance(wanted, int) and wanted > _MOST_PARTS:
+        raise shape_error(args, f"cannot split into {wanted:,} parts, a tuple has at most {_MOST_PARTS:,}", "W205")
     count = wanted if isinstance(wanted, int) else len(wanted) + 1
     axis = axis_of(args, args.axis, x.ndim) if x.ndim >= 0 else 0
     dims = dims_of(x)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from weft.errors import PassError
+from weft.errors import PassError, WeftError
 from weft.ir import (
     Binding,
     Call,
@@ -138,7 +138,10 @@ class _Legalizer(FunctionRewriter):
             current, custom = pending.pop()
             if self.folder is not None and not isinstance(current.value, Call):
                 self.folder.learn(current)
-            new = self.step(current, custom)
+            try:
+                new = self.step(current, custom)
+            except WeftError as error:
+                raise error.at(current.value.span or current.span) from None
             if new is None:
                 done.append(current)
             else:

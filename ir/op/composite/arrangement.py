@@ -142,6 +142,8 @@ def _stacked(name: str, axis: int, reference: Any, doc: str, shown: Any) -> None
         parts = list(args.tensors.fields) if isinstance(args.tensors, Tuple) else None
         if parts is None:
             raise args.error("the tensors are written out as a list or a tuple")
+        if not parts:
+            raise args.error("there are no tensors")
         ranks = [ty.ndim for ty in args.types("tensors")]
         whole = [_at_least(part, rank, 2 if axis == 0 else 1, args) for part, rank in zip(parts, ranks, strict=True)]
         along = axis if axis == 0 or max(ranks) > 1 else 0

@@ -402,6 +402,9 @@ def _frames(args: Arguments, context: TypeContext) -> tuple[Dims, Dim, Dim]:
     if args.step < 1:
         raise shape_error(args, f"the step is at least 1, got {args.step}", "W205")
     size = sizes[0]
+    if size == 0:
+        raise shape_error(args, "the window is empty", "W205")
+    context.require_le(1, size, f"{args.name}: the window is not empty", args.span)
     context.require_le(size, dims[-1], f"{args.name}: the window is no longer than x", args.span)
     return dims[:-1], (dims[-1] - size) // args.step + 1, size
 

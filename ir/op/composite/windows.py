@@ -16,10 +16,14 @@ __all__: list[str] = []
 
 def _local_response(data: Any, *, size: int, alpha: float, beta: float, bias: float) -> Any:
     wide = data.astype("float64") ** 2
-    before, after = (size - 1) // 2, size // 2
+    before, after = (min(side, data.shape[1]) for side in ((size - 1) // 2, size // 2))
     padded = np.pad(wide, ((0, 0), (before, after)) + ((0, 0),) * (data.ndim - 2))
-    total = sum((padded[:, k : k + data.shape[1]] for k in range(size)), np.zeros_like(wide))
+    total = sum((padded[:, k : k + data.shape[1]] for k in range(before + after + 1)), np.zeros_like(wide))
     return (data / (bias + alpha / size * total) ** beta).astype(data.dtype)
+
+
+_MOST_PARTS = 512
+"""To either side of a channel that are added, where fewer channels may be all that there are."""
 
 
 @composite(
@@ -44,11 +48,14 @@ def local_response_norm(args: Parts) -> Expr:
     dims, size = args.dims("data"), args.size
     if len(dims) < 2 or size < 1:
         raise args.error("data has channels on axis 1, and size is at least 1")
-    before, after = (size - 1) // 2, size // 2
+    channels = dims[1]
+    most = channels if isinstance(channels, int) else _MOST_PARTS
+    if size > 2 * most and not isinstance(channels, int):
+        raise args.error(f"size is at most {2 * most:,} where the number of channels is unknown, got {size:,}")
+    before, after = min((size - 1) // 2, most), min(size // 2, most)
     widths = [0, 0, before, after, *(0, 0) * (len(dims) - 2)]
     padded = call("nn.pad", call("multiply", args.data, args.data), widths)
-    channels = dims[1]
-    parts = [call("strided_slice", padded, [1], [place], [channels + place]) for place in range(size)]
+    parts = [call("strided_slice", padded, [1], [place], [channels + place]) for place in range(before + after + 1)]
     total = parts[0]
     for part in parts[1:]:
         total = call("add", total, part)

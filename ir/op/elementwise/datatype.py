@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from weft.dtypes import is_bool, is_complex
+from weft.dtypes import is_bool
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.node import replace
-from weft.ir.op.common import Kernel, converted, dtype_error, example, f32, kernel_lowering, tensor, typed
+from weft.ir.op.common import Kernel, converted, example, f32, kernel_lowering, require_parts, tensor, typed
 from weft.ir.op.declare import Arguments, Lower, Param
 from weft.ir.op.layout_rules.families import broadcasting
 from weft.ir.op.registry import register_op
@@ -29,13 +29,6 @@ def _converting(parameter: str) -> Lower:
         return kernel.compute(lambda *i: _converted(x(*i), dtype))
 
     return lowering
-
-
-def _require_parts(args: Arguments, x: TensorType) -> None:
-    """DTypeError W321 where an imaginary part would be dropped."""
-    if x.dtype is not None and is_complex(x.dtype) and not (is_complex(args.dtype) or is_bool(args.dtype)):
-        hint = "take R.real(x), R.imag(x) or R.abs(x)"
-        raise dtype_error(args, f"{x.dtype} to {args.dtype} would drop the imaginary part", "W321", hint)
 
 
 @register_op(
@@ -65,7 +58,7 @@ def astype(args: Arguments, context: TypeContext) -> TensorType:
     become complex ones or bools: DTypeError W321 for others, which would drop the imaginary part.
     """
     x = tensor(args, "x", context)
-    _require_parts(args, x)
+    require_parts(args, x, args.dtype)
     return replace(x, dtype=args.dtype)
 
 
@@ -80,5 +73,5 @@ def astype(args: Arguments, context: TypeContext) -> TensorType:
 def wrap_param(args: Arguments, context: TypeContext) -> TensorType:
     """A parameter of a model in the dtype that the computation uses."""
     data = tensor(args, "data", context)
-    _require_parts(args, data)
+    require_parts(args, data, args.dtype)
     return replace(data, dtype=args.dtype)

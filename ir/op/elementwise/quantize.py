@@ -41,7 +41,7 @@ from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 
-__all__ = ["along_axis", "grouped_dims", "require_along_axis", "spread"]
+__all__ = ["along_axis", "axis_in_use", "grouped_dims", "require_along_axis", "spread"]
 
 
 def _wide(*dtypes: str) -> str:
@@ -113,6 +113,12 @@ def _of_group(kernel: Kernel, name: str, axis: int, data: Dims) -> Callable[...,
     return lambda *i: operand(*i[:axis], i[axis] // group, *i[axis + 1 :])
 
 
+def axis_in_use(args: Arguments, data: Dims, *operands: TensorType) -> int:
+    """The axis that an operand has an element for each place along; 0 where all are scalars, for which `args.axis` may
+    be anything; ShapeError W203."""
+    return 0 if all(operand.ndim == 0 for operand in operands) else axis_of(args, args.axis, len(data))
+
+
 def along_axis(kernel: Kernel, name: str, axis: int, size: Dim) -> Callable[..., PrimExpr]:
     """The scale or the zero point at the indices of data."""
     dims = dims_of(tensor(kernel.args, name, kernel.context)) or ()
@@ -125,7 +131,7 @@ def along_axis(kernel: Kernel, name: str, axis: int, size: Dim) -> Callable[...,
 
 def _kernel(kernel: Kernel, formula: Callable[..., PrimExpr]) -> PrimFunc:
     args, data = kernel.args, kernel.input("data")
-    axis = axis_of(args, args.axis, data.ndim) if data.ndim else 0
+    axis = axis_in_use(args, data.shape, *(tensor(args, name, kernel.context) for name in ("scale", "zero_point")))
     size = data.shape[axis] if data.ndim else 1
     if args.group_size:
         scale, zero = (_of_group(kernel, part, axis, data.shape) for part in ("scale", "zero_point"))

@@ -24,7 +24,6 @@ from weft.ir.deduction.subtyping import dims_of
 from weft.ir.node import replace
 from weft.ir.op.common import (
     Kernel,
-    axis_of,
     converted,
     dtype_error,
     example,
@@ -34,7 +33,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.elementwise.quantize import along_axis, require_along_axis, spread
+from weft.ir.op.elementwise.quantize import along_axis, axis_in_use, require_along_axis, spread
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
@@ -58,9 +57,10 @@ def _requantized(value: PrimExpr, multiplier: PrimExpr, zero: PrimExpr, shift: i
 @kernel_lowering
 def _lower(kernel: Kernel) -> PrimFunc:
     args, data = kernel.args, kernel.input("data")
-    axis = axis_of(args, args.axis, data.ndim) if data.ndim else 0
+    names = ("multiplier", "zero_point")
+    axis = axis_in_use(args, data.shape, *(tensor(args, name, kernel.context) for name in names))
     size = data.shape[axis] if data.ndim else 1
-    multiplier, zero = (along_axis(kernel, name, axis, size) for name in ("multiplier", "zero_point"))
+    multiplier, zero = (along_axis(kernel, name, axis, size) for name in names)
     return kernel.compute(
         lambda *i: _requantized(data(*i), multiplier(*i), zero(*i), args.shift, args.out_dtype), "requantized"
     )

@@ -30,6 +30,7 @@ from weft.ir.op.common import (
     f32,
     kernel_lowering,
     require_dtype,
+    require_parts,
     require_rank,
     same_dtype,
     shape_error,
@@ -191,6 +192,7 @@ def matmul(args: Arguments, context: TypeContext) -> TensorType:
     x1, x2 = tensor(args, "x1", context), tensor(args, "x2", context)
     for name, operand in (("x1", x1), ("x2", x2)):
         require_dtype(args, name, operand, "arithmetic")
+        require_parts(args, operand, args.out_dtype)
         if operand.ndim == 0:
             raise shape_error(args, f"{name} is a scalar; a product of matrices needs at least one dimension")
     dtype = args.out_dtype or same_dtype(args, x1, x2)
@@ -264,6 +266,7 @@ def linear(args: Arguments, context: TypeContext) -> TensorType:
         require_rank(args, "bias", operands["bias"], 1)
     for name, operand in operands.items():
         require_dtype(args, name, operand, "arithmetic")
+        require_parts(args, operand, args.out_dtype)
     dtype = same_dtype(args, *operands.values())
     a, b = dims_of(data), dims_of(weight)
     if a is None or b is None:

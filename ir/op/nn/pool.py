@@ -316,7 +316,9 @@ def _output_sizes(args: Arguments, spatial: str, sizes: Sequence[Dim]) -> tuple[
 def _longest(size: Dim, count: Dim) -> Dim:
     """The length of the longest window where an axis is cut into `count` windows."""
     if isinstance(size, int) and isinstance(count, int):
-        return max(-(-(i + 1) * size // count) - i * size // count for i in range(count))
+        # Window i has its first and its last element at multiples of gcd(size, count) / count of an element.
+        rest = size % count
+        return size // count + (0 if rest == 0 else 1 if count % rest == 0 else 2)
     return 1 if size is count else size // count + 2
 
 

@@ -30,6 +30,7 @@ from weft.ir.op.common import (
     f32,
     kernel_lowering,
     require_dtype,
+    require_parts,
     tensor,
     typed,
 )
@@ -287,6 +288,7 @@ def _scan(
     def rule(args: Arguments, context: TypeContext) -> TensorType:
         data = tensor(args, "data", context)
         require_dtype(args, "data", data, "any" if domain == "number" else domain)
+        require_parts(args, data, args.dtype)
         dtype = args.dtype or data.dtype
         if dtype is not None and is_bool(dtype):
             raise dtype_error(args, "data must be numeric, got bool", "W321", 'say a dtype: dtype="int32" counts')
