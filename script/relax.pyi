@@ -1837,7 +1837,7 @@ def split(x: _t.Any, indices_or_sections: _t.Any, axis: _t.Any = 0) -> _t.Any:
     """Parts of a tensor along an axis: so many of ceil(size / sections) each (the last ones may be smaller, or empty),
     or cut at the given positions, which are read as in Python slices.
 
-    Errors: ShapeError W203 the axis, W205 fewer than one section.
+    Errors: ShapeError W203 the axis, W205 fewer than one section, or more than 65,536.
 
     R.split(R.Tensor((6, 2), "float32"), 3) -> R.Tuple(R.Tensor((2, 2), "float32"), R.Tensor((2, 2), "float32"), R.Tensor((2, 2), "float32"))
     R.split(R.Tensor((n, 2), "float32"), 2) -> R.Tuple(R.Tensor(((n + 1) // 2, 2), "float32"), R.Tensor((n - (n + 1) // 2, 2), "float32"))
