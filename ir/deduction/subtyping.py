@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.ir.deduction.device_mesh import DTensorType, placement_text, same_mesh
-from weft.ir.dim import Dim, Facts, free_symbols, match_dims, prove_equal, same, substitute
+from weft.ir.dim import Dim, Facts, free_symbols, match_dims, prove_equal, prove_nonnegative, same, substitute
 from weft.ir.graph import Var
 from weft.ir.node import replace
 from weft.ir.structure.structural import structural_equal
@@ -24,6 +24,7 @@ __all__ = [
     "common_base",
     "dims_of",
     "erase",
+    "has_sizes",
     "is_base_of",
     "match_types",
     "substitute_type",
@@ -90,6 +91,20 @@ def dims_of(ty: Type) -> tuple[Dim, ...] | None:
     if isinstance(ty, TensorType):
         return dims_of(ty.shape.ty) if isinstance(ty.shape, Var) else ty.dims
     return ty.dims if isinstance(ty, (ShapeType, PrimType)) else None
+
+
+def has_sizes(ty: Type, facts: Facts | None = None) -> bool:
+    """Whether every size that a tensor, shape or tuple type writes out is proved not to be negative.
+
+    >>> from weft.ir.dim import symbol
+    >>> has_sizes(ShapeType((symbol("n") + 1,))), has_sizes(ShapeType((symbol("n") - 1,)))
+    (True, False)
+    """
+    if isinstance(ty, TupleType):
+        return all(has_sizes(part, facts) for part in ty.fields)
+    if isinstance(ty, PrimType):
+        return True
+    return all(prove_nonnegative(dim, facts) is True for dim in dims_of(ty) or ())
 
 
 def all_of(answers: Iterable[bool | None]) -> bool | None:

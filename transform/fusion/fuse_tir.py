@@ -45,7 +45,7 @@ from weft.ir import (
 )
 from weft.ir.attrs import KERNELS, OP_PATTERN, PRIMITIVE, attribute
 from weft.ir.deduction.infer import TypeContext, infer_type
-from weft.ir.deduction.subtyping import match_types
+from weft.ir.deduction.subtyping import has_sizes, match_types
 from weft.ir.dim import Dim, DimExpr, symbol
 from weft.ir.kernel.prim import as_expr, cast, const
 from weft.ir.kernel.prim_dim import buffer_symbols, dim_to_prim, kernel_signature, symbol_names
@@ -176,6 +176,7 @@ class _Merging:
         self.constants: dict[Constant, Buffer] = {}
         self.names: set[str] = set()
         self.stmts: list[Stmt] = []
+        self.doubted: list[Buffer] = []  # whose sizes may be negative
 
     def build(self) -> _Merged:
         """The merged kernel; _Unsuited when there is none."""
@@ -191,6 +192,13 @@ class _Merging:
                 buffer = self._buffer(param.name, param.ty)
                 self.buffers[param] = (buffer,)
                 params.append(buffer)
+        with self.context.scope():
+            return self._built(params, sizes)
+
+    def _built(self, params: list[Buffer | PrimVar], sizes: list[str]) -> _Merged:
+        function = self.function
+        for param in function.params:
+            self.context.learn_sizes(param.ty)
         result = function.body.body
         outputs = self._outputs(result.fields if isinstance(result, Tuple) else (result,))
         for binding in bindings_of(function.body):
@@ -210,7 +218,8 @@ class _Merging:
         kernel = replace(kernel, params=(*params, *(self.symbols[text] for text in scalars)))
         kernel = kernel.with_attr(OP_PATTERN, op_pattern(kernel))
         left = {*_allocated(stmts), *written}
-        kernel = with_exact_sizes(kernel, [buffer for buffer in _allocated(self.stmts) if buffer not in left])
+        gone = [buffer for buffer in _allocated(self.stmts) if buffer not in left]
+        kernel = with_exact_sizes(kernel, gone, self.doubted)
         return _Merged(kernel, function, tuple(self.constants), scalars)
 
     def _scalar(self, param: Var, ty: PrimType) -> PrimVar:
@@ -269,6 +278,8 @@ class _Merging:
         )
         if var not in outputs:
             self.stmts.extend(AllocBuffer(buffer) for buffer in results)
+            facts = self.context.facts
+            self.doubted += [buffer for buffer, ty in zip(results, types, strict=True) if not has_sizes(ty, facts)]
         elif len(results) != 1 or isinstance(value.ty_args[0], TupleType):
             raise _Unsuited
         self.buffers[var] = results

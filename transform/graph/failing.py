@@ -1,7 +1,8 @@
 """Which values may end the program with an error when they are evaluated: a pass that leaves such a value out changes
 what the program does.
 
-    operators            where deduction leaves a check of sizes open, or the kernel has assertions (indices, domains)
+    operators            where deduction leaves a check of sizes open, or a size of the result may be negative, or the
+                         kernel has assertions (indices, domains)
     calls of kernels     the same, and where accesses are not proved to stay inside their buffers
     extern functions     always: what they give is held against its declared type
     loops                where the body may; always where it is not known, or the loop may not end: it has no range, or
@@ -29,10 +30,11 @@ from weft.ir import (
 )
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.infer import TypeContext, infer_type, is_base_of
+from weft.ir.deduction.subtyping import has_sizes
 from weft.ir.op import OPS
 from weft.ir.op.program.loop import iterations
 from weft.ir.tensor import AssertStmt
-from weft.transform.infra.rewriting import bindings_of
+from weft.transform.infra.rewriting import bindings_of, operands
 from weft.transform.kernel.check_bounds import check_bounds
 
 __all__ = ["CanFail"]
@@ -63,11 +65,16 @@ class CanFail:
 
     def _sizes(self, call: Call) -> bool:
         context = TypeContext(self.module.functions)
-        try:
-            infer_type(call, context)
-        except ShapeError:  # right only after checks further up
-            return True
-        return bool(context.checks)
+        with context.scope():
+            for leaf in operands(call):
+                if isinstance(leaf, Var):
+                    context.learn_sizes(leaf.ty)
+            known = context.facts
+            try:
+                found = infer_type(call, context)
+            except ShapeError:  # right only after checks further up
+                return True
+        return bool(context.checks) or not has_sizes(found, known)
 
     def _callee(self, call: Call) -> bool:
         if isinstance(call.op, (ExternFunc, GlobalVar)):

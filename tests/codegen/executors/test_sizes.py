@@ -327,3 +327,31 @@ def test_values_wrap_in_64_bits() -> None:
         array = np.zeros(8, "float32")
         run["k"](array, 2**32 + 1, 2**32 + 3)
         assert array[0] == 3
+
+
+@pytest.mark.parametrize("executor", ["native", "vm"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "x",  # which does not use it
+        "R.sum(y, axis=[1])",
+        "R.sum(y * c)",
+        "R.sum(R.exp(R.concat((y, y, R.zeros((4, n), 'float32')), axis=1)), axis=[1])",
+    ],
+)
+def test_a_value_whose_size_is_negative_is_an_error_where_fusion_makes_it_elsewhere_too(
+    value: str, executor: str
+) -> None:
+    text = f"""
+@R.function
+def main(x: R.Tensor(("n",), "float32"), c: R.Tensor((), "float32")):
+    y = R.broadcast_to(c, (4, n - 1))
+    return {value}
+"""
+    module, c = weft.parse(text), np.float32(2)
+    run = weft.compile(module, executor=executor)["main"]
+    for size in (3, 1):
+        x = np.ones(size, "float32")
+        np.testing.assert_allclose(run(x, c), weft.interpret(module)["main"](x, c), rtol=1e-6)
+    with pytest.raises(weft.WeftError, match="negative size"):
+        run(np.ones(0, "float32"), c)
