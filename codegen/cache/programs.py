@@ -48,7 +48,7 @@ __all__ = ["find", "keep", "key_of"]
 _log = logging.getLogger("weft.cache")
 
 _LARGEST = LIMIT // 8
-_FORMAT = "program 6"
+_FORMAT = "program 7"
 
 
 def key_of(

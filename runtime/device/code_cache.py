@@ -1,8 +1,9 @@
 """Compiled code by content, on disk: what was compiled once is not compiled again, in any process.
 
-    entry ::= digest of the rest, key, length of the object, object, compressed LLVM text    one file: <key>.code
-    digest ::= sha256, of more than `_CHUNK` bytes that of the sha256 of each so many        hashed on several cores
+    entry ::= digest of the rest, key, stamp, length of the object, object, compressed LLVM text    file: <key>.code
+    digest ::= sha256, of more than `_CHUNK` bytes that of the sha256 of each so many               on several cores
     key   ::= 64 hexadecimal digits
+    stamp ::= the time of its last change that the file was given, in seconds: one that no later write has
 
 A key is the hash of everything that the code follows from: the LLVM text, the processor, the level, the version of
 LLVM. The folder is WEFT_CACHE_DIR, else `weft` in XDG_CACHE_HOME or ~/.cache; WEFT_CACHE_DIR=off keeps nothing. A
@@ -12,8 +13,9 @@ empty one.
 Entries are machine code that will run, so only the user's own are read: the folder and the entry belong to the user,
 nobody else may write them or put another folder in the place of one above them, and the entry is a plain file that
 holds its key. What is not so is ignored, and the reason logged. Files of other names are left alone. Large entries are
-mapped, not read, and checked once in a process. Entries that were not used for longest go when all together pass
-`LIMIT` bytes; what a writer of the user's that was killed left behind goes after an hour.
+mapped, not read; their digest is made again where the file was written since it got its stamp. Entries that were not
+used (the time of the last access) for longest go when all together pass `LIMIT` bytes; what a writer of the user's that
+was killed left behind goes after an hour.
 """
 
 from __future__ import annotations
@@ -37,18 +39,18 @@ from weft.support.spread import spread
 
 __all__ = ["HEAD", "LIMIT", "CacheInfo", "DiskCache", "object_cache"]
 
-LIMIT = 512 << 20
+LIMIT = 2 << 30
 _log = logging.getLogger("weft.cache")
 _SUFFIX = ".code"
 _OURS = re.compile(r"[0-9a-f]{64}\.code")
 _UNFINISHED = re.compile(r"[0-9a-f]{64}\.\w+\.part")
 _ABANDONED = 3600  # seconds after which nobody is still writing
 _KEY = 64
-HEAD = 32 + _KEY + 8
+HEAD = 32 + _KEY + 8 + 8
 """Bytes of an entry before the object."""
 _CHUNK = 4 << 20
-_checked: set[tuple[int, int, int]] = set()
-"""Large files (device, number, bytes) whose digest was right: they are replaced by others, never written again."""
+_LONG_AGO = 86400
+"""How many seconds before a file is written its stamp lies: what is written later has another time."""
 _UNKNOWN = 65534  # the owner of folders of the system in a container that has no name for root
 _LOOK_EVERY = 64  # writes between two looks at the size of all
 _writes: dict[Path, int] = {}
@@ -85,11 +87,13 @@ class DiskCache:
         found = _read(path)
         if found is None:
             return None
-        data, number = found
-        size = int.from_bytes(data[HEAD - 8 : HEAD], "little")
-        if len(data) >= HEAD + size and (number in _checked or _digest(data[32:]) == data[:32]):
-            if len(data) > _CHUNK:
-                _checked.add(number)
+        data, changed = found
+        stamp, size = (int.from_bytes(data[at : at + 8], "little") for at in (HEAD - 16, HEAD - 8))
+        large = len(data) > _CHUNK
+        unchanged = large and changed == stamp * _SECOND
+        if len(data) >= HEAD + size and (unchanged or _digest(data[32:]) == data[:32]):
+            if large and not unchanged:
+                _stamp(path, stamp)
             if data[32 : 32 + _KEY] != key.encode():
                 _log.warning("the cache entry %s is that of another key; it is removed", path)
                 _removed(path)
@@ -104,17 +108,24 @@ class DiskCache:
         """Keep an entry, of code in pieces, whole or not at all."""
         if self.folder is None:
             return
-        size = sum(len(piece) for piece in code).to_bytes(8, "little")
-        rest = b"".join([key.encode(), size, *code, zlib.compress(text.encode(), 1)])
+        stamp = int(time.time()) - _LONG_AGO & ~1  # some systems keep even seconds
+        numbers = (stamp, sum(len(piece) for piece in code))
+        head = [bytes(32), key.encode(), *(number.to_bytes(8, "little") for number in numbers)]
         temporary = ""
         try:
             _make_private(self.folder)
             if self.refused():
                 return
             handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=f"{key}.", suffix=".part")
-            with os.fdopen(handle, "wb") as file:
-                file.write(_digest(memoryview(rest)))
-                file.write(rest)
+            with os.fdopen(handle, "w+b") as file:
+                file.writelines([*head, *code, zlib.compress(text.encode(), 1)])
+                file.flush()
+                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as written, memoryview(written) as whole:
+                    with whole[32:] as rest:
+                        digest = _digest(rest)
+                file.seek(0)
+                file.write(digest)
+            _stamp(temporary, stamp)
             os.replace(temporary, self.folder / f"{key}{_SUFFIX}")
         except BaseException as error:  # an interrupt too leaves no unfinished file
             with contextlib.suppress(OSError):
@@ -148,7 +159,7 @@ class DiskCache:
         return sum(_removed(path) for _, _, path in self._entries())
 
     def _entries(self) -> Iterator[tuple[float, int, Path]]:
-        """(time of the last use, bytes, file)."""
+        """(time of the last use or change, bytes, file)."""
         return self._files(_OURS)
 
     def _files(self, names: re.Pattern[str]) -> Iterator[tuple[float, int, Path]]:
@@ -161,7 +172,7 @@ class DiskCache:
                     with contextlib.suppress(OSError):
                         status = file.stat(follow_symlinks=False)
                         if stat.S_ISREG(status.st_mode) and _is_own(status):
-                            yield status.st_mtime, status.st_size, Path(file.path)
+                            yield max(status.st_atime, status.st_mtime), status.st_size, Path(file.path)
 
     def _shrink(self) -> None:
         self._sweep()
@@ -179,6 +190,15 @@ class DiskCache:
                 _removed(path)
 
 
+_SECOND = 10**9
+
+
+def _stamp(path: str | os.PathLike[str], stamp: int) -> None:
+    """Give a file that is whole the time that says so, and the present one as that of its last use."""
+    with contextlib.suppress(OSError, OverflowError):
+        os.utime(path, ns=(time.time_ns(), stamp * _SECOND))
+
+
 def _digest(rest: memoryview) -> bytes:
     """The digest of an entry without its first bytes."""
     chunks = [rest[start : start + _CHUNK] for start in range(0, len(rest), _CHUNK)]
@@ -190,8 +210,8 @@ def _sha256(data: bytes | memoryview) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def _read(path: Path) -> tuple[memoryview, tuple[int, int, int]] | None:
-    """The bytes of an entry and which file it is, if it is a plain file of the user's that nobody else may write."""
+def _read(path: Path) -> tuple[memoryview, int] | None:
+    """The bytes of an entry and when it was changed, if it is a plain file of the user's that nobody else may write."""
     try:
         # Neither a link nor a pipe that nobody writes to: the file that is checked is the one that is read.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
@@ -206,12 +226,12 @@ def _read(path: Path) -> tuple[memoryview, tuple[int, int, int]] | None:
         with open(handle, "rb", closefd=False) as file:
             large = status.st_size > _CHUNK
             data = mmap.mmap(handle, 0, access=mmap.ACCESS_READ) if large else file.read()
-            os.utime(path)
+            os.utime(path, ns=(time.time_ns(), status.st_mtime_ns))
     except (OSError, ValueError):
         return None
     finally:
         os.close(handle)
-    return memoryview(data), (status.st_dev, status.st_ino, status.st_size)
+    return memoryview(data), status.st_mtime_ns
 
 
 def _make_private(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import struct
 import subprocess
 import sys
@@ -272,6 +273,37 @@ def main(x: R.Tensor((1, 1600), "float32"), w: R.Tensor((1600, 1100), "float32")
         path.chmod(0o600)
     with caplog.at_level(logging.WARNING, "weft.cache"):
         np.testing.assert_array_equal(weft.compile(affine, params=params)["main"](x), expected)
+    assert "is damaged" in caplog.text
+
+
+def test_large_entries_are_hashed_again_only_where_they_were_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cache_module, "_CHUNK", 1 << 12)
+    cache, key = object_cache(), "0" * 64
+    code = np.random.default_rng(0).bytes(1 << 15)
+    cache.put(key, [code[:100], code[100:]], "text")
+    path = folder / f"{key}.code"
+    made: list[int] = []
+    digest = cache_module._digest
+    monkeypatch.setattr(cache_module, "_digest", lambda rest: made.append(len(rest)) or digest(rest))
+
+    def read() -> bool:
+        found = cache.get(key)
+        return found is not None and (bytes(found[0]), found[1]) == (code, "text")
+
+    assert read()
+    assert made == []
+    os.utime(path)  # as a copy of the folder has it
+    assert read()
+    assert len(made) == 1
+    assert read()
+    assert len(made) == 1
+    with path.open("r+b") as file:
+        file.seek(1 << 14)
+        file.write(b"damage")
+    with caplog.at_level(logging.WARNING, "weft.cache"):
+        assert cache.get(key) is None
     assert "is damaged" in caplog.text
 
 
