@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import weft.ir
+from weft.codegen.cache.weights import weight_digests
 from weft.ir.attrs import CARRIED
 from weft.ir.graph import Constant, ExternFunc, Op
 from weft.ir.module import IRModule
@@ -48,7 +49,7 @@ __all__ = ["find", "keep", "key_of"]
 _log = logging.getLogger("weft.cache")
 
 _LARGEST = LIMIT // 8
-_FORMAT = "program 7"
+_FORMAT = "program 8"
 
 
 def key_of(
@@ -72,7 +73,7 @@ def key_of(
     wanted = _target(module, target)
     closed = _Closed()
     given = None if wanted is None else _given(params, closed)
-    content = None if given is None else fingerprint((module, *given), closed)
+    content = None if given is None else fingerprint((module, *given), closed, digests=weight_digests)
     if wanted is None or content is None:
         return None
     machine = host()
