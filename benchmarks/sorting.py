@@ -1,11 +1,13 @@
 """Sorting, selecting, searching and scattering beside other libraries: least times, at 100, 10,000 and 1,000,000
 elements and as rows.
 
-    python benchmarks/sorting.py [--seconds 0.5] [--only TEXT] [--dtype float32]
+    python benchmarks/sorting.py [--seconds 0.5] [--only TEXT] [--dtype float32] [--values few --values ordered]
 
 `sort` is shown beside both of NumPy's: the default, which may exchange equal elements, and the stable one, which
-weft's is. torch and onnxruntime join where they are installed and have the operator for the dtype. Calls alternate, on
-one thread; x is the quickest of the others over weft.
+weft's is. torch and onnxruntime join where they are installed and have the operator for the dtype. Times are of the
+processor, on one thread; calls take turns in an order that is drawn each time, since who comes after a call that gave
+much memory back pays for getting it. x is the quickest of the others over weft. `--values` are elements of other kinds
+than random ones (`VALUES`).
 """
 
 # pyright: reportMissingImports=false
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -72,12 +75,37 @@ SORTED = np.sort(np.random.default_rng(1).standard_normal(1000, "float32"))
 """The boundaries of a search, in the dtype of the benchmark."""
 
 
-def drawn(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+def drawn(generator: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Random elements: normal floats, integers of the whole range."""
     if dtype.kind == "f":
-        return random.standard_normal(shape).astype(dtype)
+        return generator.standard_normal(shape).astype(dtype)
     info = np.iinfo(dtype)
-    return random.integers(info.min, info.max, shape, dtype, endpoint=True)
+    return generator.integers(info.min, info.max, shape, dtype, endpoint=True)
+
+
+def _moved(x: Any) -> Any:
+    """Rows in order but for one element, a third from the front, that stands in the middle."""
+    third, half = x.shape[-1] // 3, x.shape[-1] // 2
+    return np.concatenate([x[..., :third], x[..., third + 1 : half], x[..., third : third + 1], x[..., half:]], -1)
+
+
+def _added(x: Any, y: Any) -> Any:
+    """Rows in order behind which ten other elements stand."""
+    return np.concatenate([np.sort(x)[..., 10:], y[..., :10]], -1)
+
+
+VALUES: dict[str, Callable[[Any, Any], Any]] = {
+    "random": lambda x, y: x,
+    "ordered": lambda x, y: np.sort(x),
+    "reversed": lambda x, y: np.sort(x)[..., ::-1].copy(),
+    "equal": lambda x, y: np.full_like(x, 3),
+    "four": lambda x, y: (y.view(f"u{y.itemsize}") % 4).astype(x.dtype),
+    "hundred": lambda x, y: (y.view(f"u{y.itemsize}") % 100).astype(x.dtype),
+    "moved": lambda x, y: _moved(np.sort(x)),
+    "added": _added,
+    "runs": lambda x, y: np.concatenate([np.sort(h) for h in np.array_split(x, 2, -1)], -1),
+}
+"""The elements of a row, from two rows of random ones."""
 
 
 def with_torch(text: str, rivals: Rivals, arrays: tuple[Any, ...]) -> Rivals:
@@ -137,12 +165,14 @@ def with_onnxruntime(text: str, rivals: Rivals, arrays: tuple[Any, ...]) -> Riva
 def leasts(calls: Rivals, arrays: tuple[Any, ...], seconds: float) -> dict[str, float]:
     """The least time of each call in microseconds; they take turns."""
     found = dict.fromkeys(calls, float("inf"))
-    end = time.perf_counter() + seconds * len(calls)
-    while time.perf_counter() < end:
-        for name, call in calls.items():
-            start = time.perf_counter()
+    turns = list(calls.items())
+    end = time.process_time() + seconds * len(calls)
+    while time.process_time() < end:
+        random.shuffle(turns)
+        for name, call in turns:
+            start = time.process_time_ns()
             call(*arrays)
-            found[name] = min(found[name], (time.perf_counter() - start) * 1e6)
+            found[name] = min(found[name], (time.process_time_ns() - start) / 1e3)
     return found
 
 
@@ -163,22 +193,29 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--only", default="")
     parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--values", action="append", choices=VALUES)
     options = parser.parse_args()
     dtype = np.dtype(options.dtype)
     globals()["SORTED"] = np.sort(drawn(np.random.default_rng(1), (1000,), dtype))
-    random = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     for shape in SHAPES:
-        x, y = (drawn(random, shape, dtype) for _ in range(2))
-        i = np.argsort(random.standard_normal(shape), -1)
+        raw, y = (drawn(generator, shape, dtype) for _ in range(2))
+        i = np.argsort(generator.standard_normal(shape), -1)
         for text, rivals in NUMPY.items():
             if options.only in text and ("median" not in text or dtype.kind == "f"):
-                others = with_onnxruntime(text, with_torch(text, rivals, (x, i, y)), (x, i, y))
-                calls = {"weft": compiled(text, shape, options.dtype), **others}
-                times = leasts(calls, (x, i, y), options.seconds)
-                own = times.pop("weft")
-                rest = "  ".join(f"{name} {value:9.1f}" for name, value in times.items())
-                name, ratio = "x".join(map(str, shape)), min(times.values()) / own
-                print(f"{name:<10} {text:<30} {own:9.1f} us {ratio:6.2f}x  {rest}", flush=True)
+                run = compiled(text, shape, options.dtype)
+                for kind in options.values or ["random"]:
+                    x = VALUES[kind](raw, y)
+                    others = with_onnxruntime(text, with_torch(text, rivals, (x, i, y)), (x, i, y))
+                    print_row(shape, text, kind, leasts({"weft": run, **others}, (x, i, y), options.seconds))
+
+
+def print_row(shape: tuple[int, ...], text: str, kind: str, times: dict[str, float]) -> None:
+    """Print how long each took."""
+    own = times.pop("weft")
+    rest = "  ".join(f"{name} {value:9.1f}" for name, value in times.items())
+    name, ratio = "x".join(map(str, shape)), min(times.values()) / own
+    print(f"{name:<10} {text:<30} {kind:<9} {own:9.1f} us {ratio:6.2f}x  {rest}", flush=True)
 
 
 if __name__ == "__main__":

@@ -133,15 +133,22 @@ class RowRuns:
 
     The first elements are looked at before all are: of a row without order they tell it at once. Equal elements are in
     order as they stand, zeros of both signs too; a falling row has none, unless `ties` says that nobody can tell them
-    apart. nan is in no order here: a row with one is sorted.
+    apart. nan is in no order here: a row with one is sorted. `put(position)` writes what a row that rises gives: the
+    walk that may find so does that too.
 
     Source: Knuth, The Art of Computer Programming 3, 5.2.4 (natural merges).
     """
 
     def __init__(
-        self, size: PrimExpr, element: Callable[[PrimExpr], PrimExpr], dtype: str, descending: bool, ties: bool
+        self,
+        size: PrimExpr,
+        element: Callable[[PrimExpr], PrimExpr],
+        dtype: str,
+        descending: bool,
+        ties: bool,
+        put: Callable[[PrimExpr], Stmt],
     ) -> None:
-        self.size, self.element, self.dtype = size, element, dtype
+        self.size, self.element, self.dtype, self.put = size, element, dtype, put
         rising, falling = ("ge", "le" if ties else "lt") if descending else ("le", "ge" if ties else "gt")
         self.kinds = (rising, falling)
         number = f"uint{bits(dtype)}"
@@ -154,27 +161,33 @@ class RowRuns:
 
     def statements(self) -> list[Stmt]:
         """What decides."""
-        return [part for flag, kind in zip(self.flags, self.kinds, strict=True) for part in self._walks(flag, kind)]
-
-    def _walks(self, flag: Buffer, kind: str) -> list[Stmt]:
-        """The first elements, then all where these are in order; a short row counts as one without."""
         short = binary("lt", self.size, index(FEWEST))
-        start = BufferStore(flag, cast(flag.dtype, short), (index(0),))
+        rising, falling = self.flags
+        risen = binary("or", short, self._holds(rising))
+        last = IfThenElse(self._holds(rising), self.put(self.size - 1))
+        return [*self._walks(rising, self.kinds[0], short, self.put), last, *self._walks(falling, self.kinds[1], risen)]
+
+    def _walks(
+        self, flag: Buffer, kind: str, unlike: PrimExpr, put: Callable[[PrimExpr], Stmt] | None = None
+    ) -> list[Stmt]:
+        """The first elements, then all where these are in order; nothing of a row that is unlike at once."""
         return [
-            start,
+            BufferStore(flag, cast(flag.dtype, unlike), (index(0),)),
             IfThenElse(self._holds(flag), self._walk(flag, kind, index(_FIRST))),
-            IfThenElse(self._holds(flag), self._walk(flag, kind, self.size - 1)),
+            IfThenElse(self._holds(flag), self._walk(flag, kind, self.size - 1, put)),
         ]
 
-    def _walk(self, flag: Buffer, kind: str, count: PrimExpr) -> Stmt:
+    def _walk(self, flag: Buffer, kind: str, count: PrimExpr, put: Callable[[PrimExpr], Stmt] | None = None) -> Stmt:
         i, here, there = PrimVar("i", INDEX), PrimVar("here", self.dtype), PrimVar("there", self.dtype)
         differs = binary("bitwise_xor", cast(flag.dtype, binary(kind, here, there)), const(1, flag.dtype))
-        steps = (
+        steps = [
             Bind(here, self.element(i)),
             Bind(there, self.element(i + 1)),
             BufferStore(flag, binary("bitwise_or", BufferLoad(flag, (index(0),)), differs), (index(0),)),
-        )
-        return For(i, 0, count, SeqStmt(steps))
+        ]
+        if put is not None:
+            steps.append(put(i))
+        return For(i, 0, count, SeqStmt(tuple(steps)))
 
     def _holds(self, flag: Buffer) -> PrimExpr:
         return binary("eq", BufferLoad(flag, (index(0),)), const(0, flag.dtype))

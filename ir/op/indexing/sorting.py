@@ -18,7 +18,7 @@ from weft.dtypes import bits
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, free_symbols, product, prove_le
-from weft.ir.kernel.prim import binary, cast, intrinsic
+from weft.ir.kernel.prim import binary, cast, intrinsic, unary
 from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
@@ -171,18 +171,17 @@ class _Leading(_RowKernel):
         if self.count != self.dims[self.axes[0]] or not RowRuns.pays(count) or not has_keys(self.dtype):
             return sort
         ties = self._of_values and not dtypes.is_float(self.dtype)
-        runs = RowRuns(self.size, self._element, self.dtype, self.descending, ties)
-        kept, turned = (self._copied(results, turned) for turned in (False, True))
+        runs = RowRuns(self.size, self._element, self.dtype, self.descending, ties, lambda i: self._put(results, i, i))
+        rank = PrimVar("rank", INDEX)
+        turned = For(rank, 0, self.size, self._put(results, self.size - 1 - rank, rank))
         memory = [AllocBuffer(buffer) for buffer in runs.flags]
-        chosen = IfThenElse(runs.is_rising, kept, IfThenElse(runs.is_falling, turned, sort))
+        chosen = IfThenElse(unary("not", runs.is_rising), IfThenElse(runs.is_falling, turned, sort))
         return SeqStmt((*memory, *runs.statements(), chosen))
 
-    def _copied(self, results: Sequence[Buffer], turned: bool) -> Stmt:
-        """The results of a row that is in order, or in the opposite one."""
-        rank = PrimVar("rank", INDEX)
+    def _put(self, results: Sequence[Buffer], position: PrimExpr, rank: PrimExpr) -> Stmt:
+        """The results of a rank, which the element at a position has."""
         places: dict[int, PrimExpr] = {**self.row, self.axes[0]: rank}
-        position = self.size - 1 - rank if turned else rank
-        return For(rank, 0, self.size, self._stores(results, position, [places[d] for d in range(len(self.sizes))]))
+        return self._stores(results, position, [places[d] for d in range(len(self.sizes))])
 
     def _takes_few(self, count: Extent) -> bool:
         """Whether one walk keeps the few elements that are asked for."""

@@ -50,3 +50,30 @@ swap:
 done:
   ret void
 }
+
+define internal void @weft.sort.take.$name($keys, i64 %at, i64 %right, $spare, i64 %left, i1 %is_right) alwaysinline nounwind {
+  %key.a.place = getelementptr $key, ptr %spare, i64 %left
+  %key.b.place = getelementptr $key, ptr %keys, i64 %right
+  %key.a = load $key, ptr %key.a.place, align $bytes
+  %key.b = load $key, ptr %key.b.place, align $bytes
+  %key.c = select i1 %is_right, $key %key.b, $key %key.a
+  %key.c.place = getelementptr $key, ptr %keys, i64 %at
+  store $key %key.c, ptr %key.c.place, align $bytes
+  ret void
+}
+
+define internal void @weft.sort.copy.$name($keys, i64 %to, $spare, i64 %from, i64 %count) alwaysinline nounwind {
+  %key.to = getelementptr $key, ptr %keys, i64 %to
+  %key.from = getelementptr $key, ptr %spare, i64 %from
+  %size = mul i64 %count, $bytes
+  call void @llvm.memcpy.p0.p0.i64(ptr %key.to, ptr %key.from, i64 %size, i1 false)
+  ret void
+}
+
+define internal void @weft.sort.shift.$name($keys, i64 %to, i64 %from, i64 %count) alwaysinline nounwind {
+  %key.to = getelementptr $key, ptr %keys, i64 %to
+  %key.from = getelementptr $key, ptr %keys, i64 %from
+  %size = mul i64 %count, $bytes
+  call void @llvm.memmove.p0.p0.i64(ptr %key.to, ptr %key.from, i64 %size, i1 false)
+  ret void
+}

@@ -11,17 +11,22 @@ both. Positions move with their keys and ascend where keys are equal, as they do
 A quicksort: keys of at most `registers` vectors are sorted by a network; more are parted by a pivot, the median of a
 vector of them, until they are that few. Parting keeps the lesser keys in front and moves the others through the spare
 memory, of as many keys; lanes that a mask picks are put together by one instruction (`vpcompressd`). Equal keys keep
-their order. Where no key is less than the pivot those that equal it are parted, and done. Pivots that are bad too often
-(2 log2 n times) lead to a heap sort, so that no order of keys takes more than n log n. Where those at even distances
-are all equal, a look tells whether all keys are. For many keys the sample is as large as a network takes. Keys that
-ascend or descend already are seen at once.
+their order. A pivot that is the least of its sample makes way for the next number, so that keys that equal it part at
+once; where no key is less than the pivot those that equal it are parted, and done. Pivots that are bad too often (2
+log2 n times) lead to a heap sort, so that no order of keys takes more than n log n. Where those at even distances
+are all equal, a look tells whether all keys are. For many keys the sample is as large as a network takes.
+
+Keys that ascend or descend already are seen at once. Of others the runs at both ends are looked at (`runs.ll`): where
+all keys but one in `_FEW_SHARE` are in them, what lies between is sorted, and the runs are merged. Each key of the
+shorter one is looked for in the other, whose blocks move; where neither is short, wide keys are merged one by one, and
+narrow ones are parted as if there were no runs, which takes less time.
 
 Threads halve the keys by the middle of a sample, then the halves, until there are `_PARTS` parts, which they sort. The
 order is the same: equal keys are the same keys, or have positions.
 
 The code follows from the width of the keys and the number of lanes alone, and is compiled once for a machine.
 
-Source: Hoare, Quicksort, 1962; Musser, Introspective sorting and selection algorithms, 1997.
+Source: Hoare, Quicksort, 1962; Musser, Introspective sorting and selection algorithms, 1997; Peters, Timsort, 2002.
 """
 
 from __future__ import annotations
@@ -55,6 +60,8 @@ _PARTS = 16
 """How many parts threads share, a power of two."""
 _SAMPLED = 1 << 14
 """From how many keys on the pivot is the middle of a larger sample."""
+_FEW_SHARE, _MERGED = 32, 1 << 12
+"""Keys that are one in so many are put among the others one by one; from how many keys on longer runs are merged."""
 UNROLLED = 8
 """The vectors that are parted at a time."""
 Body = Callable[[list[str]], tuple[str, str]]
@@ -71,6 +78,10 @@ def emit_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     """Define the functions for keys of a width in a module."""
     module.declare("llvm.ctlz.i64", "i64", ("i64", "i1"))
     module.declare("llvm.memset.p0.i64", "void", ("ptr", "i8", "i64", "i1"))
+    module.declare("llvm.memcpy.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1"))
+    module.declare("llvm.memmove.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1"))
+    for name in ("cttz", "ctlz"):
+        module.declare(f"llvm.{name}.i{keys.lanes}", f"i{keys.lanes}", (f"i{keys.lanes}", "i1"))
     few, many = registers(keys)
     count = ("i64", "count")
     for size in (few, many):
@@ -88,10 +99,11 @@ def emit_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     sample = few * keys.lanes
     facts |= {"sampled": _SAMPLED, "half_sample": sample // 2, "last_sample": sample - 1}
     facts |= {"sample": _spelled(keys, "sample"), "sample_bytes": 4 * sample}
+    facts |= {"few_share": _FEW_SHARE, "merged": _MERGED if keys.bits == 64 else -1}
     facts |= _of_threads(keys, sample)
-    files = ("quicksort.ll", "pairs.ll" if keys.has_positions else "keys.ll", "threads.ll")
+    files = ("quicksort.ll", "runs.ll", "pairs.ll" if keys.has_positions else "keys.ll", "threads.ll")
     texts = [_template(name).substitute(facts) for name in files]
-    for name, breaks in (("ascends", "ugt"), ("descends", "ule")):
+    for name, breaks in (("ascends", "ugt"), ("descends", "ule" if keys.has_positions else "ult")):
         texts.append(_template("ordered.ll").substitute(facts, ordered=name, breaks=breaks))
     module.define(f"weft.sort.{keys.name}", "\n".join(texts))
 
@@ -176,6 +188,9 @@ class _Writer:
             w.emit(extractelement(keys.type, vector.keys, lane)) for lane in (0, keys.lanes // 2, keys.lanes - 1)
         )
         spread = w.emit(binary("sub", keys.element, greatest, least))
+        is_least = w.emit(icmp("eq", keys.element, median, least))
+        beyond = w.emit(binary("and", "i1", is_least, w.emit(icmp("ne", keys.element, spread, 0))))
+        median = w.emit(binary("add", keys.element, median, w.emit(cast("zext", "i1", beyond, keys.element))))
         pair = f"<2 x {keys.element}>"
         found = w.emit(insertelement(pair, "poison", keys.element, median, 0))
         w.ret(pair, w.emit(insertelement(pair, found, keys.element, spread, 1)))

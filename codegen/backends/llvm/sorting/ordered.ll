@@ -1,4 +1,4 @@
-define internal i1 @weft.sort.$ordered.$name(ptr %keys, i64 %count) noinline nounwind {
+define internal i64 @weft.sort.$ordered.$name(ptr %keys, i64 %count) noinline nounwind {
 entry:
   %pairs = sub i64 %count, 1
   %last = sub i64 %pairs, $lanes
@@ -20,7 +20,10 @@ more:
   %next = add i64 %at, $lanes
   br i1 %is_last, label %same, label %head
 same:
-  ret i1 true
+  ret i64 %count
 other:
-  ret i1 false
+  %lane = call i$lanes @llvm.cttz.i$lanes(i$lanes %bits, i1 true)
+  %wide = zext i$lanes %lane to i64
+  %end = add i64 %after, %wide
+  ret i64 %end
 }

@@ -72,3 +72,45 @@ swap:
 done:
   ret void
 }
+
+define internal void @weft.sort.take.$name($keys, i64 %at, i64 %right, $spare, i64 %left, i1 %is_right) alwaysinline nounwind {
+  %key.a.place = getelementptr $key, ptr %spare, i64 %left
+  %key.b.place = getelementptr $key, ptr %keys, i64 %right
+  %key.a = load $key, ptr %key.a.place, align $bytes
+  %key.b = load $key, ptr %key.b.place, align $bytes
+  %key.c = select i1 %is_right, $key %key.b, $key %key.a
+  %key.c.place = getelementptr $key, ptr %keys, i64 %at
+  store $key %key.c, ptr %key.c.place, align $bytes
+  %position.a.place = getelementptr i32, ptr %spare_positions, i64 %left
+  %position.b.place = getelementptr i32, ptr %keys_positions, i64 %right
+  %position.a = load i32, ptr %position.a.place, align 4
+  %position.b = load i32, ptr %position.b.place, align 4
+  %position.c = select i1 %is_right, i32 %position.b, i32 %position.a
+  %position.c.place = getelementptr i32, ptr %keys_positions, i64 %at
+  store i32 %position.c, ptr %position.c.place, align 4
+  ret void
+}
+
+define internal void @weft.sort.copy.$name($keys, i64 %to, $spare, i64 %from, i64 %count) alwaysinline nounwind {
+  %key.to = getelementptr $key, ptr %keys, i64 %to
+  %key.from = getelementptr $key, ptr %spare, i64 %from
+  %size = mul i64 %count, $bytes
+  call void @llvm.memcpy.p0.p0.i64(ptr %key.to, ptr %key.from, i64 %size, i1 false)
+  %position.to = getelementptr i32, ptr %keys_positions, i64 %to
+  %position.from = getelementptr i32, ptr %spare_positions, i64 %from
+  %position.size = mul i64 %count, 4
+  call void @llvm.memcpy.p0.p0.i64(ptr %position.to, ptr %position.from, i64 %position.size, i1 false)
+  ret void
+}
+
+define internal void @weft.sort.shift.$name($keys, i64 %to, i64 %from, i64 %count) alwaysinline nounwind {
+  %key.to = getelementptr $key, ptr %keys, i64 %to
+  %key.from = getelementptr $key, ptr %keys, i64 %from
+  %size = mul i64 %count, $bytes
+  call void @llvm.memmove.p0.p0.i64(ptr %key.to, ptr %key.from, i64 %size, i1 false)
+  %position.to = getelementptr i32, ptr %keys_positions, i64 %to
+  %position.from = getelementptr i32, ptr %keys_positions, i64 %from
+  %position.size = mul i64 %count, 4
+  call void @llvm.memmove.p0.p0.i64(ptr %position.to, ptr %position.from, i64 %position.size, i1 false)
+  ret void
+}

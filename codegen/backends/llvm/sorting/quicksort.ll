@@ -3,14 +3,20 @@ entry:
   %is_few = icmp ule i64 %count, $many_keys
   br i1 %is_few, label %sort, label %look
 look:
-  %ascends = call i1 @weft.sort.ascends.$name(ptr %keys, i64 %count)
+  %run = call i64 @weft.sort.ascends.$name(ptr %keys, i64 %count)
+  %ascends = icmp eq i64 %run, %count
   br i1 %ascends, label %done, label %turned
 turned:
-  %descends = call i1 @weft.sort.descends.$name(ptr %keys, i64 %count)
-  br i1 %descends, label %reverse, label %sort
+  %fallen = call i64 @weft.sort.descends.$name(ptr %keys, i64 %count)
+  %descends = icmp eq i64 %fallen, %count
+  br i1 %descends, label %reverse, label %ends
 reverse:
   call void @weft.sort.reverse.$name($keys, i64 %count)
   ret void
+ends:
+  %last = call i64 @weft.sort.last_run.$name(ptr %keys, i64 %count)
+  %is_merged = call i1 @weft.sort.runs.$name($keys, $spare, i64 %count, i64 %run, i64 %last)
+  br i1 %is_merged, label %done, label %sort
 sort:
   %depth = call i64 @weft.sort.depth.$name(i64 %count)
   call void @weft.sort.parts.$name($keys, $spare, i64 %count, i64 %depth)
@@ -263,7 +269,12 @@ found:
   %least = load $key, ptr %sample, align $bytes
   %greatest = load $key, ptr %last, align $bytes
   %spread = sub $key %greatest, %least
-  %found.0 = insertelement <2 x $key> poison, $key %median, i64 0
+  %is_least = icmp eq $key %median, %least
+  %is_spread = icmp ne $key %spread, 0
+  %beyond = and i1 %is_least, %is_spread
+  %step = zext i1 %beyond to $key
+  %pivot = add $key %median, %step
+  %found.0 = insertelement <2 x $key> poison, $key %pivot, i64 0
   %found.1 = insertelement <2 x $key> %found.0, $key %spread, i64 1
   ret <2 x $key> %found.1
 }

@@ -1,10 +1,12 @@
 define i32 @weft.sort.shared.$name($keys, $spare, i64 %count, ptr %runner, ptr %frame, i64 %limit) nounwind {
 entry:
   %context = alloca [$words x i64], align 64
-  %ascends = call i1 @weft.sort.ascends.$name(ptr %keys, i64 %count)
+  %run = call i64 @weft.sort.ascends.$name(ptr %keys, i64 %count)
+  %ascends = icmp eq i64 %run, %count
   br i1 %ascends, label %done, label %turned
 turned:
-  %descends = call i1 @weft.sort.descends.$name(ptr %keys, i64 %count)
+  %fallen = call i64 @weft.sort.descends.$name(ptr %keys, i64 %count)
+  %descends = icmp eq i64 %fallen, %count
   br i1 %descends, label %reverse, label %share
 reverse:
   call void @weft.sort.reverse.$name($keys, i64 %count)

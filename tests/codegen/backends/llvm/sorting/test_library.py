@@ -79,9 +79,23 @@ def orders(keys: KeyVector, size: int) -> Iterator[np.ndarray]:
     yield np.full(size, most, dtype)
     yield np.where(rng.random(size) < 0.7, dtype.type(most), x)
     yield (np.arange(size) % 17).astype(dtype)
+    yield from runs(x)
 
 
-SIZES = (*range(20), 31, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 513, 1000, 3001)
+def runs(x: np.ndarray) -> Iterator[np.ndarray]:
+    """Keys of which most are in order: some moved to either end, added behind, or two runs, with ties and without."""
+    few, third = min(3, x.size), x.size // 3
+    for keys in (x, x % x.dtype.type(5)):
+        ordered = np.sort(keys)
+        yield np.concatenate([ordered[few:], ordered[:few]])
+        yield np.concatenate([ordered[x.size - few :], ordered[: x.size - few]])
+        yield np.concatenate([ordered[:third], ordered[third + 1 :], ordered[third : third + 1]])[: x.size]
+        yield np.concatenate([np.sort(keys[few:]), keys[:few]])
+        yield np.concatenate([np.sort(keys[::2]), np.sort(keys[1::2])])
+        yield np.concatenate([np.sort(keys[: third + few]), keys[:few], np.sort(keys[third + few :])])[: x.size]
+
+
+SIZES = (*range(20), 31, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 513, 1000, 3001, 4099)
 
 
 @pytest.mark.parametrize("keys", LAYOUTS, ids=str)
