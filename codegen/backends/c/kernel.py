@@ -23,6 +23,7 @@ from weft.ir.graph import GlobalVar, StringImm
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
+    AttrStmt,
     Buffer,
     BufferLoad,
     BufferStore,
@@ -60,7 +61,10 @@ class Helpers:
 
 
 def _written(function: PrimFunc, callees: Mapping[str, PrimFunc]) -> set[Buffer]:
-    """The buffers that a kernel may write: one whose address is handed on, unless the callee is known not to."""
+    """The buffers that a kernel may write: one whose address is handed on, unless the callee is known not to.
+
+    What an attribute is about, `T.attr(x.data, ...)`, is only named.
+    """
     found = {item.buffer for item in walk(function.body) if isinstance(item, BufferStore)}
     only_read = {
         id(arg)
@@ -69,6 +73,7 @@ def _written(function: PrimFunc, callees: Mapping[str, PrimFunc]) -> set[Buffer]
         for position, arg in enumerate(item.args)
         if position not in written_positions(callees[item.op.name], callees)
     }
+    only_read |= {id(item.node) for item in walk(function.body) if isinstance(item, AttrStmt)}
     views = {id(item.buffer.data): item.buffer for item in walk(function.body) if isinstance(item, DeclBuffer)}
     taken = [
         item

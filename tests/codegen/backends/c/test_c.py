@@ -206,6 +206,26 @@ def test_conversions_saturate_and_take_nan_to_zero(tmp_path: Path) -> None:
 
 
 @I.ir_module
+class Attributed:
+    @T.prim_func
+    def kernel(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        T.attr(x.data, "storage_alignment", 64)
+        for i in range(4):
+            y[i] = x[i] + T.float32(1)
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        y = R.call_tir(Attributed.kernel, (x,), out_ty=R.Tensor((4,), "float32"))
+        return y
+
+
+def test_what_an_attribute_is_about_is_not_written(tmp_path: Path) -> None:
+    """Inputs are const, which a parameter that is no pointer to const would discard."""
+    source = check(Attributed, [np.ones(4, "float32")], tmp_path)
+    assert "const float *restrict x" in source.files["model.c"]
+
+
+@I.ir_module
 class Checked:
     @T.prim_func
     def kernel(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
