@@ -18,7 +18,7 @@ from weft.errors import ArgumentError, BoundsError, DTypeError, ShapeError, one_
 from weft.ir.deduction.infer import quick_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import prove_equal
-from weft.ir.graph import Call, Expr, ExternFunc, GlobalVar
+from weft.ir.graph import Call, Expr, ExternFunc, GlobalVar, ShapeExpr
 from weft.ir.interpret.closures.intrinsics import shown_values
 from weft.ir.interpret.graph import Closure, Evaluator, Scope, Storage
 from weft.ir.interpret.scalars import wrap_array
@@ -85,6 +85,7 @@ def apply_operator(evaluator: Evaluator, name: str, node: Call, scope: Scope) ->
     args = [evaluator.read(arg, scope) for arg in node.args]
     form = _in_own_type if isinstance(definition.numpy, InOwnType) else _decoded
     decoded = [form(value, _type_of(arg)) for arg, value in zip(node.args, args, strict=True)]
+    decoded = [_resolved(arg, value, evaluator, node, scope) for arg, value in zip(node.args, decoded, strict=True)]
     try:
         result = definition.run(node, decoded, scope.symbols.values)
     except (IndexError, ValueError, OverflowError) as error:
@@ -98,6 +99,14 @@ def apply_operator(evaluator: Evaluator, name: str, node: Call, scope: Scope) ->
     except TypeError as error:  # a dtype that was not known when the call was deduced
         raise DTypeError(f"R.{name}: {error}", code="W320", span=node.span) from None
     return _encoded(result, evaluator.type_of(node), name)
+
+
+def _resolved(arg: Expr, value: Any, evaluator: Evaluator, node: Call, scope: Scope) -> Any:
+    """A shape that is asked for, a size of -1 as the type has it: numbers leave it open where another size is 0."""
+    if not isinstance(arg, ShapeExpr) or not any(isinstance(dim, int) and dim == -1 for dim in arg.dims):
+        return value
+    sizes = evaluator.sizes_of(evaluator.type_of(node), scope)
+    return value if sizes is None or len(sizes) != len(arg.dims) else sizes
 
 
 def _type_of(node: Expr) -> Type | None:

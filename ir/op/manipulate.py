@@ -146,6 +146,8 @@ def _reshaped(args: Arguments, x: TensorType, wanted: Dims, context: TypeContext
 
 
 def _numpy_reshape(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    if -1 not in shape and math.prod(shape) == x.size:
+        return np.reshape(x, shape)
     kept = [axis for axis, size in enumerate(shape) if size == 0 and axis < x.ndim]
     sizes = [x.shape[axis] if axis in kept else size for axis, size in enumerate(shape)]
     if -1 in shape and kept:  # of an empty tensor, too, what is left is told by the other axes

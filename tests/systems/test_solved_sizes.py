@@ -93,3 +93,29 @@ def test_a_cast_without_a_value_for_a_symbol_is_not_well_formed() -> None:
     body = replace(function.body, blocks=(replace(block, bindings=(cast, last)),))
     changed = weft.IRModule({"main": replace(function, body=body)})
     assert "W406" in [error.code for error in weft.verify(changed)]
+
+
+@pytest.mark.parametrize("executor", ["native", "vm", "graph", "aot"])
+@pytest.mark.parametrize(("a", "b"), [(2, 3), (0, 3), (2, 0), (0, 0)])
+def test_the_rest_of_an_empty_shape_is_what_the_type_says(executor: str, a: int, b: int) -> None:
+    """NumPy has no answer for -1 beside a size of 0; the symbols leave 2."""
+    text = """@R.function
+def main(x: R.Tensor(("a", "b", 6), "float32")) -> R.Tensor(("3 * b", "a", 2), "float32"):
+    a, b = T.int64(), T.int64()
+    return R.reshape(x, (b * 3, a, -1))
+"""
+    module = weft.parse(HEAD + text)
+    x = np.arange(a * b * 6, dtype="float32").reshape(a, b, 6)
+    for run in (weft.interpret(module)["main"], weft.compile(module, executor=executor)["main"]):
+        np.testing.assert_array_equal(run(x), x.reshape(3 * b, a, 2))
+
+
+def test_zeros_in_the_shape_of_an_empty_tensor_are_zeros() -> None:
+    text = """@R.function
+def main(x: R.Tensor((3, 0), "float32"), k: R.Tensor(("m",), "float32")):
+    m = T.int64()
+    return R.reshape(x, (m, 0))
+"""
+    module = weft.parse(HEAD + text)
+    for run in (weft.interpret(module)["main"], weft.compile(module)["main"]):
+        assert run(np.zeros((3, 0), "float32"), np.zeros(0, "float32")).shape == (0, 0)
