@@ -34,6 +34,8 @@ ROOT = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":  # from the checkout, installed or not
     sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
+from tests.fuzz import symbolic, symbolic_programs  # noqa: E402
+from tests.fuzz.host_values import HOSTS, attempt  # noqa: E402
 from tests.systems.test_random_claims import EXECUTORS, made, measure  # noqa: E402
 
 import weft  # noqa: E402
@@ -303,6 +305,19 @@ def claims(rng: random.Random) -> None:
     assert "wrong" not in found.values(), made(seed).text()
 
 
+def symbols(rng: random.Random) -> None:
+    """Valid programs over several symbols, at sizes of 0, 1, 2 and odd ones: the values of NumPy, or an error."""
+    program = symbolic_programs.made(rng.randrange(1 << 30))
+    for executor in ("interpreter", *EXECUTORS):
+        wrong = [one for one in symbolic.outcomes(program, executor) if one.kind in symbolic.FINDINGS]
+        assert not wrong, f"{executor} {wrong} {program.text()}"
+
+
+def hosts(rng: random.Random) -> None:
+    """Values of other projects' kinds as arguments of guarded programs."""
+    attempt(rng, rng.choice([*HOSTS]))
+
+
 TARGETS: dict[str, tuple[Callable[[random.Random], None], float]] = {
     "calls": (calls, 20),
     "callbacks": (callbacks, 10),
@@ -312,6 +327,8 @@ TARGETS: dict[str, tuple[Callable[[random.Random], None], float]] = {
     "entries": (entries, 0.1),
     "claims": (claims, 0.1),
     "results": (results, 0.01),
+    "symbols": (symbols, 0.05),
+    "hosts": (hosts, 20),
     "_wrong": (lambda rng: np.testing.assert_equal(1, 2), 1),
     "_dies": (lambda rng: os.abort(), 1),
 }
