@@ -119,10 +119,8 @@ class DiskCache:
             handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=f"{key}.", suffix=".part")
             with os.fdopen(handle, "w+b") as file:
                 file.writelines([*head, *code, zlib.compress(text.encode(), 1)])
-                file.flush()
-                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as written, memoryview(written) as whole:
-                    with whole[32:] as rest:
-                        digest = _digest(rest)
+                file.seek(32)
+                digest = _combined([_sha256(chunk) for chunk in iter(lambda: file.read(_CHUNK), b"")])
                 file.seek(0)
                 file.write(digest)
             _stamp(temporary, stamp)
@@ -202,7 +200,10 @@ def _stamp(path: str | os.PathLike[str], stamp: int) -> None:
 def _digest(rest: memoryview) -> bytes:
     """The digest of an entry without its first bytes."""
     chunks = [rest[start : start + _CHUNK] for start in range(0, len(rest), _CHUNK)]
-    digests = spread(_sha256, chunks)
+    return _combined(spread(_sha256, chunks))
+
+
+def _combined(digests: Sequence[bytes]) -> bytes:
     return digests[0] if len(digests) == 1 else _sha256(b"".join(digests))
 
 

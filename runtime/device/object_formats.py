@@ -12,6 +12,7 @@ Errors: ArtifactError W819 for what is none of them, or is damaged.
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -49,13 +50,17 @@ class SymbolTable:
     header: int
 
 
-def object_symbols(code: bytes) -> list[ObjectSymbol]:
-    """The symbols of an object file; ArtifactError W819 for what is none."""
+@functools.lru_cache(maxsize=64)
+def object_symbols(code: bytes) -> tuple[ObjectSymbol, ...]:
+    """The symbols of an object file; ArtifactError W819 for what is none.
+
+    Those of the latest objects are kept: some are part of every program, and each is asked several times.
+    """
     read = next((read for magics, read in _FORMATS if code.startswith(magics)), None)
     if read is None:
         raise ArtifactError("this is no object file: little-endian ELF, Mach-O, COFF and wasm are read", code="W819")
     try:
-        return list(read(code))
+        return tuple(read(code))
     except (struct.error, IndexError, OverflowError, ValueError):
         raise ArtifactError("an object file is damaged", code="W819") from None
 

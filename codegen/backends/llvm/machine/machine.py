@@ -36,6 +36,8 @@ from weft.support.stack import stacks_of, with_stack
 __all__ = ["Compiler", "Machine", "compile_module"]
 
 MOST_THREADS = 8
+SMALL, FEW = 4 << 10, 2
+"""Bytes of text of a small module, and how many of them wait for no thread."""
 STACK_BYTES = 16 << 20
 """For LLVM, which recurses; some systems give threads much less."""
 
@@ -138,7 +140,8 @@ def assembly_of(module: Any) -> str:
 class Compiler:
     """Compiles modules while more of them are written: in threads where there are several cores, else at once.
 
-    `workers` is the number of threads; by default one for each core, at most MOST_THREADS. One means no thread.
+    `workers` is the number of threads; by default one for each core, at most MOST_THREADS. One means no thread. The
+    first few modules are compiled at once as long as they are small: to start threads takes longer than one of them.
 
     >>> with Compiler() as compiler:
     ...     done = compiler.add(Machine(), "define i32 @f() { ret i32 1 }")
@@ -148,9 +151,13 @@ class Compiler:
     def __init__(self, workers: int | None = None) -> None:
         self._pool: ThreadPoolExecutor | None = None
         self._workers = workers
+        self._small = 0
 
     def add(self, machine: Machine, text: str, *, quick: bool = False, explicit: bool = False) -> Future[Any]:
         """What becomes the object code and the assembly of a module (`compile_module`), or its error."""
+        if self._pool is None and len(text) < SMALL and self._small < FEW:
+            self._small += 1
+            return _now(functools.partial(compile_module, machine, text, quick=quick, explicit=explicit))
         return self.call(compile_module, machine, text, quick=quick, explicit=explicit)
 
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Future[Any]:
@@ -158,9 +165,7 @@ class Compiler:
         pool = self._threads()
         if pool is not None:
             return pool.submit(function, *args, **options)
-        done: Future[Any] = Future()
-        done.set_result(with_stack(functools.partial(function, *args, **options)))
-        return done
+        return _now(functools.partial(function, *args, **options))
 
     def _threads(self) -> ThreadPoolExecutor | None:
         if self._pool is None:
@@ -183,6 +188,13 @@ class Compiler:
     ) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=error is not None)
+
+
+def _now(action: Callable[[], Any]) -> Future[Any]:
+    """The result of an action, as if it had been under way."""
+    done: Future[Any] = Future()
+    done.set_result(with_stack(action))
+    return done
 
 
 class _Unlocked(threading.local):

@@ -56,6 +56,28 @@ def test_modules_compiled_at_once_are_those_compiled_in_turn(monkeypatch: pytest
     ]
 
 
+def test_threads_start_where_there_is_much_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cores", lambda: 4)
+    started: list[int] = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, count: int, *args: Any, **options: Any) -> None:
+            started.append(count)
+            super().__init__(count, *args, **options)
+
+    monkeypatch.setattr(machine, "ThreadPoolExecutor", Pool)
+    for texts, expected in (
+        (MODULES[: machine.FEW], []),
+        (MODULES[: machine.FEW + 1], [4]),
+        ([MODULES[0] + ";" * machine.SMALL], [4]),
+    ):
+        started.clear()
+        with Compiler() as compiler:
+            jobs = [compiler.add(Machine(), text) for text in texts]
+        assert started == expected
+        assert [job.result()[0] for job in jobs] == [compile_module(Machine(), text)[0] for text in texts]
+
+
 @pytest.mark.parametrize("cores", [1, 4])
 def test_what_llvm_refuses_is_the_same_error_from_a_thread(monkeypatch: pytest.MonkeyPatch, cores: int) -> None:
     monkeypatch.setattr(machine, "cores", lambda: cores)
