@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from operator import index
 from typing import Any, cast
@@ -198,3 +198,61 @@ def first_free(is_taken: Callable[[int], bool], start: int) -> int:
         middle = (taken + free) // 2
         taken, free = (middle, free) if is_taken(middle) else (taken, middle)
     return free
+
+
+def joined_axes(
+    source: Sequence[Dim], target: Sequence[Dim], equal: Callable[[Dim, Dim], bool] = same
+) -> list[tuple[range, range]]:
+    """The axes of two shapes of equally many elements in groups that stand for the same part of a position.
+
+    In most a single axis of one shape is the product of those of the other one; what does not come apart so is one
+    group of several axes on both sides. Products are compared as they are written, single sizes by `equal`.
+
+    >>> from weft.ir.dim import symbol
+    >>> joined_axes((symbol("n"), 12, 64), (symbol("n"), 768))
+    [(range(0, 1), range(0, 1)), (range(1, 3), range(1, 2))]
+    >>> joined_axes((4, 6, 5), (8, 3, 5))
+    [(range(0, 2), range(0, 2)), (range(2, 3), range(2, 3))]
+    """
+    front, (i, j) = _groups_of_axes(source, target, equal)
+    back, (from_end, from_other_end) = _groups_of_axes(source[i:][::-1], target[j:][::-1], equal)
+    middle = (range(i, len(source) - from_end), range(j, len(target) - from_other_end))
+    turned = [(_from_start(a, len(source)), _from_start(b, len(target))) for a, b in reversed(back)]
+    return [*front, *([middle] if middle[0] or middle[1] else []), *turned]
+
+
+def _from_start(axes: range, rank: int) -> range:
+    """Axes that are counted from the last one."""
+    return range(rank - axes.stop, rank - axes.start)
+
+
+def _groups_of_axes(
+    source: Sequence[Dim], target: Sequence[Dim], equal: Callable[[Dim, Dim], bool]
+) -> tuple[list[tuple[range, range]], tuple[int, int]]:
+    """The groups from the first axes on in which one side has one axis, and where what is left starts."""
+    found: list[tuple[range, range]] = []
+    i = j = 0
+    while i < len(source) and j < len(target):
+        counts = _first_equal(source[i:], target[j:], equal)
+        if counts is None:
+            break
+        found.append((range(i, i + counts[0]), range(j, j + counts[1])))
+        i, j = i + counts[0], j + counts[1]
+    return found, (i, j)
+
+
+def _first_equal(
+    source: Sequence[Dim], target: Sequence[Dim], equal: Callable[[Dim, Dim], bool]
+) -> tuple[int, int] | None:
+    """How many axes of the two have equal products, the fewest of which one is 1; None where none have."""
+    if equal(source[0], target[0]):
+        return 1, 1
+    left, right = source[0], target[0]
+    for count in range(2, 1 + max(len(source), len(target))):
+        left = left * source[count - 1] if count <= len(source) else 0
+        right = right * target[count - 1] if count <= len(target) else 0
+        if count <= len(source) and same(left, target[0]):
+            return count, 1
+        if count <= len(target) and same(right, source[0]):
+            return 1, count
+    return None

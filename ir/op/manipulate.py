@@ -23,6 +23,7 @@ from weft.ir.dim import (
     floordiv,
     floormod,
     free_symbols,
+    joined_axes,
     maximum,
     minimum,
     operation,
@@ -86,20 +87,15 @@ def _equal(a: Dim, b: Dim, context: TypeContext) -> bool:
 def regroup(source: Dims, target: Dims, indices: Sequence[PrimExpr], context: TypeContext) -> list[PrimExpr]:
     """The index into a row-major tensor of shape `source` of what stands at `indices` in shape `target`.
 
-    Equal leading and trailing sizes keep their indices; only what lies between is flattened and split again.
+    Axes are joined and split in groups (`joined_axes`); only what does not come apart is flattened as a whole.
     """
-    front = 0
-    while front < min(len(source), len(target)) and _equal(source[front], target[front], context):
-        front += 1
-    back = 0
-    while back < min(len(source), len(target)) - front and _equal(source[-1 - back], target[-1 - back], context):
-        back += 1
-    inner_source, inner_target = source[front : len(source) - back], target[front : len(target) - back]
-    flat: PrimExpr | None = None
-    for size, index in zip(inner_target, indices[front : len(target) - back], strict=True):
-        flat = index if flat is None else flat * te.size(size) + index
-    middle = split_index(te.size(0) if flat is None else flat, inner_source)
-    return [*indices[:front], *middle, *indices[len(target) - back :]]
+    found: list[PrimExpr] = []
+    for parts, joined in joined_axes(source, target, lambda a, b: _equal(a, b, context)):
+        flat: PrimExpr | None = None
+        for axis in joined:
+            flat = indices[axis] if flat is None else flat * te.size(target[axis]) + indices[axis]
+        found += split_index(te.size(0) if flat is None else flat, tuple(source[axis] for axis in parts))
+    return found
 
 
 def split_index(flat: PrimExpr, dims: Dims, value: Callable[[Dim], PrimExpr] = te.size) -> list[PrimExpr]:

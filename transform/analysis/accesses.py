@@ -55,6 +55,8 @@ __all__ = [
     "Access",
     "Loop",
     "accesses_of",
+    "copies_in_order",
+    "is_plain",
     "is_reshape",
     "iterations_are_apart",
     "memory_of",
@@ -397,7 +399,7 @@ def sharing_pairs(function: PrimFunc) -> tuple[tuple[int, int], ...]:
     if found is None:
         return ()
     stored = {access.buffer for access in found if access.value is not None}
-    plain = [(i, p) for i, p in enumerate(function.params) if isinstance(p, Buffer) and _is_plain(p)]
+    plain = [(i, p) for i, p in enumerate(function.params) if isinstance(p, Buffer) and is_plain(p)]
     outputs = [(o, p) for o, p in plain if p in stored]
     inputs = [(i, p) for i, p in plain if p not in stored]
     seen = _Seen({body: found}, {})
@@ -434,7 +436,8 @@ def _may_share(given: Buffer, output: Buffer, body: Stmt, seen: _Seen) -> bool:
     return apart and _may_share(given, output, loop.body, seen)
 
 
-def _is_plain(buffer: Buffer) -> bool:
+def is_plain(buffer: Buffer) -> bool:
+    """Whether a buffer lies in plain memory, row by row from where it starts."""
     return buffer.strides is None and buffer.elem_offset is None and buffer.data is None and buffer.scope == "global"
 
 
@@ -494,12 +497,16 @@ _LANE = PrimVar("lane", "int64")
 
 def is_reshape(function: PrimFunc) -> bool:
     """Whether a kernel (input, output, sizes) copies all elements in order: its output may be a view of its input."""
-    buffers = [param for param in function.params if isinstance(param, Buffer) and _is_plain(param)]
+    buffers = [param for param in function.params if isinstance(param, Buffer) and is_plain(param)]
     sizes = [param for param in function.params if isinstance(param, PrimVar)]
     if len(buffers) != 2 or (*buffers, *sizes) != function.params:
         return False
-    given, output = buffers
-    found = accesses_of(lower_blocks(function).body)
+    return copies_in_order(lower_blocks(function).body, *buffers)
+
+
+def copies_in_order(stmt: Stmt, given: Buffer, output: Buffer) -> bool:
+    """Whether a statement without blocks does nothing but copy all elements of one buffer in order to another."""
+    found = accesses_of(stmt)
     if given.dtype != output.dtype or found is None or len(found) != 2:
         return False
     store, load = found
@@ -521,18 +528,40 @@ def is_reshape(function: PrimFunc) -> bool:
     return whole and space.same(left, right)
 
 
-def _covers(store: Access, output: Buffer) -> bool:
-    """Whether the loops run over all of the output, one for each axis."""
-    extents = {loop.var: loop.extent for loop in store.loops if loop.start == 0}
-    space = _space_of([store])
-    for index, size in zip(store.indices, output.shape, strict=True):
+def _covers(access: Access, buffer: Buffer) -> bool:
+    """Whether the loops run over all of a buffer: those of each axis are its own and count from 0 to its end."""
+    space = _space_of([access])
+    if not space.enter(access.loops):
+        return False
+    used: set[PrimVar] = set()
+    for index, size in zip(access.indices, buffer.shape, strict=True):
         if size == 1:
             continue
-        extent = extents.get(index) if isinstance(index, PrimVar) else None
-        left, right = (None, None) if extent is None else (space.dim(extent), space.dim(size))
-        if left is None or right is None or not space.same(left, right):
+        place, extent = space.dim(index), space.dim(size)
+        if place is None or extent is None:
             return False
+        own = [loop for loop in access.loops if loop.extent != 1 and space.depends(place, [loop])]
+        count = _count_in_a_row(space, place, own)
+        if count is None or not used.isdisjoint(loop.var for loop in own) or not space.same(count, extent):
+            return False
+        used.update(loop.var for loop in own)
     return True
+
+
+def _count_in_a_row(space: IterationSpace, place: Dim, loops: Sequence[Loop]) -> Dim | None:
+    """How many values an index takes when they are all of 0, 1, 2 and so on to the last; None where they are not."""
+    if _at_the_starts(space, place, loops) != 0:
+        return None
+    steps = {loop: space.slope(place, loop) for loop in loops}
+    count: Dim = 1
+    while steps:
+        inner = next((loop for loop, step in steps.items() if step is not None and space.same(step, count)), None)
+        extent = None if inner is None else space.dim(inner.extent)
+        if inner is None or extent is None:
+            return None
+        del steps[inner]
+        count = count * extent
+    return count
 
 
 def _have_as_many(space: IterationSpace, a: Buffer, b: Buffer) -> bool:

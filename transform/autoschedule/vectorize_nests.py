@@ -2,6 +2,7 @@
 
 Each nest of a kernel goes to the first rule that decides about it (`weft.transform.autoschedule.registry`):
 
+    copy              copies in order, which only change the shape: as they were written, to become views
     assertion         assertions about every element, as a reduction where all of them hold
     gather            gathered rows: prefetched, checked once each
     argreduce         positions of minima and maxima, along rows or down columns

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import product as cartesian
+from random import Random
 
 import pytest
 from hypothesis import assume, given, settings
@@ -31,6 +32,7 @@ from weft.ir.dim import (
     free_symbols,
     fresh_name,
     is_symbolic,
+    joined_axes,
     match_dims,
     maximum,
     minimum,
@@ -939,3 +941,35 @@ def test_verdicts_under_facts_agree_with_all_small_values(
         complete = {**dict.fromkeys(NAMES, 0), **witness}
         assert facts.holds(complete)
         assert evaluate(a, complete) != evaluate(b, complete)
+
+
+@given(st.lists(st.sampled_from((1, 2, 3, 4, 5, 6, n, m, n * m, 2 * n)), max_size=5), st.randoms(use_true_random=False))
+def test_joined_axes_stand_for_equal_parts_of_both_shapes(source: list[Dim], random: Random) -> None:
+    target: list[Dim] = []
+    for size in source:  # some axes joined, some come apart, some of size 1 between
+        choice = random.randrange(4)
+        if choice == 0 and target:
+            target[-1] = target[-1] * size
+        elif choice == 1 and isinstance(size, int) and size % 2 == 0:
+            target += [2, size // 2]
+        else:
+            target += [size, 1][: random.choice((1, 1, 2))]
+    groups = joined_axes(source, target)
+    for side, shape in enumerate((source, target)):
+        assert [axis for group in groups for axis in group[side]] == list(range(len(shape)))
+    for left, right in groups:
+        assert same(product(source[axis] for axis in left), product(target[axis] for axis in right))
+    assert sum(min(map(len, group)) > 1 for group in groups) <= 1
+
+
+def test_axes_come_apart_as_far_as_one_side_has_a_single_one() -> None:
+    assert joined_axes((n, m, 12, 32), (n * m, 384)) == [(range(2), range(1)), (range(2, 4), range(1, 2))]
+    assert joined_axes((5, 80, 24, n), (5, 48, 40, n)) == [
+        (range(1), range(1)),
+        (range(1, 3), range(1, 3)),
+        (range(3, 4), range(3, 4)),
+    ]
+    assert joined_axes((n, k), (m, k), lambda a, b: same(a, b) or {a, b} == {n, m}) == [
+        (range(1), range(1)),
+        (range(1, 2), range(1, 2)),
+    ]

@@ -8,6 +8,7 @@ from weft.transform.autoschedule.registry import GEMM_ORDER, Rule, register_rule
 from weft.transform.autoschedule.rules.argreduce import ArgReduceRule
 from weft.transform.autoschedule.rules.assertions import AssertionRule
 from weft.transform.autoschedule.rules.block_fusion import AttentionRule, ChainRule
+from weft.transform.autoschedule.rules.copies import CopyRule
 from weft.transform.autoschedule.rules.elementwise import ElementwiseRule
 from weft.transform.autoschedule.rules.gather import GatherRule
 from weft.transform.autoschedule.rules.reductions import ReductionRule
@@ -24,6 +25,7 @@ BUILTIN = tuple(
         ChainRule(),
         GroupedRule(),
         GemmRule(),
+        CopyRule(),
         AssertionRule(),
         GatherRule(),
         ArgReduceRule(),
