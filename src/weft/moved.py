@@ -92,6 +92,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
         "access>strides axes chains>block_fusion extremes>argreduce gathers>gather loops "
         "maps>elementwise partial>split_reduction reductions rows>row_fusion streams>nontemporal transposes",
     ),
+    ("weft.transform.autoschedule.rules", "weft.transform.autoschedule", "nontemporal"),
     (
         "weft.transform.contractions",
         "weft.transform.autoschedule.gemm",

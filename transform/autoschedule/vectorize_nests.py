@@ -28,10 +28,10 @@ from weft.ir import IRModule, replace
 from weft.ir.tensor import Buffer, PrimFunc
 from weft.transform.analysis.access_pattern import statements_of
 from weft.transform.autoschedule.driver import Driver
+from weft.transform.autoschedule.nontemporal import with_nontemporal_stores
 from weft.transform.autoschedule.registry import Ledger
 from weft.transform.autoschedule.rules.builtin import BUILTIN, rules_of_nests
 from weft.transform.autoschedule.rules.loops import sequence
-from weft.transform.autoschedule.rules.nontemporal import with_nontemporal_stores
 from weft.transform.autoschedule.scheduling_pass import SchedulingPass
 from weft.transform.fusion.inline_blocks import reuse_outputs
 from weft.transform.infra.base import map_functions

@@ -16,7 +16,7 @@ from weft.ir.kernel.prim import const
 from weft.ir.node import replace
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Break, BufferStore, Continue, For, SeqStmt, Stmt, While
-from weft.transform.autoschedule.rules.nontemporal import STREAMS
+from weft.transform.autoschedule.nontemporal import STREAMS
 
 __all__ = ["LOOPS"]
 

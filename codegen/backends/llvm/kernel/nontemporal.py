@@ -1,4 +1,4 @@
-"""Stores past the caches, for large results (`weft.transform.autoschedule.rules.nontemporal` marks the loops).
+"""Stores past the caches, for large results (`weft.transform.autoschedule.nontemporal` marks the loops).
 
     for i:  v0, v1, v2, v3 = ...                      the vectors of one step
             large, addresses aligned?  yes: stores past the caches     no: plain stores

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import weft
 from weft.ir import For, IRModule, walk
 from weft.transform import CheckBounds, LegalizeOps, VectorizeNests
-from weft.transform.autoschedule.rules.nontemporal import STREAMS
+from weft.transform.autoschedule.nontemporal import STREAMS
 
 HEAD = "from weft.script import ir as I, relax as R, tir as T\n\n@I.ir_module\nclass Module:\n"
 KINDS = {
