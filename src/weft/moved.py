@@ -90,8 +90,9 @@ MOVED: tuple[tuple[str, str, str], ...] = (
         "weft.transform.rules",
         "weft.transform.autoschedule.rules",
         "access>strides axes chains>block_fusion extremes>argreduce gathers>gather loops "
-        "maps>elementwise partial>split_reduction reductions rows>row_fusion streams>nontemporal transposes",
+        "maps>elementwise partial>split_reduction reductions rows>row_fusion transposes",
     ),
+    ("weft.transform.rules", "weft.transform.autoschedule", "streams>nontemporal"),
     ("weft.transform.autoschedule.rules", "weft.transform.autoschedule", "nontemporal"),
     (
         "weft.transform.contractions",
