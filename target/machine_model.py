@@ -43,7 +43,8 @@ class DotProduct:
 
     `feature` is LLVM's name of what a processor needs for it, `shape` (m, n, k) of one group, `types` those of a, b
     and c. `intrinsic` is LLVM's, over vectors of so many `{bits}`, and `operand` the type of the elements that it
-    takes; without one it is not emitted. On which processors it is slow, the table of processors says.
+    takes; without one it is not emitted. On which processors it is slow, the table of processors says, and
+    `slow_beside`: features of processors that may go by another's name, as those of virtual machines do.
     """
 
     feature: str
@@ -52,6 +53,7 @@ class DotProduct:
     types: tuple[str, str, str]
     intrinsic: str = ""
     operand: str = ""
+    slow_beside: tuple[str, ...] = ()
 
     @property
     def terms(self) -> int:
@@ -80,6 +82,7 @@ DOT_PRODUCTS = (
         ("bfloat16", "bfloat16", "float32"),
         "llvm.x86.avx512bf16.dpbf16ps.{bits}",
         "bfloat",
+        slow_beside=("amx-bf16", "avx512fp16"),  # Intel's: 99 beside 161 GF/s of converted operands, 512x512x512
     ),
     DotProduct("amx-int8", "tdpbusd", (16, 16, 64), ("uint8", "int8", "int32")),
     DotProduct("amx-bf16", "tdpbf16ps", (16, 16, 32), ("bfloat16", "bfloat16", "float32")),
@@ -229,8 +232,14 @@ def useful_dots(facts: CPUFacts, features: Collection[str]) -> tuple[str, ...]:
 
     >>> useful_dots(CPUS["sapphirerapids"], ["avx512bf16", "avx512vnni"])
     ('avx512vnni',)
+    >>> useful_dots(CPUS["znver4"], ["avx512bf16"]), useful_dots(CPUS["znver4"], ["avx512bf16", "amx-bf16"])
+    (('avx512bf16',), ('amx-bf16',))
     """
-    useful = (dot for dot in DOT_PRODUCTS if dot.instruction not in facts.slow)
+    useful = (
+        dot
+        for dot in DOT_PRODUCTS
+        if dot.instruction not in facts.slow and not any(name in features for name in dot.slow_beside)
+    )
     return tuple(dict.fromkeys(dot.feature for dot in useful if dot.feature in features))
 
 
