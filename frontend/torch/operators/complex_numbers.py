@@ -9,6 +9,7 @@ from typing import Any
 from weft.dtypes import is_complex, is_float, part
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode
+from weft.frontend.torch.operators.elementwise import sign
 from weft.frontend.torch.table import row
 from weft.ir.graph import Expr
 from weft.script import relax as R
@@ -30,7 +31,7 @@ def absolute(n: FxNode, x: Expr) -> Expr:
 def sgn(n: FxNode, x: Expr) -> Expr:
     """x / |x|, 0 of 0; of real numbers the sign."""
     if not is_complex(n.dtype(x)):
-        return R.sign(n.cast(x, n.dtype_out))
+        return sign(n, x)
     x = n.emit(x)
     length = n.emit(R.abs(x))
     zero = R.equal(length, n.cast(0, n.dtype(length)))

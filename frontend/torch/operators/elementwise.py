@@ -70,9 +70,11 @@ def divide(n: FxNode, a: Any, b: Any, rounding_mode: str | None = None) -> Expr:
     """Quotients, rounded to the whole where that is asked for."""
     dtype = n.dtype_out
     a, b = n.cast(a, dtype), n.cast(b, dtype)
+    if is_float(dtype) and rounding_mode == "floor":
+        return R.floor_divide(a, b)  # not the floor of the quotient, which may have been rounded up
     if is_float(dtype) or is_complex(dtype):
         quotient = R.divide(a, b)
-        rounding = {None: lambda v: v, "trunc": R.trunc, "floor": R.floor}
+        rounding = {None: lambda v: v, "trunc": R.trunc}
         return rounding[rounding_mode](quotient)
     return R.floor_divide(R.subtract(a, R.mod(a, b)), b) if rounding_mode == "trunc" else R.floor_divide(a, b)
 
@@ -89,6 +91,12 @@ def clamp(n: FxNode, x: Expr, low: Any = None, high: Any = None) -> Expr:
     if low is not None:
         result = R.maximum(result, n.cast(low, n.dtype_out))
     return result if high is None else R.minimum(result, n.cast(high, n.dtype_out))
+
+
+def sign(n: FxNode, x: Expr) -> Expr:
+    """-1, 0 or 1; PyTorch gives 0 for nan."""
+    made = R.sign(x)
+    return R.where(R.isnan(x), R.zeros_like(x), made) if is_float(n.dtype(x)) else made
 
 
 def gelu(n: FxNode, x: Expr, approximate: str = "none") -> Expr:
@@ -208,10 +216,8 @@ for _names, _operator in {
     "floor": R.floor,
     "ceil": R.ceil,
     "trunc": R.trunc,
-    "sign": R.sign,
     "square": R.square,
     "relu6": R.nn.relu6,
-    "selu": R.nn.selu,
     "log_sigmoid": R.nn.logsigmoid,
     "softsign": R.nn.softsign,
     "reciprocal": lambda x: R.divide(R.ones_like(x), x),
@@ -220,7 +226,6 @@ for _names, _operator in {
     "exp2": R.exp2,
     "log1p": R.log1p,
     "expm1": R.expm1,
-    "erfc": lambda x: R.subtract(R.ones_like(x), R.erf(x)),
     "frac": lambda x: R.subtract(x, R.trunc(x)),
     "deg2rad": lambda x: R.multiply(x, math.pi / 180),
     "rad2deg": lambda x: R.multiply(x, 180 / math.pi),
@@ -329,9 +334,10 @@ row("hardtanh hardtanh_", lambda n, x, low=-1.0, high=1.0: clamp(n, x, low, high
 row("hardsigmoid", lambda n, x: clamp(n, R.add(R.divide(x, 6.0), 0.5), 0.0, 1.0))
 row("hardswish hardswish_", lambda n, x: R.multiply(x, R.clip(R.add(R.divide(x, 6.0), 0.5), 0.0, 1.0)))
 row("gelu", gelu)
+row("sign", sign)
 row("elu", elu)
+row("selu", lambda n, x: elu(n, x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946))
 row("leaky_relu leaky_relu_", leaky_relu)
-row("mish", lambda n, x: R.multiply(x, R.tanh(R.log(R.add(R.exp(x), 1.0)))))
 row("softplus", lambda n, x, beta=1.0, threshold=20.0: R.nn.softplus(x, float(beta), float(threshold)))
 row("where", where)
 row("masked_fill", lambda n, x, mask, value: R.where(mask, n.cast(value, n.dtype_out), x))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from weft.dtypes import bits, is_float
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.table import row
@@ -100,8 +101,15 @@ row(
 # Elementwise ----------------------------------------------------------------------------------------------------------
 
 
-def _floats(function: Any) -> Any:
-    return lambda n, *values: function(*(n.emit(n.cast(value, n.dtype_out)) for value in values))
+def floats(function: Any, least: str = "float32") -> Any:
+    """A function of floats, which computes in a dtype at least: PyTorch does so where elements are narrower."""
+
+    def made(n: FxNode, *values: Any) -> Expr:
+        dtype = n.dtype_out
+        wide = least if is_float(dtype) and bits(dtype) < bits(least) else dtype
+        return n.cast(n.emit(function(*(n.emit(n.cast(value, wide)) for value in values))), n.dtype_out)
+
+    return made
 
 
 def _not_nan(function: Any) -> Any:
@@ -124,28 +132,89 @@ def _log_add_exp2(a: Expr, b: Expr) -> Expr:
     return R.divide(R.log_add_exp(R.multiply(a, scale), R.multiply(b, scale)), scale)
 
 
-row("fmax", _floats(_not_nan(R.maximum)))
-row("fmin", _floats(_not_nan(R.minimum)))
-row("xlogy special_xlogy", _floats(lambda a, b: _x_log_y(a, b, R.log)))
-row("special_xlog1py", _floats(lambda a, b: _x_log_y(a, b, R.log1p)))
-row("logaddexp", _floats(R.log_add_exp))
-row("logaddexp2", _floats(_log_add_exp2))
-row("hypot", _floats(R.hypot))
-row("copysign", _floats(R.copysign))
-row("nextafter", _floats(R.nextafter))
-row("sinc special_sinc", _floats(R.sinc))
-row("gcd", _floats(R.gcd))
-row("lcm", _floats(R.lcm))
-row("lgamma", _floats(R.lgamma))
-row("digamma special_digamma", _floats(R.digamma))
-row("erfinv special_erfinv", _floats(R.erfinv))
-row("i0", _floats(R.i0))
-row("special_i1", _floats(R.i1))
-row("special_i0e", _floats(lambda x: R.multiply(R.i0(x), R.exp(R.negative(R.abs(x))))))
-row("special_i1e", _floats(lambda x: R.multiply(R.i1(x), R.exp(R.negative(R.abs(x))))))
-row("special_ndtri", _floats(lambda x: R.multiply(R.erfinv(R.subtract(R.multiply(x, 2.0), 1.0)), math.sqrt(2.0))))
-row("special_modified_bessel_i0", _floats(R.i0))
-row("special_modified_bessel_i1", _floats(R.i1))
+_ERFC = (
+    -1.3026537197817094, 6.4196979235649026e-1, 1.9476473204185836e-2, -9.561514786808631e-3, -9.46595344482036e-4,
+    3.66839497852761e-4, 4.2523324806907e-5, -2.0278578112534e-5, -1.624290004647e-6, 1.303655835580e-6,
+    1.5626441722e-8, -8.5238095915e-8, 6.529054439e-9, 5.059343495e-9, -9.91364156e-10, -2.27365122e-10,
+    9.6467911e-11, 2.394038e-12, -6.886027e-12, 8.94487e-13, 3.13092e-13, -1.12708e-13, 3.81e-16, 7.106e-15,
+    -1.523e-15, -9.4e-17, 1.21e-16, -2.8e-17,
+)  # fmt: skip
+"""Chebyshev coefficients of log(erfc(x) / t) + x^2, t = 2 / (2 + x): Press et al., Numerical Recipes, 2007, 6.2."""
+
+
+def _erfc(x: Expr) -> Expr:
+    """1 - erf(x), with as many digits where that is near 0."""
+    size = R.abs(x)
+    t = R.divide(2.0, R.add(size, 2.0))
+    twice = R.subtract(R.multiply(t, 4.0), 2.0)
+    low, high = R.zeros_like(x), R.zeros_like(x)
+    for factor in reversed(_ERFC[1:]):
+        low, high = high, R.add(R.subtract(R.multiply(twice, high), low), factor)
+    power = R.add(
+        R.subtract(R.multiply(R.add(R.multiply(twice, high), _ERFC[0]), 0.5), low), R.negative(R.square(size))
+    )
+    above = R.multiply(t, R.exp(power))
+    far = R.where(R.isinf(x), R.zeros_like(x), above)
+    return R.where(R.less(x, 0.0), R.subtract(2.0, far), far)
+
+
+_NEAR = 100.0
+"""From here on the first terms of an asymptotic series have all digits of float64."""
+
+
+def _scaled_bessel(order: int) -> Any:
+    """e^-|x| I(x), the modified Bessel function of an order: Abramowitz and Stegun, 9.7.1, where x is large."""
+    terms = [1.0]
+    for k in range(1, 9):
+        terms.append(-terms[-1] * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
+
+    def made(x: Expr) -> Expr:
+        size = R.abs(x)
+        near = R.minimum(size, _NEAR)
+        inverse, series = R.divide(1.0, R.maximum(size, _NEAR)), R.add(R.zeros_like(x), terms[-1])
+        for term in reversed(terms[:-1]):
+            series = R.add(R.multiply(series, inverse), term)
+        far = R.multiply(R.sqrt(R.multiply(inverse, 0.5 / math.pi)), series)
+        bessel = R.i1(near) if order else R.i0(near)
+        found = R.where(R.less_equal(size, _NEAR), R.multiply(bessel, R.exp(R.negative(near))), far)
+        found = R.where(R.isnan(x), x, found)
+        return R.multiply(found, R.sign(x)) if order else found
+
+    return made
+
+
+def _digamma(x: Expr) -> Expr:
+    """The derivative of log gamma, whose pole at 0 has the sign of the zero."""
+    return R.where(R.equal(x, 0.0), R.divide(-1.0, x), R.digamma(x))
+
+
+row("erfc special_erfc", floats(_erfc, "float64"))
+row("mish", floats(lambda x: R.multiply(x, R.tanh(R.log1p(R.exp(x))))))
+row("fmax", floats(_not_nan(R.maximum)))
+row("fmin", floats(_not_nan(R.minimum)))
+row("xlogy special_xlogy", floats(lambda a, b: _x_log_y(a, b, R.log)))
+row("special_xlog1py", floats(lambda a, b: _x_log_y(a, b, R.log1p)))
+row("logaddexp", floats(R.log_add_exp))
+row("logaddexp2", floats(_log_add_exp2))
+row("hypot", floats(R.hypot))
+row("copysign", floats(R.copysign))
+row("nextafter", floats(R.nextafter, "float16"))
+row("sinc special_sinc", floats(R.sinc))
+row("gcd", floats(R.gcd))
+row("lcm", floats(R.lcm))
+row("lgamma", floats(R.lgamma))
+row("digamma special_digamma", floats(_digamma))
+row("erfinv special_erfinv", floats(R.erfinv))
+row("i0", floats(R.i0))
+row("special_i1", floats(R.i1))
+row("special_i0e", floats(_scaled_bessel(0), "float64"))
+row("special_i1e", floats(_scaled_bessel(1), "float64"))
+row(
+    "special_ndtri",
+    floats(lambda x: R.multiply(R.erfinv(R.subtract(R.multiply(x, 2.0), 1.0)), math.sqrt(2.0)), "float64"),
+)
+row("special_modified_bessel_i0", floats(R.i0))
+row("special_modified_bessel_i1", floats(R.i1))
 row(
     "polygamma special_polygamma",
     lambda n, order, x: R.digamma(n.cast(x, n.dtype_out)) if order == 0 else _raise("derivatives of digamma below 0"),

@@ -141,3 +141,28 @@ def test_windows(length: int) -> None:
         return [x[0] + window(length, periodic) for window in made for periodic in (False, True)]
 
     compared(windows, drawn(2))
+
+
+NUMBERS = [*map(float, "nan inf -inf 0 -0 1 -1 0.5 2.5 -2.5 1e-7 -1e-7 5 10 -20 100".split())]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_functions_have_the_digits_of_pytorch_where_they_are_small(dtype: Any) -> None:
+    def functions(x: Any) -> Any:
+        special = torch.special
+        made = [torch.erfc(x), functional.mish(x), torch.digamma(x), functional.selu(x), torch.sign(x), torch.sgn(x)]
+        more = [special.ndtri(torch.sigmoid(x) * 0.25)] if dtype is not torch.bfloat16 else []
+        return [*made, special.i0e(x), special.i1e(x), *more]
+
+    x = torch.tensor(NUMBERS, dtype=dtype)
+    net = Applied(functions)
+    module = weft.frontend.torch.from_exported(torch.export.export(net, (x,)))
+    assert module.import_report().fallbacks == ()
+    tolerance = {torch.float32: 2e-5, torch.float64: 1e-9, torch.bfloat16: 1.6e-2}[dtype]
+    for own, other in zip(weft.compile(module)["main"](weft.frontend.torch.array_of(x)), net(x), strict=True):
+        np.testing.assert_allclose(own.astype("float64"), other.double().numpy(), rtol=tolerance, atol=1e-30)
+
+
+def test_quotients_of_floats_are_floored_exactly() -> None:
+    a, b = (torch.tensor([1.0, -1.0, 0.3, 7.0, float("inf"), 0.0, -6.0]), torch.tensor([0.1, float("inf"), -0.1, 0.0]))
+    compared(torch.floor_divide, a.repeat(4), b.repeat_interleave(7))
