@@ -167,6 +167,27 @@ def test_few_rows_of_floats_are_digits_where_converting_weights_takes_longer(wei
     assert grouped_decision(module)["form"] == form
 
 
+@pytest.mark.parametrize(("target", "bound"), [(WIDE, True), (AVX2, True), (WIDE, False)])
+def test_many_rows_read_panels_that_are_converted_once(target: str, bound: bool) -> None:
+    """150 columns: whole panels, and part of one; 29 rows: whole tiles, and part of one."""
+    program = text((64, 150), 32, "uint4", "vector", dynamic=False, dtype="float32", rows="29")
+    x = np.random.default_rng(9).normal(size=(29, 64)).astype("float32")
+    found = check(program, operands((64, 150), 32, "uint4", "vector"), x, target, bound=bound)
+    assert "chunks=" in found
+    assert "chunks=0" not in found
+
+
+@pytest.mark.parametrize(("rows", "size", "chunks"), [("4", 64, 0), ("64", 64, 2), ('"n"', 64, 2), ("64", 1 << 14, 0)])
+def test_panels_are_converted_once_where_many_rows_read_them_and_a_cache_holds_them(
+    rows: str, size: int, chunks: int
+) -> None:
+    program = text((size, 128), 32, "uint4", "number", dynamic=False, dtype="float32", rows=rows)
+    module = weft.IRModule({"main": weft.parse(program)})
+    assert (
+        grouped_decision(BindParams("main", operands((size, 128), 32, "uint4", "number"))(module))["chunks"] == chunks
+    )
+
+
 @settings(max_examples=8, deadline=None)
 @given(st.data())
 def test_any_shape_type_and_group(data: Any) -> None:

@@ -32,6 +32,7 @@ class Grouped:
 
     `has_digits`: floats of A are written as digits of a byte (`digits`), which the instruction multiplies.
     `prefetched` is how many steps of a group ahead weights are prefetched, those of `vectors_per_line` vectors at once.
+    `chunks` are those of the panels, each with a buffer for one of them in floats (0: there are never so many rows).
     """
 
     found: ScaledContraction
@@ -43,6 +44,7 @@ class Grouped:
     has_digits: bool = False
     prefetched: int = 0
     vectors_per_line: int = 1
+    chunks: int = 0
 
     @property
     def terms(self) -> int:
@@ -83,6 +85,11 @@ class Grouped:
         return self.found.size // self.found.group
 
     @property
+    def min_rows_unpacked(self) -> int:
+        """From how many rows on the panels are converted once, and not in each tile."""
+        return 2 * self.max_rows + 1
+
+    @property
     def axes(self) -> list[PrimVar]:
         """The variables of A that k is not."""
         return self.found.axes
@@ -96,6 +103,7 @@ class Grouped:
             "lanes": self.lanes,
             "group": self.found.group,
             "prefetched": self.prefetched,
+            "chunks": self.chunks,
             "epilogue": self.found.plain.epilogue is not None,
         }
 
@@ -112,7 +120,8 @@ def grouped_form(
     rows = 4 if machine.vector_registers >= 32 else 2
     if not buffers_of(found.b) <= constants:
         runs = all(runs_along(load, found.plain.v) for load in found.b.loads)
-        return Grouped(found, lanes, vectors, rows + 2, None, is_packed=False) if runs else None
+        in_place = Grouped(found, lanes, vectors, rows + 2, None, is_packed=False)
+        return dataclasses.replace(in_place, chunks=_chunks(in_place, machine, knobs)) if runs else None
     per = per_byte(found.b.load.buffer.dtype)
     has_digits = _takes_digits(found)
     dot = _instruction("int8" if has_digits else found.a.load.buffer.dtype, found, machine)
@@ -122,10 +131,21 @@ def grouped_form(
         return None
     else:
         form = Grouped(found, lanes, vectors, rows + 2, None)
+        form = dataclasses.replace(form, chunks=_chunks(form, machine, knobs))
     apart = machine.line_bytes * form.vectors // form.step_bytes
     return dataclasses.replace(
         form, prefetched=knobs.prefetch_bytes // form.step_bytes, vectors_per_line=min(max(1, apart), form.vectors)
     )
+
+
+def _chunks(form: Grouped, machine: MachineModel, knobs: Knobs) -> int:
+    """How many chunks the panels have where many rows may read them as floats, which the second cache holds."""
+    r = form.found.plain.r
+    extent = 0 if r is None else form.found.plain.extents[r]
+    if isinstance(extent, int) and extent < form.min_rows_unpacked:
+        return 0
+    fits = form.found.size * form.width * bits(FLOAT) // 8 <= machine.l2_bytes
+    return min(form.panels, knobs.few_chunks) if fits else 0
 
 
 def _instruction(dtype: str, found: ScaledContraction, machine: MachineModel) -> DotProduct | None:

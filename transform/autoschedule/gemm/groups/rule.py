@@ -14,7 +14,8 @@ a vector of bytes is masked for one of them and shifted for the other.
 
 Where A holds integers and the machine has an instruction that multiplies bytes without a sign by bytes with one, four
 neighbours along k go into one lane, sums of a group are exact integers, and B is offset so that it has no sign. Else
-products are those of float32; of more rows than a few each element is scaled first, which the rows then share.
+products are those of float32, or of digits of bytes (`digits`); of more rows than a few each element is scaled first,
+which the rows then share, and of more than a tile the whole panel (`unpacked`).
 """
 
 from __future__ import annotations

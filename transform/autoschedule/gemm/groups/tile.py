@@ -222,7 +222,18 @@ class Tile:
 
     def _scaled_group(self, g: PrimVar) -> Stmt:
         """The scales and zero points of a group, then its steps."""
-        q, per, count = PrimVar("q", INDEX), self.form.per, self.form.width
+        q, per = PrimVar("q", INDEX), self.form.per
+        begin, scales, shifts = self._scales_of_group(g)
+        step: list[Stmt] = []
+        for h in range(per):
+            for j in range(self.form.vectors):
+                step.append(self._put(self.line, 0, j, self._scaled_element(g, q, h, j, scales, shifts)))
+            step += self._each(lambda i, j, h=h: self._add_scaled(g, q, h, i, j))  # type: ignore[misc]
+        return sequence([*begin, For(q, 0, self.found.group // per, sequence(step))])
+
+    def _scales_of_group(self, g: PrimVar) -> tuple[list[Stmt], Buffer, Buffer | None]:
+        """The scales of a group and what its zero points take off, with the statements that load them."""
+        count = self.form.width
         scales = Buffer("scale", (count,), FLOAT, "local")
         shifts = Buffer("shift", (count,), FLOAT, "local") if self.has_shift else None
         begin: list[Stmt] = [AllocBuffer(scales), *([] if shifts is None else [AllocBuffer(shifts)])]
@@ -231,17 +242,15 @@ class Tile:
             begin.append(self._put(scales, 0, j, scale))
             if shifts is not None:
                 begin.append(self._put(shifts, 0, j, binary("mul", self.elements.zero(g, j, FLOAT), scale)))
-        step: list[Stmt] = []
-        for h in range(per):
-            step += [self._scaled_element(g, q, h, j, scales, shifts) for j in range(self.form.vectors)]
-            step += self._each(lambda i, j, h=h: self._add_scaled(g, q, h, i, j))  # type: ignore[misc]
-        return sequence([*begin, For(q, 0, self.found.group // per, sequence(step))])
+        return begin, scales, shifts
 
-    def _scaled_element(self, g: PrimVar, q: PrimVar, h: int, j: int, scales: Buffer, shifts: Buffer | None) -> Stmt:
-        """Vector j of B as what it stands for, in its place."""
+    def _scaled_element(
+        self, g: PrimVar, q: PrimVar, h: int, j: int, scales: Buffer, shifts: Buffer | None
+    ) -> PrimExpr:
+        """Vector j of B as what it stands for."""
         kind = with_lanes(FLOAT, self.form.lanes)
         value = binary("mul", cast(kind, self.elements.weights(g, q, h, j)), self._get(scales, 0, j))
-        return self._put(self.line, 0, j, value if shifts is None else binary("sub", value, self._get(shifts, 0, j)))
+        return value if shifts is None else binary("sub", value, self._get(shifts, 0, j))
 
     def _add_scaled(self, g: PrimVar, q: PrimVar, h: int, i: int, j: int) -> Stmt:
         """A step of the sums of a row."""
