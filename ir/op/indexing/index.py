@@ -129,7 +129,7 @@ def _slice(args: Arguments, position: int, axis: int, size: Dim) -> _Slice:
 
 def _is_one_apart(begin: Dim, end: Dim, size: Dim, length: Dim) -> bool:
     """Whether a slice is `x[i:i + 1]`, which has its element unless i is outside of the axis."""
-    if not isinstance(length, DimExpr) or bounds(length)[1] != 1 or not same(end - begin, 1):
+    if not isinstance(length, DimExpr) or bounds(length)[1] != 1 or not same(begin + 1, end):
         return False
     return prove_nonnegative(begin) is True or negative_boundary(begin, size)
 

@@ -110,6 +110,7 @@ TABLE: list[tuple[str, tuple[Any, ...], dict[str, Any], str, Callable[..., Any] 
     ),
     ("strided_slice", ((n + 4,),), dict(axes=[0], begin=[1], end=[-1]), "n + 2", lambda x: x[1:-1]),
     ("strided_slice", ((n,),), dict(axes=[0], begin=[1], end=[3]), "max(min(n - 1, 2), 0)", lambda x: x[1:3]),
+    ("strided_slice", ((1,),), dict(axes=[0], begin=[n - 1], end=[2**63 - 1]), "max(min(2 - n, 1), 0)", None),
     ("strided_slice", ((n, 8),), dict(axes=[1], begin=[6], end=[1], strides=[-2]), "n, 3", lambda x: x[:, 6:1:-2]),
     ("strided_slice", ((n,),), dict(axes=[0], begin=[-1], end=[-(1 << 62)], strides=[-1]), "n", lambda x: x[::-1]),
     ("strided_slice", ((n,),), dict(axes=[0], begin=[0], end=[m]), "min(m, n)", None),
