@@ -25,12 +25,15 @@ from weft.ir import (
     Op,
     PrimFunc,
     SeqExpr,
+    ShapeExpr,
+    ShapeType,
     Var,
     walk,
 )
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.infer import TypeContext, infer_type, is_base_of
 from weft.ir.deduction.subtyping import has_sizes
+from weft.ir.dim import Dim, DimExpr
 from weft.ir.op import OPS
 from weft.ir.op.program.loop import iterations
 from weft.ir.tensor import AssertStmt
@@ -74,7 +77,8 @@ class CanFail:
                 found = infer_type(call, context)
             except ShapeError:  # right only after checks further up
                 return True
-        return bool(context.checks) or not has_sizes(found, known)
+        written = [ShapeType(tuple(filter(_is_symbolic, arg.dims))) for arg in call.args if isinstance(arg, ShapeExpr)]
+        return bool(context.checks) or not all(has_sizes(ty, known) for ty in (found, *written))
 
     def _callee(self, call: Call) -> bool:
         if isinstance(call.op, (ExternFunc, GlobalVar)):
@@ -128,6 +132,11 @@ class CanFail:
         except WeftError:
             return True
         return any(self(binding.value) for binding in before) or self(last)
+
+
+def _is_symbolic(dim: Dim) -> bool:
+    """Whether a size is no number: a -1 asks for the size that fits."""
+    return isinstance(dim, DimExpr)
 
 
 def _asserts(kernel: PrimFunc) -> bool:
