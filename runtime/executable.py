@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import difflib
 import tempfile
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -50,6 +49,7 @@ from weft.runtime.device.linker import Library
 from weft.runtime.device.stack import ENOUGH, NEED, Asked
 from weft.runtime.explanation import report
 from weft.runtime.programs import RUNNERS
+from weft.runtime.programs.endings import call_at_end, release_with
 from weft.runtime.programs.fastcall import CODE, fast_call, result_tensors
 from weft.runtime.programs.program import Program, is_for_c
 from weft.support.array_memory import ALIGNMENT
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from weft.runtime.artifact import Artifact, ArtifactSet
 
 _TRIM = ctypes.CFUNCTYPE(None)
-_RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _Frame = ctypes.c_int64 * FRAME_WORDS
 
 
@@ -82,13 +81,12 @@ class _Loaded:
         self.library = Library(program.objects, [*exports, *fast, *asks, "weft.release", "weft.trim"], imports)
         self.asked = Asked(need, self.library.addresses) if need else None
         self.trim = _TRIM(self.library.addresses["weft.trim"])
-        weakref.finalize(self.library, self.trim)
+        call_at_end(self.library, self.library.addresses["weft.trim"])
         self.constant_bytes = sum(array.nbytes for array, _ in program.constants)
         self.calls_out = any(site["kind"] == "call" for site in program.sites)
         self.callback = callback_address() if self.calls_out else 0
-        self.release = _RELEASE(self.library.addresses["weft.release"])
-        # A result may outlive the executable, and its memory is released by this code: keep the code loaded.
-        self.release.library = self.library  # pyright: ignore[reportAttributeAccessIssue]
+        # A result may outlive the executable, and its memory is released by this code, which it keeps loaded.
+        self.hold = release_with(self.library.addresses["weft.release"], self.library)
         self.parallel = threads.runner() if program.threads and need < threads.STACK_BYTES else 0
         self.linked = {**_linked(program.artifacts), **{name: isolated(member) for name, member in members.items()}}
         resident = [_resident(array, device) for array, _ in program.constants]
@@ -246,7 +244,7 @@ class _Caller:
                     array[...] = copy
             if self._result is None:
                 return None
-            value = unpack(self._result, list(results), loaded.release, state.objects, places)
+            value = unpack(self._result, list(results), loaded.hold, state.objects, places)
         finally:
             if handle:
                 end(handle)
@@ -283,7 +281,7 @@ class _Caller:
         words = list(self._result_array.from_address(results))
         try:
             assert self._result is not None  # emitted code asks for results alone
-            return unpack(self._result, words, self._loaded.release, [], places)
+            return unpack(self._result, words, self._loaded.hold, [], places)
         finally:
             end(handle)
 

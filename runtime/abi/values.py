@@ -402,29 +402,18 @@ def address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-class _Block:
-    """Memory that compiled code allocated, as the base of an array; released with it."""
-
-    __slots__ = ()
-    _owner: int
-    _release: Callable[[int], None]
-
-    def __del__(self) -> None:
-        self._release(self._owner)
-
-
 @lru_cache(1024)
 def _block_type(size: int) -> Any:
     """The type of blocks of so many bytes, with the buffer protocol: an array is made of it in half of the time that
     one with `__array_interface__` takes."""
-    return type("Block", (_Block, ctypes.c_uint8 * size), {"__slots__": ("_owner", "_release")})
+    return type("Block", (ctypes.c_uint8 * size,), {"__slots__": ("_held",)})
 
 
-def _block_array(data: int, owner: int, shape: tuple[int, ...], dtype: str, release: Callable[[int], None]) -> Any:
+def _block_array(data: int, owner: int, shape: tuple[int, ...], dtype: str, hold: Callable[[int], object]) -> Any:
     """An array over memory that is released with it."""
     kind = storage(dtype)
     block = _block_type(math.prod(shape) * kind.itemsize).from_address(data)
-    block._owner, block._release = owner, release
+    block._held = hold(owner)
     return np.ndarray(shape, kind, block)
 
 
@@ -448,18 +437,18 @@ def view_memory(data: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
 def unpack(
     ty: abi.Type,
     words: Sequence[int],
-    release: Callable[[int], None],
+    hold: Callable[[int], object],
     objects: Sequence[Any],
     places: Mapping[int, np.ndarray] = MappingProxyType({}),
 ) -> Any:
-    """The Python value of a result; takes over the references that the words hold.
+    """The Python value of a result; takes over the references that the words hold, `hold` each one of them.
 
     `places` are arrays of the caller by address: what was written there is the array itself.
     """
     if isinstance(ty, abi.Tensor):
         data, owner, shape, dtype = tensor_parts(ty, words)
         if owner:
-            return presented(_block_array(data, owner, shape, dtype, release), dtype)
+            return presented(_block_array(data, owner, shape, dtype, hold), dtype)
         if data in places and places[data].shape == shape:
             return places[data]
         return presented(view_memory(data, shape, dtype).copy(), dtype)
@@ -471,7 +460,7 @@ def unpack(
         values, start = [], 0
         for part in ty.fields:
             size = part.words
-            values.append(unpack(part, words[start : start + size], release, objects, places))
+            values.append(unpack(part, words[start : start + size], hold, objects, places))
             start += size
         return tuple(values)
     return objects[words[0]]

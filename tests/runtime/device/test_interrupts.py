@@ -176,3 +176,42 @@ def test_a_signal_as_a_callback_begins_or_ends_raises_what_its_handler_raised() 
     command = [sys.executable, "-c", CALLBACKS.replace("SEED", str(time.time_ns()))]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=Path.cwd())
     assert (done.returncode, done.stdout, done.stderr) == (0, "150\n", "")
+
+
+RESULTS = """
+import signal, sys
+import numpy as np, weft
+
+class Stop(Exception):
+    pass
+
+def stop(number, frame):
+    raise Stop
+
+signal.signal(signal.SIGALRM, stop)
+sys.unraisablehook = lambda lost: print("lost in", lost.object)
+run = weft.compile(weft.parse('''
+@R.function
+def main(x: R.Tensor(("n",), "float32")):
+    return R.reshape(R.expand_dims(x, 1) * x, (n * n,))
+'''))["main"]
+moments = np.random.default_rng(SEED).uniform(1e-5, 3e-4, 700)
+x, stopped = np.ones(4, "float32"), 0
+for moment in moments:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, moment)
+        while True:
+            run(x=x)  # whose result holds memory of the program
+    except Stop:
+        stopped += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+print(stopped)
+"""
+
+
+def test_a_signal_as_a_result_ends_is_not_lost() -> None:
+    """Of 3,000 handlers 103 had raised where the memory of results was given back, which Python reports and forgets."""
+    command = [sys.executable, "-c", RESULTS.replace("SEED", str(time.time_ns()))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=Path.cwd())
+    assert (done.returncode, done.stdout, done.stderr) == (0, "700\n", "")
