@@ -9,13 +9,16 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import weft
 from weft.ir.dim import symbol
 from weft.ir.kernel.prim import binary, cast
-from weft.ir.tensor import Binary, Buffer, Cast, IntImm, PrimExpr, PrimVar
+from weft.ir.tensor import Binary, Buffer, Cast, IntImm, PrimExpr, PrimFunc, PrimVar
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
+from weft.transform.analysis.indices.conditions import Conditions
 from weft.transform.analysis.indices.exactness import LARGEST, limits_of, most_elements
 from weft.transform.analysis.indices.facts import Facts
 from weft.transform.analysis.indices.translation import dtype_facts
+from weft.transform.kernel.check_bounds import check_bounds
 
 X, Y, M = PrimVar("i", "int64"), PrimVar("j", "int64"), PrimVar("n", "int64")
 _KINDS = ["add", "sub", "mul", "floordiv", "floormod", "min", "max"]
@@ -206,3 +209,46 @@ def test_conditions_in_a_narrow_dtype_say_nothing_of_the_number_in_64_bits() -> 
 @pytest.mark.parametrize("dtype", ["int64", "int64x16"])
 def test_the_bounds_of_64_bits_say_nothing_of_a_value(dtype: str) -> None:
     assert dtype_facts(dtype, symbol("n") - symbol("m")) == ()
+
+
+def test_a_condition_is_asked_again_when_its_variables_get_facts() -> None:
+    """What was not proved is kept only as long as the facts that are connected with it stay as they are."""
+    known, facts = IndexAnalyzer(), Facts()
+    for variable in (X, Y, M):
+        facts = known.unknown(variable, facts)
+    unless_positive = Binary("le", X, IntImm(0, "int64"))
+    facts = known.assume(Binary("or", unless_positive, Binary("le", Y, IntImm(9, "int64"))), facts)
+    small = 9 - known.dim(Y, facts)
+    assert not known.proves(small, facts)
+    assert not known.proves(small, known.assume(Binary("gt", M, IntImm(0, "int64")), facts))
+    above = known.assume(Binary("gt", X, M), facts)
+    assert not known.proves(small, above)
+    assert known.proves(small, known.assume(Binary("ge", M, IntImm(0, "int64")), above))
+
+
+def test_facts_that_exclude_each_other_prove_everything() -> None:
+    known, facts = IndexAnalyzer(), Facts()
+    for variable in (X, Y):
+        facts = known.unknown(variable, facts)
+    for kind in ("gt", "lt"):
+        assert not known.proves(-known.dim(Y, facts), facts)
+        facts = known.assume(Binary(kind, X, IntImm(3, "int64")), facts)
+    assert known.proves(-known.dim(Y, facts), facts)
+
+
+def test_loops_over_ranges_in_memory_ask_few_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the checks of one loop leave open says nothing new of the next one, which reads other memory."""
+    asked: list[PrimExpr] = []
+    holds = Conditions.holds
+    monkeypatch.setattr(Conditions, "holds", lambda self, what, facts: asked.append(what) or holds(self, what, facts))
+
+    def questions(count: int) -> int:
+        asked.clear()
+        loops = "".join(f"    v{k} = A[{k}]\n    for i in range(v{k}):\n        B[i] = 1.0\n" for k in range(count))
+        head = f'@T.prim_func\ndef main(A: T.Buffer(({count},), "int32"), B: T.Buffer((64,), "float32")):\n'
+        function = weft.parse(head + loops)
+        assert isinstance(function, PrimFunc)
+        check_bounds(function)
+        return len(asked)
+
+    assert questions(16) < 3 * questions(8)

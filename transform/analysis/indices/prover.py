@@ -55,7 +55,10 @@ class Prover:
     def __init__(self, conditions: Assumptions) -> None:
         self.conditions = conditions
         self.atom_of: dict[str, Atom] = {}
-        self._answers: dict[tuple[Dim, Facts, int], bool] = {}
+        self._answers: dict[tuple[Dim, Facts, int], tuple[bool, set[str]]] = {}
+        self._used: set[str] = set()  # the symbols that decided what is being asked
+        self._connected: tuple[tuple[Fact, ...], dict[str, tuple[Fact, ...]]] = ((), {})
+        self._open: dict[int, tuple[PrimExpr, set[str], tuple[Any, ...]]] = {}  # conditions that were not proved
         self._decided: dict[tuple[Dim, tuple[Fact, ...]], bool] = {}
 
     def proves(self, dim: Dim, facts: Facts, cases: int = MAX_CASES) -> bool:
@@ -65,12 +68,15 @@ class Prover:
         key = (dim, facts, cases)
         found = self._answers.get(key)
         if found is None:  # what is learnt of atoms later could only turn a no into a yes
+            outer, self._used = self._used, set()
             try:
-                found = self._proves(dim, facts, cases)
+                answer = self._proves(dim, facts, cases)
             except ShapeError:  # over the limits of dimensions
-                found = False
+                answer = False
+            found, self._used = (answer, self._used), outer
             self._answers[key] = found
-        return found
+        self._used |= found[1]
+        return found[0]
 
     def _proves(self, dim: DimExpr, facts: Facts, cases: int) -> bool:
         if any(fact.nonnegative is dim for fact in facts.facts):
@@ -120,15 +126,40 @@ class Prover:
         """The facts with the implications whose condition holds taken as facts; the same object when there are none."""
         left: list[tuple[PrimExpr, PrimExpr]] = []
         new: list[tuple[PrimExpr, PrimExpr]] = []
+        plain = replace(facts, implications=())
         for condition, result in facts.implications:
-            holds = self.conditions.holds(condition, replace(facts, implications=()))
-            (new if holds else left).append((condition, result))
+            (new if self._holds(condition, plain) else left).append((condition, result))
         if not new:
             return facts
         known = replace(facts, implications=tuple(left))
         for _, result in new:
             known = self.conditions.assume(result, known)
         return known
+
+    def _holds(self, condition: PrimExpr, facts: Facts) -> bool:
+        """Whether a condition is proved; what was not is asked again where its symbols have got other facts.
+
+        Facts that contradict each other without it are left to the question that the condition is looked into for.
+        """
+        before = self._open.get(id(condition))
+        if before is not None:
+            _, used, known = before
+            if known == self._about(used, facts):
+                self._used |= used
+                return False
+        outer, self._used = self._used, set()
+        holds = self.conditions.holds(condition, facts)
+        used, self._used = self._used, outer
+        outer |= used
+        if not holds:
+            self._open[id(condition)] = condition, used, self._about(used, facts)
+        return holds
+
+    def _about(self, names: set[str], facts: Facts) -> tuple[Any, ...]:
+        """The facts that are connected with symbols."""
+        groups = self._groups(facts.facts)
+        found = {id(group): group for name in sorted(names) if (group := groups.get(name)) is not None}
+        return (facts.nonzero, *found.values())
 
     def _relevant(self, dim: DimExpr, facts: Facts) -> tuple[Fact, ...]:
         names = set(dim.names)
@@ -139,17 +170,31 @@ class Prover:
             for name in names - asked:
                 asked.add(name)
                 pool.extend(self.atom_of[name].facts if name in self.atom_of else ())
-            found = [f for f in pool if not names.isdisjoint(free_symbols(f.nonnegative))]
-            before = len(chosen)
-            for fact in found:
-                chosen.setdefault(fact)
-                names.update(free_symbols(fact.nonnegative))
-            if len(chosen) == before and names == asked:
+            apart: list[Fact] = []
+            found: list[Fact] = []
+            for fact in pool:
+                (apart if names.isdisjoint(_names(fact)) else found).append(fact)
+            pool = apart
+            chosen.update(dict.fromkeys(found))
+            names.update(*map(_names, found))
+            if not found and names == asked:
+                self._used |= names
                 return tuple(chosen)
 
     def _is_contradictory(self, facts: tuple[Fact, ...]) -> bool:
         if any(isinstance(fact.nonnegative, int) and fact.nonnegative < 0 for fact in facts):
             return True
+        groups = {id(group): group for group in self._groups(facts).values()}
+        return any(map(self._contradict_each_other, groups.values()))
+
+    def _groups(self, facts: tuple[Fact, ...]) -> dict[str, tuple[Fact, ...]]:
+        last, groups = self._connected
+        if last is not facts:
+            groups = _connected(facts)
+            self._connected = facts, groups
+        return groups
+
+    def _contradict_each_other(self, facts: tuple[Fact, ...]) -> bool:
         key = (-1, facts)
         if key not in self._decided:
             try:
@@ -179,6 +224,30 @@ def _dim_facts(facts: tuple[Fact, ...]) -> DimFacts:
         tuple((fact.nonnegative, 0) for fact in facts if fact.equal),
         tuple((0, fact.nonnegative) for fact in facts if not fact.equal),
     )
+
+
+def _names(fact: Fact) -> frozenset[str]:
+    return fact.nonnegative.names if isinstance(fact.nonnegative, DimExpr) else frozenset()
+
+
+def _connected(facts: tuple[Fact, ...]) -> dict[str, tuple[Fact, ...]]:
+    """For each symbol the facts that are connected with it by symbols, in order.
+
+    Facts without a shared symbol cannot contradict each other, and what was found of a group holds wherever it stands.
+    """
+    group_of: dict[str, list[int]] = {}
+    for place, fact in enumerate(facts):
+        names = _names(fact)
+        joined = {id(group): group for name in names if (group := group_of.get(name)) is not None}
+        places = max(joined.values(), key=len, default=[])
+        for group in joined.values():
+            if group is not places:
+                places.extend(group)
+                group_of.update((name, places) for other in group for name in _names(facts[other]))
+        places.append(place)
+        group_of.update((name, places) for name in names)
+    groups = {id(places): tuple(facts[place] for place in sorted(places)) for places in group_of.values()}
+    return {name: groups[id(places)] for name, places in group_of.items()}
 
 
 def _size(dim: Dim) -> int:
