@@ -19,8 +19,9 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, overload
 
 import numpy as np
 
@@ -35,11 +36,12 @@ from weft.ir.structure.fingerprint import fingerprint
 from weft.ir.tensor import PrimCall
 from weft.runtime.abi.json_form import signature_from_json, signature_to_json, site_from_json, site_to_json
 from weft.runtime.abi.scalars import storage
-from weft.runtime.device.code_cache import HEAD, LIMIT, object_cache
+from weft.runtime.device.code_cache import HEAD, LIMIT, object_cache, unpacked
 from weft.runtime.device.guards import is_guarded
 from weft.runtime.device.host import host, llvm_version
 from weft.runtime.executable import Program
 from weft.support.array_memory import ALIGNMENT, content_bytes
+from weft.support.forks import cached_property
 from weft.target import Target, TargetKind
 from weft.target.builtin import LLVM
 from weft.transform.infra.context import check_level, is_plain
@@ -165,7 +167,7 @@ _STATE = _state_of_weft()  # now, when those files are read
 
 def find(key: str) -> Program | None:
     """The program that was kept under a key."""
-    found = object_cache().get(key)
+    found = object_cache().packed(key)
     if found is None:
         return None
     try:
@@ -175,7 +177,33 @@ def find(key: str) -> Program | None:
         return None
 
 
-def _program(data: memoryview, text: str) -> Program:
+class _Texts(Sequence[str]):
+    """The sources of a program, which are unpacked when somebody asks for them; none where they are damaged."""
+
+    def __init__(self, packed: memoryview) -> None:
+        self._packed = packed
+
+    @cached_property
+    def _all(self) -> list[str]:
+        try:
+            text = unpacked(self._packed)
+        except (zlib.error, UnicodeDecodeError) as error:
+            _log.warning("the sources of a program that is kept cannot be read: %r", error)
+            text = ""
+        return text.split("\0") if text else []
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        return self._all[index]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+
+def _program(data: memoryview, text: memoryview) -> Program:
     size = int.from_bytes(data[:8], "little")
     head = json.loads(bytes(data[8 : 8 + size]))
     at, pieces = 8 + size, list[memoryview]()
@@ -191,7 +219,7 @@ def _program(data: memoryview, text: str) -> Program:
         constants=constants,
         objects=objects,
         target=tuple(head["target"]),
-        sources=text.split("\0") if text else [],
+        sources=_Texts(text),
         python=head["python"],
         threads=head["threads"],
         driver=head["driver"],

@@ -37,7 +37,7 @@ from pathlib import Path
 
 from weft.support.spread import spread
 
-__all__ = ["HEAD", "LIMIT", "CacheInfo", "DiskCache", "object_cache"]
+__all__ = ["HEAD", "LIMIT", "CacheInfo", "DiskCache", "object_cache", "unpacked"]
 
 LIMIT = 2 << 30
 _log = logging.getLogger("weft.cache")
@@ -81,6 +81,14 @@ class DiskCache:
 
     def get(self, key: str) -> tuple[memoryview, str] | None:
         """The entry, if it is there, whole, the user's own, and that of the key."""
+        found = self.packed(key)
+        if found is not None:
+            with contextlib.suppress(zlib.error, UnicodeDecodeError):
+                return found[0], unpacked(found[1])
+        return None
+
+    def packed(self, key: str) -> tuple[memoryview, memoryview] | None:
+        """The entry as `get` gives it, with its text as it is stored (`unpacked`)."""
         if self.folder is None or self.refused():
             return None
         path = self.folder / f"{key}{_SUFFIX}"
@@ -91,15 +99,19 @@ class DiskCache:
         stamp, size = (int.from_bytes(data[at : at + 8], "little") for at in (HEAD - 16, HEAD - 8))
         large = len(data) > _CHUNK
         unchanged = large and changed == stamp * _SECOND
-        if len(data) >= HEAD + size and (unchanged or _digest(data[32:]) == data[:32]):
+        whole = unchanged or _digest(data[32:]) == data[:32]
+        if whole and len(data) < HEAD + size:
+            _log.info("the cache entry %s is that of another version; it is removed", path)
+            _removed(path)
+            return None
+        if whole:
             if large and not unchanged:
                 _stamp(path, stamp)
             if data[32 : 32 + _KEY] != key.encode():
                 _log.warning("the cache entry %s is that of another key; it is removed", path)
                 _removed(path)
                 return None
-            with contextlib.suppress(zlib.error, UnicodeDecodeError):
-                return data[HEAD : HEAD + size], zlib.decompress(data[HEAD + size :]).decode()
+            return data[HEAD : HEAD + size], data[HEAD + size :]
         _log.warning("the cache entry %s is damaged; it is removed, and what it held is compiled again", path)
         _removed(path)
         return None
@@ -186,6 +198,11 @@ class DiskCache:
         for changed, _, path in list(self._files(_UNFINISHED)):
             if changed < time.time() - _ABANDONED:
                 _removed(path)
+
+
+def unpacked(text: bytes | memoryview) -> str:
+    """The text of an entry; zlib.error or UnicodeDecodeError for what is none."""
+    return zlib.decompress(text).decode()
 
 
 _SECOND = 10**9

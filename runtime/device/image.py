@@ -101,7 +101,8 @@ class _Object:
 
     def content(self, section: _Section) -> bytes:
         """The bytes of a section."""
-        return bytes(section.size) if section.kind == _ZEROS else self.code[section.start :][: section.size]
+        end = section.start + section.size
+        return bytes(section.size) if section.kind == _ZEROS else self.code[section.start : end]
 
     def put(self, part: bytearray, start: int, *, written: bool) -> None:
         """Put the sections that are written, or the others, at the end of a part of the image that has a start."""

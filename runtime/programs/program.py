@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ class Program:
     constants: list[tuple[np.ndarray, str]]
     objects: list[bytes]
     target: tuple[str, str, str]
-    sources: list[str] = field(default_factory=list)
+    sources: Sequence[str] = field(default_factory=list[str])
     python: list[str] = field(default_factory=list)
     threads: bool = False
     driver: dict[str, Any] | None = None

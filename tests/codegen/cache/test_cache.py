@@ -164,8 +164,8 @@ class Kept:
     def __init__(self, content: bytes) -> None:
         self.content = content
 
-    def get(self, key: str) -> tuple[bytes, str]:
-        return self.content, ""
+    def packed(self, key: str) -> tuple[bytes, bytes]:
+        return self.content, b""
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])

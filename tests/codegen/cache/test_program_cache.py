@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import struct
@@ -274,6 +275,36 @@ def main(x: R.Tensor((1, 1600), "float32"), w: R.Tensor((1600, 1100), "float32")
     with caplog.at_level(logging.WARNING, "weft.cache"):
         np.testing.assert_array_equal(weft.compile(affine, params=params)["main"](x), expected)
     assert "is damaged" in caplog.text
+
+
+def test_sources_are_unpacked_when_they_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = weft.compile(module()).source()
+    asked: list[int] = []
+    unpacked = program_cache.unpacked
+    monkeypatch.setattr(program_cache, "unpacked", lambda text: asked.append(len(text)) or unpacked(text))
+    again = weft.compile(module())
+    again(*inputs())
+    assert asked == []
+    assert again.source() == expected
+    assert len(asked) == 1
+    damaged = weft.compile(module())
+    monkeypatch.setattr(program_cache, "unpacked", lambda text: unpacked(b"damage"))
+    with caplog.at_level(logging.WARNING, "weft.cache"):
+        assert list(damaged._program.sources) == []
+    assert "cannot be read" in caplog.text
+
+
+def test_an_entry_of_another_version_goes_without_a_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    cache, key = object_cache(), "1" * 64
+    cache.put(key, [b"code"], "text")
+    path = folder / f"{key}.code"
+    rest = key.encode() + (4).to_bytes(8, "little") + b"\x7fELF\x02\x01\x01\0" + b"without a stamp"
+    path.write_bytes(hashlib.sha256(rest).digest() + rest)
+    with caplog.at_level(logging.WARNING, "weft.cache"):
+        assert cache.get(key) is None
+    assert (caplog.text, path.exists()) == ("", False)
 
 
 def test_large_entries_are_hashed_again_only_where_they_were_written(
