@@ -11,7 +11,7 @@ from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.table import row
 from weft.ir.dim import maximum, product
-from weft.ir.graph import Expr, PrimValue, TupleGetItem
+from weft.ir.graph import Constant, Expr, PrimValue, TupleGetItem
 from weft.script import relax as R
 
 
@@ -77,8 +77,10 @@ def any_or_all(operator: Any) -> Any:
     """Whether one of the values is true, or all are."""
 
     def made(n: FxNode, x: Expr, axes: Any = None, keepdim: bool = False) -> Expr:
-        bits = R.astype(n.cast(x, "bool"), "uint8")
-        return R.astype(operator(bits, n.axes(x, axes), keepdim), "bool") if n.rank(x) else n.cast(x, "bool")
+        truth = n.cast(x, "bool")  # of uint8 the result is uint8
+        if n.rank(x):
+            truth = R.astype(operator(R.astype(truth, "uint8"), n.axes(x, axes), keepdim), "bool")
+        return n.cast(truth, n.dtype_out)
 
     return made
 
@@ -191,8 +193,9 @@ def attention(
     """Attention of heads: queries (..., heads, length, size)."""
     if dropout or n.rank(q) != 4 or n.dtype(q) not in ("float32", "float16", "bfloat16"):
         raise Unsupported("dropout, or another rank than 4")
-    bias = mask
+    bias, kept = mask, None
     if mask is not None and n.dtype(mask) == "bool":
+        kept = _attends(n, mask)
         zero, least = n.cast(0.0, n.dtype(q)), n.cast(-3e38 if n.dtype(q) != "float16" else -6e4, n.dtype(q))
         bias = R.where(mask, zero, least)
     if bias is not None:
@@ -200,7 +203,15 @@ def attention(
         bias = R.broadcast_to(bias, (b, h, s, t))
     query, key, value = (n.emit(R.permute_dims(x, (0, 2, 1, 3))) for x in (q, k, v))
     made = R.nn.attention(query, key, value, bias, scale, "TopLeft" if causal else None)
-    return R.permute_dims(made, (0, 2, 1, 3))
+    made = R.permute_dims(made, (0, 2, 1, 3))
+    return made if kept is None else R.where(kept, made, n.cast(0.0, n.dtype(q)))
+
+
+def _attends(n: FxNode, mask: Expr) -> Expr | None:
+    """Which rows of a mask let something through, None where all are known to: others attend to nothing, and give 0."""
+    if isinstance(mask, Constant) and np.asarray(mask.data).any(-1).all():
+        return None
+    return R.astype(R.max(R.astype(mask, "uint8"), [n.rank(mask) - 1], True), "bool")
 
 
 def pairwise_distances(n: FxNode, x: Any, p: Any = 2.0) -> Expr:

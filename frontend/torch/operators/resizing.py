@@ -95,9 +95,16 @@ def _step(n: FxNode, size: Dim, new: Dim, align_corners: bool, scale: Any) -> fl
     return n.emit(R.divide(n.cast(size, "float64"), n.cast(new, "float64")), "step")
 
 
+_FAR = -1e4
+"""Outside of every image: where nan lies, which PyTorch takes for the edge where positions outside are moved inside."""
+
+
 def grid_sample(n: FxNode, x: Expr, grid: Expr, method: int, padding: int, align_corners: bool) -> Expr:
     """The image at positions of a grid, whose last axis holds them."""
     methods, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    if methods[method] != "bicubic":  # whose weights are nan there
+        edge = n.cast(_FAR if paddings[padding] == "zeros" else -1.0, n.dtype(grid))
+        grid = R.where(R.isnan(grid), edge, grid)
     return sampled(x, grid, n.rank(x) - 2, methods[method], paddings[padding], bool(align_corners))
 
 

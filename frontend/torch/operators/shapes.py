@@ -169,12 +169,15 @@ def bordered(n: FxNode, x: Expr, widths: list[int], mode: str) -> Expr:
 
 
 def _border_places(n: FxNode, size: Dim, before: int, after: int, mode: str) -> Expr:
+    if mode == "circular":  # what negative widths cut off is not repeated
+        inner = size + min(before, 0) + min(after, 0)
+        offsets = R.arange(-max(before, 0), inner + max(after, 0), 1, "int64")
+        place = R.floor_mod(offsets, R.full((), PrimValue(inner), "int64"))
+        return R.add(place, R.const(-min(before, 0), "int64"))
     place = R.arange(-before, size + after, 1, "int64")
     last = n.emit(R.full((), PrimValue(size - 1), "int64"), "last")
     if mode == "replicate":
         return R.minimum(R.maximum(place, R.const(0, "int64")), last)
-    if mode == "circular":
-        return R.floor_mod(place, R.add(last, R.const(1, "int64")))
     inner = n.emit(R.abs(place), "place")
     return R.where(R.greater(inner, last), R.subtract(R.multiply(last, R.const(2, "int64")), inner), inner)
 

@@ -166,3 +166,20 @@ def test_functions_have_the_digits_of_pytorch_where_they_are_small(dtype: Any) -
 def test_quotients_of_floats_are_floored_exactly() -> None:
     a, b = (torch.tensor([1.0, -1.0, 0.3, 7.0, float("inf"), 0.0, -6.0]), torch.tensor([0.1, float("inf"), -0.1, 0.0]))
     compared(torch.floor_divide, a.repeat(4), b.repeat_interleave(7))
+
+
+def test_rows_whose_mask_lets_nothing_through_attend_to_nothing() -> None:
+    q, k, mask = drawn(2, 4, 3, 8), drawn(2, 4, 5, 8), drawn(3, 5) > 0
+    mask[0] = False
+    compared(lambda q, k, mask: functional.scaled_dot_product_attention(q, k, k, mask), q, k, mask)
+
+
+def test_bytes_repeated_edges_and_positions_that_are_no_numbers() -> None:
+    def several(x: Any, g: Any, b: Any) -> Any:
+        pads = [functional.pad(x, p, "circular") for p in ([1, -1, 0, -1], [-1, 2, 1, 1])]
+        grids = [functional.grid_sample(x, g, "nearest", p, align_corners=False) for p in ("zeros", "border")]
+        return [*pads, *grids, torch.any(b, 0), torch.all(b)]
+
+    g = drawn(2, 2, 3, 2)
+    g[0, 0, 0, 0] = float("nan")
+    compared(several, drawn(2, 3, 3, 4), g, torch.tensor([[0, 3], [0, 0]], dtype=torch.uint8))
