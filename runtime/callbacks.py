@@ -27,7 +27,7 @@ from weft.dtypes import tensor_dtype
 from weft.errors import RecursionDepthError, ShapeError, WeftError, note_call, one_screen
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.failures import span_of
-from weft.runtime.abi.frame import DYNAMIC_RANK, FRAME_WORDS, HANDLE
+from weft.runtime.abi.frame import DYNAMIC_RANK, HANDLE
 from weft.runtime.abi.scalars import DTYPE_CODES, scalar_word, storage, word_scalar
 from weft.runtime.abi.symbols import converted
 from weft.runtime.abi.values import address, dense, tensor_parts, view_memory
@@ -40,6 +40,7 @@ from weft.support.isolation import Typed, hand_over, isolated, map_items, plain,
 __all__ = ["ACTIONS", "CallState", "action", "begin", "callback_address", "end", "outside", "tensor_sizes"]
 
 Words = Sequence[int]
+_WORD = ctypes.c_int64
 
 
 class CallState:
@@ -89,15 +90,14 @@ def _dispatch(frame: int, site: int, arguments: int, results: int) -> int:
 
 
 def _state(frame: int) -> CallState:
-    return _calls[(ctypes.c_int64 * FRAME_WORDS).from_address(frame)[HANDLE]]
+    return _calls[_WORD.from_address(frame + HANDLE * ctypes.sizeof(_WORD)).value]
 
 
 def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) -> None:
-    count = sum(arg.words for arg in site["args"])
-    words = list((ctypes.c_int64 * max(1, count)).from_address(arguments))
+    sizes = [arg.words for arg in site["args"]]
+    words = (ctypes.c_int64 * (sum(sizes) or 1)).from_address(arguments)[:]
     values, start = [], 0
-    for arg in site["args"]:
-        size = arg.words
+    for arg, size in zip(site["args"], sizes, strict=True):
         values.append(_value(state, arg, words[start : start + size]))
         start += size
     try:
@@ -139,7 +139,8 @@ def _buffer_value(state: CallState, arg: abi.StridedBuffer, words: Words) -> Typ
 def _tensor_value(state: CallState, arg: abi.Tensor, words: Words) -> Typed:
     data, _, shape, dtype = tensor_parts(arg, words)
     array = view_memory(data, shape, dtype)
-    if arg.use == "constant" or any(start <= data < start + count for start, count in state.read_only):
+    places = state.read_only
+    if arg.use == "constant" or (places and any(start <= data < start + count for start, count in places)):
         array.flags.writeable = False
     return Typed(array, dtype)
 

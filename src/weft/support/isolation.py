@@ -262,7 +262,7 @@ def _replaced(values: tuple[Any, ...], given: Iterator[np.ndarray]) -> tuple[Any
 def _copies(found: Sequence[Typed]) -> list[tuple[Typed, np.ndarray]]:
     """The arrays with what the function gets for each: the same for the same, overlapping where they overlap."""
     places = [_place(typed.array) for typed in found] if len(found) > 1 else []
-    if not _touch(places):
+    if not places or not _touch(places):
         copies = [presented(np.array(typed.array, order="C"), typed.dtype) for typed in found]
         return [(typed, _handed(copy, typed.array)) for typed, copy in zip(found, copies, strict=True)]
     memory: dict[Any, np.ndarray] = {}
