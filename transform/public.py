@@ -114,6 +114,7 @@ from weft.transform.rewrite.decompose_ops_for_training import DecomposeOpsForTra
 from weft.transform.rewrite.expand_matmul_of_sum import ExpandMatmulOfSum
 from weft.transform.rewrite.fold_batchnorm_to_conv2d import FoldBatchnormToConv2D
 from weft.transform.rewrite.fold_scale_shift import FoldScaleShift
+from weft.transform.rewrite.fuse_attention import FuseAttention
 from weft.transform.rewrite.fuse_dequantize_matmul import FuseDequantizeMatmul
 from weft.transform.rewrite.fuse_transpose_matmul import FuseTransposeMatmul
 from weft.transform.rewrite.quantized.fold_quantize_dequantize import FoldQuantizeDequantize
@@ -181,6 +182,7 @@ __all__ = [
     "FoldQuantizeDequantize",
     "FoldScaleShift",
     "FunctionPass",
+    "FuseAttention",
     "FuseDequantizeMatmul",
     "FuseOps",
     "FuseOpsByPattern",

@@ -27,9 +27,10 @@ from weft.ir.interpret.memory import Memory, Pointer, View, compact_strides
 from weft.ir.interpret.scalars import check_scalar
 from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
+from weft.ir.node import Node
 from weft.ir.structure.malformed import FAILURES
 from weft.ir.structure.recursion import nesting, room_of
-from weft.ir.structure.visit import nodes_of, walk
+from weft.ir.structure.visit import children_of, nodes_of, walk
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, MatchBufferRegion, PrimCall, PrimFunc, PrimVar
 from weft.ir.types import TensorType
 from weft.ir.verify import fault_of
@@ -64,9 +65,13 @@ def quiet_room(levels: int) -> Generator[None]:
 
 
 def written_buffers(function: PrimFunc) -> dict[Buffer, bool]:
-    """The parameter buffers that the body may write; True where a store names them, else their address escapes."""
+    """The parameter buffers that the body may write; True where a store names them, else their address escapes.
+
+    An address that only buffers have as their memory does not escape: stores to these are stores to what they view.
+    """
     behind: dict[Buffer, Buffer] = {}
     found: dict[Buffer, bool] = {}
+    viewed = _only_viewed(function)
     for node in nodes_of(function, Block, MatchBufferRegion, Buffer, BufferStore, PrimCall):
         if isinstance(node, Block):
             for match in node.match_buffers:
@@ -79,7 +84,7 @@ def written_buffers(function: PrimFunc) -> dict[Buffer, bool]:
             _follow(node, behind)
         elif isinstance(node, BufferStore):
             found[node.buffer] = True
-        else:
+        elif id(node) not in viewed:
             for arg in node.args:
                 if isinstance(arg, Buffer):
                     found.setdefault(arg, False)
@@ -91,6 +96,15 @@ def written_buffers(function: PrimFunc) -> dict[Buffer, bool]:
             buffer = behind[buffer]
         result[buffer] = result.get(buffer, False) or stored
     return {param: result[param] for param in function.params if isinstance(param, Buffer) and param in result}
+
+
+def _only_viewed(function: PrimFunc) -> set[int]:
+    """The addresses (`id`) that stand nowhere but as the memory of buffers."""
+    places = {id(buffer.data) for buffer in nodes_of(function, Buffer) if isinstance(buffer.data, PrimCall)}
+    if not places:
+        return places
+    others = (node for node in nodes_of(function, Node) if not isinstance(node, Buffer))
+    return places - set(map(id, children_of(others)))
 
 
 def _follow(buffer: Buffer, behind: dict[Buffer, Buffer]) -> None:

@@ -132,6 +132,7 @@ _RULES = (
     "casts",
     "matmul-order",
     "matmul-transposes",
+    "attention",
     "inference-norms",
     "scale-shift",
     "split-slices",

@@ -116,7 +116,11 @@ def _lower_attention(kernel: Kernel) -> PrimFunc | None:
 
     def normalised(b: PrimExpr, s: PrimExpr, n: PrimExpr, d: PrimExpr) -> PrimExpr:
         divisor = total(b, n, s)
-        return weighted(b, s, n, d) / te.select(te.equal(divisor, te.const(0, wide)), te.const(1, wide), divisor)
+        if args.safe_softmax:
+            divisor = te.select(te.equal(divisor, te.const(0, wide)), te.const(1, wide), divisor)
+        elif not isinstance(columns, int) or columns == 0:  # a sum over no keys is 0
+            divisor = te.select(te.equal(te.size(columns), te.size(0)), te.const(1, wide), divisor)
+        return weighted(b, s, n, d) / divisor
 
     return kernel.compute(normalised, "attention")
 
@@ -158,6 +162,7 @@ def _attention_reference(
     scale: float | None,
     causal_mask: str | None,
     window_size: int | None,
+    safe_softmax: bool,
 ) -> Any:
     heads = query.shape[2]
     key, value = (
@@ -180,7 +185,10 @@ def _attention_reference(
     top = scores.max(-1, keepdims=True, initial=-np.inf)
     weights = untyped_np.where(np.isneginf(scores), 0.0, np.exp(scores - untyped_np.where(np.isneginf(top), 0.0, top)))
     total = weights.sum(-1, keepdims=True)
-    result = (weights / untyped_np.where(total == 0, 1, total)) @ v
+    if safe_softmax:
+        total = untyped_np.where(total == 0, 1, total)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result = (weights / total) @ v
     return np.moveaxis(result, 1, 2).astype(query.dtype)
 
 
@@ -193,6 +201,7 @@ def _params(bias: Param) -> list[Param]:
         Param("scale", "attr", None, "float?"),
         Param("causal_mask", "attr", None, "str?"),
         Param("window_size", "attr", None, "int?"),
+        Param("safe_softmax", "attr", True, "bool"),
     ]
 
 
@@ -253,6 +262,7 @@ _EXAMPLES = (
     example(f32(1, 5, 1, 4), f32(1, 6, 1, 4), f32(1, 6, 1, 4), causal_mask="BottomRight", window_size=2),
     example(*(typed("float16", 1, 4, 1, 8) for _ in range(3))),
     example(f32(1, "s", 6, 4), f32(1, "t", 2, 4), f32(1, "t", 2, 4), causal_mask="BottomRight"),
+    example(f32(1, "s", 2, 4), f32(1, "t", 2, 4), f32(1, "t", 2, 4), safe_softmax=False),
 )
 
 
@@ -271,7 +281,8 @@ def attention(args: Arguments, context: TypeContext) -> TensorType:
     query (b, s, n, h), key (b, t, m, h), value (b, t, m, v), bias with sizes 1 or (b, n, s, t) -> (b, s, n, v). Where
     n is a multiple of m, n / m neighbouring heads of the query share one of key and value. A causal mask lets query i
     see the keys up to i ("TopLeft"), or up to i + t - s ("BottomRight"); with window_size only that many of the last of
-    them. A query that sees no key gives zeros.
+    them. A query that sees no key (whose scores are all -inf) gives zeros; nan with safe_softmax=False, as
+    softmax(scores) value does where it is written out.
     """
     return _rule(args, context)
 

@@ -13,6 +13,7 @@ from weft.errors import ArgumentError, BoundsError, ShapeError, VerifyError, Wef
 from weft.ir import IRModule
 from weft.ir.graph import GlobalVar, StringImm
 from weft.ir.interpret import decode, encode, interpret
+from weft.ir.interpret.kernel import written_buffers
 from weft.ir.kernel.prim import as_expr, binary, cast, equal, intrinsic
 from weft.ir.tensor import (
     AllocBuffer,
@@ -498,3 +499,24 @@ def f(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32"), n: T.int64):
     y = np.zeros(4, "float32")
     weft.interpret(kernel)["f"](np.ones(4, "float32"), y, 0)
     assert y.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ("y[i, 0] = flat[i]", {"y": True}),
+        ("flat[i] = y[i, 0]", {"x": True}),
+        ("T.evaluate(T.call_extern('void', 'use', T.address_of(x[0, 0])))", {"x": False}),
+        ("T.evaluate(T.call_extern('void', 'use', flat.data))", {"x": False}),
+    ],
+)
+def test_memory_that_views_read_is_not_written(line: str, written: dict[str, bool]) -> None:
+    kernel = weft.parse(f"""
+@T.prim_func
+def kernel(x: T.Buffer((4, 8), "float32"), y: T.Buffer((4, 8), "float32")):
+    flat = T.decl_buffer((32,), "float32", data=T.address_of(x[0, 0]))
+    for i in range(4):
+        {line}
+""")
+    assert isinstance(kernel, PrimFunc)
+    assert {buffer.name: stored for buffer, stored in written_buffers(kernel).items()} == written

@@ -113,3 +113,20 @@ class Module:
     first, rest = weft.compile(weft.parse(text))["main"](x)
     np.testing.assert_array_equal(first, x[:3])
     np.testing.assert_array_equal(rest, x[3:])
+
+
+def test_products_that_read_rows_through_a_view_leave_them_alone() -> None:
+    module = weft.parse("""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("b", "t", 4, 16), "float32"), w: R.Tensor((64, 48), "float32")):
+        y = R.reshape(R.nn.softmax(x), (b, t, 64))
+        return R.matmul(y, w) + R.const(1.0, "float32")
+""")
+    lowered = weft.lower(module, "llvm -mcpu=x86-64-v4", stop="plan")
+    assert "T.address_of" in lowered.script()  # (b, t, 64) as (b * t, 64)
+    assert "R.memory.view" in lowered.script()
+    assert "cls.reshape" not in lowered.script()
+    x, w = np.random.default_rng(0).random((2, 9, 4, 16), "float32"), np.ones((64, 48), "float32")
+    np.testing.assert_allclose(weft.compile(module)["main"](x, w), np.full((2, 9, 48), 5.0), rtol=1e-5)
