@@ -475,7 +475,11 @@ def _sized(found: Contraction, capacity: Capacity, channels: int, window: Window
     positions = capacity.machine.stack_bytes * 8 // (nr * bits(found.dtype))
     block_rows = pins["mc"] // width if "mc" in pins else block_size(height, max(rows, positions // width), rows)
     panel_bytes = outermost * granularity * nr * bits(found.dtype) // 8
-    is_near = not found.is_long_sum and panel_bytes <= capacity.machine.l2_bytes // 2
-    limit = pins.get("kc", outermost * granularity if is_near else knobs.kc)
+    # No other step of a window of one element meets what a tile reads again: long tiles would only go through caches.
+    meets_once = granularity == 1
+    near = (capacity.machine.l1_bytes if meets_once else capacity.machine.l2_bytes) // 2
+    is_near = not found.is_long_sum and panel_bytes <= near
+    longest = min(knobs.kc, max(1, near * 8 // (nr * bits(found.dtype)))) if meets_once else knobs.kc
+    limit = pins.get("kc", outermost * granularity if is_near else longest)
     steps = block_size(outermost, max(1, limit // granularity))
     return Channels(found, capacity, mr, vectors, rows, max(1, block_rows), steps)
