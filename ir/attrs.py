@@ -24,8 +24,8 @@ __all__ = [
     "ABSENT", "ARTIFACTS", "ASSIGNED", "ATTRIBUTES", "BASE_PY_MODULE", "CARRIED", "CHAIN", "CHEAPER", "CODEGEN",
     "COMPOSITE", "CONSTANT", "CONSTANTS", "COPIES", "DECISIONS", "DEVICE_ENTRY", "DOC", "DOUBLE_BUFFER", "DPS", "ENTRY",
     "EXACTNESS",
-    "FORCE_PURE", "FUSION", "GLOBAL_SYMBOL", "HANDLE_BYTES", "HINT", "KERNELS", "KEYS", "LABEL", "NAME", "NOALIAS",
-    "NUM_INPUT", "OP_PATTERN", "PERSISTENT", "PIPELINE_ASYNC", "PIPELINE_ORDER", "PIPELINE_STAGE",
+    "FORCE_PURE", "FUSION", "GLOBAL_SYMBOL", "HANDLE_BYTES", "HINT", "IN_PLACE", "KERNELS", "KEYS", "LABEL", "NAME",
+    "NOALIAS", "NUM_INPUT", "OP_PATTERN", "PERSISTENT", "PIPELINE_ASYNC", "PIPELINE_ORDER", "PIPELINE_STAGE",
     "PREFETCH", "PRIMITIVE", "REWRITER", "SCHEDULED", "SCRATCH", "SHARED",
     "SHARES_MEMORY", "STREAMS", "THREAD_EXTENT", "TOLERANCE", "UPPER_BOUNDS", "VIRTUAL_THREAD", "WHERE",
     "WORKSPACE_SIZE",
@@ -139,6 +139,7 @@ COPIES = _key("copies", Carrier.KERNEL, "text", "The kernel carries a tensor to 
 PERSISTENT = _key("tirx.persistent_kernel", Carrier.KERNEL, "flag", "Written `persistent=True` in texts for TVM.")
 PRIMITIVE = _key("primitive", _FUNCTIONS, "flag", "A group of kernels that becomes one kernel.", "Primitive")
 FUSION = _key("fusion", _FUNCTIONS, "text", "Why these calls are one group; `explain` prints it.")
+IN_PLACE = _key("in_place", Carrier.KERNEL, "text", "Why it changes an input where that is; `explain` prints it.")
 KERNELS = _key("kernels", Carrier.GRAPH, "texts", "The kernels of a group, in order.")
 COMPOSITE = _key("Composite", Carrier.GRAPH, "text", "The name of the pattern that the function was cut out by.")
 CODEGEN = _key("Codegen", Carrier.GRAPH, "text", "The code generator that takes the function, as TVM writes it.")

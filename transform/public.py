@@ -103,6 +103,7 @@ from weft.transform.memory.pack_sub_bytes import PackSubBytes
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.rewrite_dataflow_reshape import RewriteDataflowReshape
 from weft.transform.memory.share_memory import ShareMemory
+from weft.transform.memory.update_in_place import UpdateInPlace
 from weft.transform.quantize.insert_quantize_dequantize import InsertQuantizeDequantize
 from weft.transform.quantize.quantize_weights import QuantizeWeights
 from weft.transform.quantize.to_mixed_precision import ToMixedPrecision
@@ -264,6 +265,7 @@ __all__ = [
     "TopologicalSort",
     "UnrollLoop",
     "UnrollLoops",
+    "UpdateInPlace",
     "UpdateParamType",
     "UpdateVDevice",
     "UseAssumeToReduceBranches",

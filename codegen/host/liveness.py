@@ -10,13 +10,17 @@ not written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weft.codegen.host.kernels import written_positions
 from weft.errors import BoundsError, Span, VerifyError
-from weft.ir.graph import Binding, Call, Constant, Expr, GlobalVar, If, Var
+from weft.ir.graph import Binding, Call, Constant, Expr, GlobalVar, If, Tuple, TupleGetItem, Var
 from weft.ir.module import BaseFunc
+from weft.ir.op.program.loop import carried_types
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import PrimFunc
 from weft.transform.analysis.lifetimes import Groups, may_share, variables
+from weft.transform.analysis.ownership import loop_parts
 
 __all__ = ["TextMemory", "last_uses"]
 
@@ -46,28 +50,62 @@ def last_uses(bindings: Sequence[Binding], result: Expr, functions: Mapping[str,
     return found
 
 
+Constancy = bool | tuple["Constancy", ...]
+
+
 class TextMemory:
     """What a text says of memory, binding by binding: what was given back, and what lies in constants."""
 
     def __init__(self, functions: Mapping[str, BaseFunc]) -> None:
         self.functions = functions
         self.sources: dict[Var, frozenset[Var]] = {}  # what a variable's memory may be that of
-        self.constants: set[Var] = set()
+        self.constants: dict[Var, Constancy] = {}  # whether they may lie in constants; those that are not there do not
         self.gone: set[Var] = set()
         self.written: dict[str, set[int]] = {}  # the positions that a kernel writes, by the name it is called by
 
     def enter(self, binding: Binding) -> None:
         """Look at a binding; BoundsError W911 for what it uses too late, VerifyError W438 for a constant it writes."""
-        value, var = binding.value, binding.var
+        value = binding.value
         # The branches of a conditional come one after another.
         self.use(value.cond if isinstance(value, If) else value, binding.span or value.span)
+        if isinstance(value, Call) and isinstance(value.op, GlobalVar):
+            self._check_written(value, value.op.name)
+
+    def bound(self, binding: Binding) -> None:
+        """Remember what a binding that was looked at gives, the branches of a conditional too."""
+        value, var = binding.value, binding.var
         if may_share(value, var, self.functions):
             used = set(variables(value))
             self.sources[var] = frozenset(used.union(*(self.sources.get(item, frozenset()) for item in used)))
-            if isinstance(value, Constant) or not used.isdisjoint(self.constants):
-                self.constants.add(var)
-        if isinstance(value, Call) and isinstance(value.op, GlobalVar):
-            self._check_written(value, value.op.name)
+            if _is_any(found := self._constancy(value)):
+                self.constants[var] = found
+
+    def _constancy(self, value: Expr) -> Constancy:
+        """Whether a value may lie in a constant; of a tuple, of each field."""
+        if isinstance(value, Constant):
+            return True
+        if isinstance(value, Var):
+            return self.constants.get(value, False)
+        if isinstance(value, Tuple):
+            return tuple(map(self._constancy, value.fields))
+        if isinstance(value, TupleGetItem):
+            whole = self._constancy(value.value)
+            return whole[value.index] if isinstance(whole, tuple) else whole
+        if isinstance(value, If):
+            return _either(self._constancy(value.then_branch.body), self._constancy(value.else_branch.body))
+        parts = loop_parts(value)
+        if parts is not None and parts["overwrites"]:
+            return self._of_loop(parts)
+        return any(_is_any(self._constancy(part)) for part in walk(value) if isinstance(part, (Var, Constant)))
+
+    def _of_loop(self, parts: Mapping[str, Any]) -> Constancy:
+        """The carried values after a loop: those that it overwrites are never exchanged for others."""
+        own, count = set(parts["overwrites"]), len(carried_types(parts["out_ty"], parts["stacked"]))
+        initial = self._constancy(parts["initial"])
+        before = initial if isinstance(initial, tuple) else (initial,) * count
+        outside = [self._constancy(parts[name]) for name in ("body", "condition") if parts[name] is not None]
+        rest = any(map(_is_any, (*outside, *(item for at, item in enumerate(before) if at not in own))))
+        return (*(item if at in own else rest for at, item in enumerate(before)), *[False] * parts["stacked"])
 
     def use(self, expr: Expr, span: Span | None) -> None:
         """BoundsError W911 when an expression uses memory that was given back."""
@@ -90,10 +128,20 @@ class TextMemory:
             self.written[callee] = written_positions(kernel, self.functions)
         for position in self.written[callee]:
             arg = call.args[position] if position < len(call.args) else None
-            if isinstance(arg, Constant) or arg in self.constants:
+            if isinstance(arg, Constant) or (isinstance(arg, Var) and _is_any(self.constants.get(arg, False))):
                 name = kernel.params[position].name
                 message = f"kernel {kernel.name} writes its parameter {name!r}, which is a constant here"
                 raise VerifyError(message, code="W438", span=call.span)
+
+
+def _is_any(constancy: Constancy) -> bool:
+    return any(map(_is_any, constancy)) if isinstance(constancy, tuple) else constancy
+
+
+def _either(a: Constancy, b: Constancy) -> Constancy:
+    if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+        return tuple(map(_either, a, b))
+    return _is_any(a) or _is_any(b)
 
 
 def _is_constant(arg: Expr) -> bool:

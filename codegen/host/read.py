@@ -116,6 +116,7 @@ class _Reader:
         for index, binding in enumerate(bindings):
             self.memory.enter(binding)
             self.binding(binding)
+            self.memory.bound(binding)
             dead = tuple(var for var in ends.get(index, ()) if not _is_void(var.ty))
             if dead:
                 self.steps.append(Free(dead))

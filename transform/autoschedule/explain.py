@@ -18,7 +18,7 @@ from typing import Any
 
 from weft.errors import WeftError
 from weft.ir import IRModule, walk
-from weft.ir.attrs import FUSION, LABEL
+from weft.ir.attrs import FUSION, IN_PLACE, LABEL
 from weft.ir.deduction.infer import TypeContext, check_claim, infer_type
 from weft.ir.dim import Dim
 from weft.ir.graph import Call, Function, Op, SeqExpr, ShapeExpr, Var, VarBinding
@@ -56,6 +56,8 @@ def explain(module: IRModule) -> list[dict[str, Any]]:
 def _decisions(name: str, function: Function | PrimFunc) -> Iterator[Decision]:
     if FUSION in function.attrs:
         yield Decision(name, "fusion", {}, str(function.attrs[FUSION]))
+    if IN_PLACE in function.attrs:
+        yield Decision(name, "in_place", {}, str(function.attrs[IN_PLACE]))
     yield from decisions_of(function)
     if LABEL in function.attrs:
         yield Decision(name, "placement", {"part": str(function.attrs[LABEL])})

@@ -77,6 +77,7 @@ from weft.ir.tensor import (
     While,
 )
 from weft.transform.analysis.free_symbols import symbols_of_type
+from weft.transform.analysis.ownership import overwritable
 from weft.transform.infra.base import Pass
 from weft.transform.infra.rewriting import FunctionRewriter, derived
 
@@ -100,10 +101,11 @@ class ControlFlowToKernels(Pass):
     def run(self, module: IRModule) -> IRModule:
         """Rewrite the functions; those that only loops called go."""
         kernels: dict[str, PrimFunc] = {}
+        allowed = overwritable(module.functions)
         new = dict(module.functions)
         for name, function in module.items():
             if isinstance(function, Function) and not function.private:
-                new[name] = _Rewriter(module, kernels, name, self.text_name).run(function)
+                new[name] = _Rewriter(module, kernels, name, self.text_name, allowed).run(function)
         if not kernels:
             return module
         return module.with_functions(_reachable({**new, **kernels}))
@@ -124,9 +126,17 @@ def _reachable(functions: dict[str, Any]) -> dict[str, Any]:
 class _Rewriter(FunctionRewriter):
     """Replaces the control flow of one function; closures are remembered by their variables."""
 
-    def __init__(self, module: IRModule, kernels: dict[str, PrimFunc], name: str, origin: str) -> None:
+    def __init__(
+        self,
+        module: IRModule,
+        kernels: dict[str, PrimFunc],
+        name: str,
+        origin: str,
+        allowed: Mapping[Var, frozenset[int]],
+    ) -> None:
         super().__init__()
         self.module, self.kernels, self.name, self.origin = module, kernels, name, origin
+        self.allowed = allowed
         self.closures: dict[Var, _Closure] = {}
         self.context = TypeContext(module.functions)
         self.visible: frozenset[str] = frozenset()
@@ -162,7 +172,7 @@ class _Rewriter(FunctionRewriter):
         if not types:
             return [replace(binding, value=Tuple((), span=span))]
         functions = {**self.module.functions, **self.kernels}
-        writer = _Writer(functions, dict(self.closures), self.fresh, self.visible)
+        writer = _Writer(functions, dict(self.closures), self.fresh, self.visible, self.allowed)
         kernel = writer.kernel(self._free_name(what), binding.value, types, span)
         self.kernels[kernel.name] = kernel
         given: Type = types[0] if len(types) == 1 else TupleType(tuple(types))
@@ -251,7 +261,7 @@ class _Scope:
 class _Values:
     """What operands, sizes and parameters mean in a kernel; `operands` are the tensors that it reads from outside.
 
-    `visible` are the symbols that have a value outside.
+    `visible` are the symbols that have a value outside, `allowed` the operands that calls may write over.
     """
 
     def __init__(
@@ -260,8 +270,10 @@ class _Values:
         closures: dict[Var, _Closure],
         variable: Callable[..., Var],
         visible: frozenset[str],
+        allowed: Mapping[Var, frozenset[int]],
     ) -> None:
         self.functions, self.closures, self.variable, self.visible = functions, closures, variable, visible
+        self.allowed = allowed
         self.operands: list[Expr] = []
         self.inputs: list[Buffer] = []
         self.known: dict[Any, Buffer] = {}  # of operands: constants by their values, variables by identity
@@ -292,6 +304,11 @@ class _Values:
         inside = not used <= set(self.outer.values())
         (into if inside else self.locals).append(AllocBuffer(made))
         return made
+
+    def forget(self, buffers: Sequence[Buffer], into: list[Stmt]) -> None:
+        """Take back memory that was made for values which stand elsewhere."""
+        for made in (self.locals, into):
+            made[:] = [stmt for stmt in made if not (isinstance(stmt, AllocBuffer) and stmt.buffer in buffers)]
 
     # Values
 
@@ -394,7 +411,9 @@ class _Writer(_Values):
     def kernel(self, name: str, value: Expr, types: Sequence[TensorType], span: Span | None) -> PrimFunc:
         """The kernel that computes a loop or an If of the function around."""
         outputs = [self.buffer(f"out{place}", ty.dims or (), str(ty.dtype)) for place, ty in enumerate(types)]
-        body = self.computed(value, outputs)
+        body: list[Stmt] = []
+        given = self.computed(value, outputs, body)
+        body += [self.copy(item, target, span) for item, target in zip(given, outputs, strict=True)]
         params = [*self.inputs, *outputs]
         bound = {extent for buffer in params for extent in buffer.shape if isinstance(extent, PrimVar)}
         self.scalars = [variable for variable in self.outer.values() if variable not in bound]
@@ -404,26 +423,41 @@ class _Writer(_Values):
 
     # Statements
 
-    def computed(self, value: Expr, outputs: Sequence[Buffer]) -> list[Stmt]:
-        """The statements that compute an If or a loop into buffers."""
-        made: list[Stmt] = []
-        if isinstance(value, If):
-            made.append(self.branches(value, outputs, made))
-        else:
-            assert isinstance(value, Call)
-            self.loop(value, outputs, made)
-        return made
+    def computed(
+        self,
+        value: Expr,
+        outputs: Sequence[Buffer],
+        into: list[Stmt],
+        allowed: frozenset[int] = frozenset(),
+    ) -> list[Buffer]:
+        """Write the statements that compute an If or a loop into buffers; gives those where the values are then.
 
-    def branches(self, value: If, outputs: Sequence[Buffer], before: list[Stmt]) -> Stmt:
+        They are others where values stay in memory that is changed in place: carried values that the loop may
+        overwrite, and what both branches leave in one place.
+        """
+        if isinstance(value, If):
+            return self.branches(value, outputs, into)
+        assert isinstance(value, Call)
+        return self.loop(value, outputs, into, allowed)
+
+    def branches(self, value: If, outputs: Sequence[Buffer], into: list[Stmt]) -> list[Buffer]:
         condition = self.load(self.value(value.cond), value.span)
-        parts = []
+        parts: list[list[Stmt]] = []
+        found: list[list[Value]] = []
         for branch in (value.then_branch, value.else_branch):
             inside, symbols = list[Stmt](), dict(self.scope.symbols)
-            found = _flat(self.sequence(branch, inside, outputs))
-            inside += [self.copy(item, target, value.span) for item, target in zip(found, outputs, strict=True)]
+            found.append(_flat(self.sequence(branch, inside, outputs)))
             self.scope.symbols = symbols  # those that a branch binds end with it
-            parts.append(SeqStmt(tuple(inside)) if inside else Evaluate(IntImm(0)))
-        return IfThenElse(condition, parts[0], parts[1])
+            parts.append(inside)
+        places = [
+            first if isinstance(first, Buffer) and first is second else target
+            for first, second, target in zip(*found, outputs, strict=True)
+        ]
+        for inside, items in zip(parts, found, strict=True):
+            inside += [self.copy(item, place, value.span) for item, place in zip(items, places, strict=True)]
+        first, second = (SeqStmt(tuple(inside)) if inside else Evaluate(IntImm(0)) for inside in parts)
+        into.append(IfThenElse(condition, first, second))
+        return places
 
     def sequence(self, sequence: Expr, into: list[Stmt], targets: Sequence[Buffer] = ()) -> Value:
         """The statements of a body; what it returns is computed in the targets where it can be."""
@@ -457,9 +491,11 @@ class _Writer(_Values):
         elif isinstance(value, If) or _is_call(value, *_LOOPS):
             types = list(_leaf_types(var.ty, binding.span))
             buffers = [wanted[var]] if var in wanted else [self.fresh(var.name, ty, into) for ty in types]
-            into += self.computed(value, buffers)
-            self.scope.values[var] = _shaped(var.ty, iter(buffers))
-        elif _is_call(value, "call_tir"):
+            allowed = self.allowed.get(var, frozenset[int]())
+            places = self.computed(value, buffers, into, allowed)
+            self.forget([buffer for buffer in buffers if buffer not in places and var not in wanted], into)
+            self.scope.values[var] = _shaped(var.ty, iter(places))
+        elif _is_call(value, "call_tir", "call_tir_inplace"):
             assert isinstance(value, Call)
             self.launch(var, value, into, wanted)
         elif _is_call(value, "make_closure"):
@@ -499,8 +535,19 @@ class _Writer(_Values):
         if not isinstance(kernel, PrimFunc) or not isinstance(callee, GlobalVar):
             raise _refused("a call of what is no kernel of the module", call.span)
         types = list(_leaf_types(call.ty_args[0], call.span))
-        outputs = [self.fresh(var.name, ty, into) for ty in types] if var not in wanted else [wanted[var]]
-        given = (*_flat(self.value(call.args[1])), *outputs)
+        inputs = _flat(self.value(call.args[1]))
+        outputs, fresh = list[Buffer](), list[Buffer]()
+        for ty, index in zip(types, _overwritten(call) or [-1] * len(types), strict=True):
+            if index >= 0 and index in self.allowed.get(var, ()):
+                outputs.append(inputs[index])
+                continue
+            outputs.append(self.fresh(var.name, ty, into) if var not in wanted else wanted[var])
+            if index < 0:
+                fresh.append(outputs[-1])
+            else:
+                into.append(self.copy(inputs[index], outputs[-1], call.span))
+                inputs[index] = outputs[-1]
+        given = (*inputs, *fresh)
         arguments: list[Expr] = [_address(item) if isinstance(item, Buffer) else item for item in given]
         if len(call.args) > 2:
             sizes = self.value(call.args[2])
@@ -524,14 +571,19 @@ class _Writer(_Values):
 
     # Loops
 
-    def loop(self, call: Call, outputs: Sequence[Buffer], into: list[Stmt]) -> None:
-        """A loop whose carried values, and rows, stand in the outputs."""
+    def loop(self, call: Call, outputs: Sequence[Buffer], into: list[Stmt], allowed: frozenset[int]) -> list[Buffer]:
+        """A loop whose carried values, and rows, stand in the outputs, or where they stood before it."""
         parts = get_op("loop").values(replace(call, op=Op("loop")))
         types = TupleType(carried_types(parts["out_ty"], parts["stacked"]))
         rows = list(outputs[len(outputs) - len(stacked_types(parts["out_ty"], parts["stacked"])) :])
         state = list(outputs[: len(outputs) - len(rows)])
-        for item, target in zip(_flat(self.value(parts["initial"])), state, strict=True):
-            into.append(self.copy(item, target, call.span))
+        before = self.value(parts["initial"])
+        stays = [item for number, item in enumerate(before) if number in allowed and not self.is_outer]
+        for place, (item, target) in enumerate(zip(_flat(before), state, strict=True)):
+            if any(item is other for other in stays):
+                state[place] = item
+            else:
+                into.append(self.copy(item, target, call.span))
         carried = [_shaped(ty, leaves) for leaves in (iter(state),) for ty in types.fields]
         function = self.closure(parts["body"], call.span)
         condition = self.closure(parts["condition"], call.span) if parts["condition"] is not None else None
@@ -549,6 +601,7 @@ class _Writer(_Values):
             into.append(While(const(True, "bool"), body, span=call.span))
         else:
             into.append(For(counter, 0, count, body, span=call.span))
+        return [*state, *rows]
 
     def take(
         self,
@@ -616,6 +669,12 @@ class _Writer(_Values):
         result = self.sequence(function.body, into, targets)
         self.scope, self.is_outer = before
         return result
+
+
+def _overwritten(call: Call) -> tuple[int, ...] | None:
+    """Of each output the input that it is written over, or -1."""
+    indices = call.attrs.get("inplace_indices")
+    return (indices,) if isinstance(indices, int) else indices
 
 
 def _nodes(extent: Any) -> Iterator[Any]:

@@ -68,6 +68,7 @@ from weft.transform.memory.lower_to_memory import LowerToMemory
 from weft.transform.memory.pack_sub_bytes import PackSubBytes
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.share_memory import ShareMemory
+from weft.transform.memory.update_in_place import UpdateInPlace
 from weft.transform.rewrite.apply_rules import ApplyRules
 from weft.transform.target.assign import OutlineLabelled, SpecialiseByLabel, VerifyTargets
 from weft.transform.target.assign_by_cost import AssignByCost
@@ -178,7 +179,9 @@ PHASES: tuple[Phase, ...] = (
         mandatory=False,
     ),
     # Groups form within dataflow blocks; pure bindings that stand outside of one are as good.
-    Phase("fuse", (ConvertToDataflow(), AnnotateTIROpPattern(), FuseOps(), FuseTIR()), mandatory=False),
+    Phase(
+        "fuse", (ConvertToDataflow(), AnnotateTIROpPattern(), FuseOps(), FuseTIR(), UpdateInPlace()), mandatory=False
+    ),
     Phase("schedule", (LowerComplex(),), _schedule, mandatory=False),
     Phase("lower", (LowerComplex(), LambdaLift(), PackSubBytes(), LowerToMemory())),
     Phase("plan", for_target=_plan),

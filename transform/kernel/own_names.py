@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from weft.ir import substitute, walk
+from weft.ir import replace, substitute, walk
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.node import Node, fields_of
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import AllocBuffer, Bind, Block, Buffer, DeclBuffer, For, Let, PrimFunc, PrimVar, Stmt
 
-__all__ = ["with_own_names"]
+__all__ = ["with_own_names", "with_own_nodes"]
 
 
 def with_own_names(stmt: Stmt, function: PrimFunc) -> Stmt:
@@ -34,6 +35,28 @@ def with_own_names(stmt: Stmt, function: PrimFunc) -> Stmt:
         buffer = list(_buffers(stmt))[index]
         stmt = substitute(stmt, {buffer: _copied(buffer)})
     return stmt
+
+
+def with_own_nodes(function: PrimFunc) -> PrimFunc:
+    """A copy of a function that has no variable and no buffer in common with it, so that both may stand in one module.
+
+    >>> x = Buffer("x", (PrimVar("n"),))
+    >>> copy = with_own_nodes(PrimFunc((x,), SeqStmt()))
+    >>> copy.params[0].name, copy.params[0] is x, copy.params[0].shape[0] is x.shape[0]
+    ('x', False, False)
+    """
+    given = [param for param in function.params if isinstance(param, PrimVar)]
+    variables = {*given, *buffer_symbols(function), *_variables(function.body)}
+    mapping: dict[Node, Node] = {variable: _copied(variable) for variable in variables}
+    params: list[Any] = []
+    for param in function.params:
+        moved = substitute(param, mapping) if isinstance(param, Buffer) else mapping[param]
+        params.append(_copied(moved) if moved is param else moved)
+    body = substitute(function.body, {**mapping, **dict(zip(function.params, params, strict=True))})
+    for index in range(len(list(_buffers(body)))):
+        buffer = list(_buffers(body))[index]
+        body = substitute(body, {buffer: _copied(buffer)})
+    return replace(function, params=tuple(params), body=body)
 
 
 def _variables(stmt: Stmt) -> Iterator[PrimVar]:

@@ -5,6 +5,7 @@
     R.call_tir(..., tir_vars=(n,))       k(x, y, R.prim_value(n))
     R.call_tir_inplace(k, (x,), [0])     k(x);  y = x                  (-1 among the indices: an allocation;
                                          a parameter, constant or value that is used again is copied first)
+    R.loop(body, (x,), overwrites=[0])   x is copied before the loop, where something else has it or needs it
     R.call_dps_packed("f", (x,), out)    y = alloc;  R.call_packed("f", x, y) with dps=True
 
 No dataflow blocks are left. Calls that return a value of their own (packed functions, closures) stay. A pure function
@@ -14,8 +15,7 @@ unknown ones stay as they are.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,7 +25,6 @@ from weft.ir import (
     Call,
     Expr,
     FrozenMap,
-    Function,
     IRModule,
     Op,
     PrimValue,
@@ -39,7 +38,6 @@ from weft.ir import (
     VarBinding,
     VDevice,
     replace,
-    walk,
 )
 from weft.ir.attrs import DPS
 from weft.ir.builder import BlockBuilder
@@ -47,6 +45,7 @@ from weft.ir.deduction.infer import TypeContext, infer_type, type_text
 from weft.ir.kernel.extents import check_extents
 from weft.ir.op import get_op
 from weft.ir.op.common import kernel_call
+from weft.transform.analysis.ownership import loop_parts, overwritable
 from weft.transform.graph.to_non_dataflow import PlainBlocks
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.generators.choices import Choices
@@ -103,7 +102,8 @@ class Module:
     def run(self, module: IRModule) -> IRModule:
         """Bring every graph function into explicit-memory form; kernels that copy are added where they are needed."""
         builder = BlockBuilder(module)
-        new = map_functions(module, lambda name, function: _Lowering(self.text_name, builder, function).run(function))
+        found = overwritable(module.functions)
+        new = map_functions(module, lambda name, function: _Lowering(self.text_name, builder, found).run(function))
         added = {name: function for name, function in builder.get().items() if name not in module}
         return new.with_functions({**new.functions, **added}) if added else new
 
@@ -111,29 +111,12 @@ class Module:
 class _Lowering(PlainBlocks):
     """Plain blocks in which calls that return fresh tensors are split into allocations and calls."""
 
-    def __init__(self, origin: str, builder: BlockBuilder, function: Function) -> None:
+    def __init__(self, origin: str, builder: BlockBuilder, overwritable: Mapping[Var, frozenset[int]]) -> None:
         super().__init__()
         self.origin = origin
         self.builder = builder
-        self.function = function
-        self.own: set[Var] = set()  # variables that hold memory of this function, which nothing else holds
-        self.old: dict[Var, Var] = {}  # new variable -> the one it stands for
-        self.counts: Counter[Var] | None = None
-
-    def run(self, function: Function) -> Function:
-        """A function; a local one may run often, so it owns nothing of the outer ones."""
-        outer, self.own = self.own, set()
-        new = super().run(function)
-        self.own = outer
-        return new
-
-    def is_last_use(self, value: Expr) -> bool:
-        """Whether a value is memory of this function that only the current call uses."""
-        if not isinstance(value, Var) or value not in self.own:
-            return False
-        if self.counts is None:  # a variable occurs where it is bound and where it is used
-            self.counts = Counter(node for node in walk(self.function) if isinstance(node, Var))
-        return self.counts[self.old.get(value, value)] <= 2
+        self.overwritable = overwritable
+        self.allowed: frozenset[int] = frozenset()  # the operands of the call at hand that it may write over
 
     def copied(self, value: Expr, span: Span | None, new: list[Binding]) -> Var:
         """A copy of a tensor in memory of its own."""
@@ -151,12 +134,13 @@ class _Lowering(PlainBlocks):
 
     def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
         plain = super().rewrite_binding(binding)
-        if isinstance(plain, VarBinding):
-            self.old[plain.var] = binding.var
         if not isinstance(plain, VarBinding) or not isinstance(plain.value, Call) or not isinstance(plain.value.op, Op):
             return plain
         lower = _RULES.get(plain.value.op.name)
-        return plain if lower is None else lower(self, plain)
+        if lower is None:
+            return plain
+        self.allowed = self.overwritable.get(binding.var, frozenset())
+        return lower(self, plain)
 
     def kernel_call(self, binding: VarBinding) -> list[Binding]:
         """call_tir and call_tir_with_grad: inputs, outputs, scalars."""
@@ -175,7 +159,7 @@ class _Lowering(PlainBlocks):
         types = _output_types(call.ty_args[0])
         indices = call.attrs["inplace_indices"]
         for index in {index for index in indices if index >= 0}:
-            if not self.is_last_use(inputs[index]):  # a parameter, a constant, or a value that is used again
+            if index not in self.allowed:  # a parameter, a constant, or a value that is used again
                 inputs[index] = self.copied(inputs[index], span, new)
         outputs: list[Expr] = [
             self.allocate(Var(f"{binding.var.name}_{i}", ty), ty, span, new) if index < 0 else inputs[index]
@@ -185,8 +169,22 @@ class _Lowering(PlainBlocks):
         new.append(void_binding(Call(call.args[0], (*inputs, *fresh, *_scalars(call, span)), span=span), span))
         result = outputs[0] if not isinstance(call.ty_args[0], TupleType) else Tuple(tuple(outputs), span=span)
         new.append(replace(binding, value=result, span=span))
-        self.own.add(binding.var)
         return new
+
+    def loop(self, binding: VarBinding) -> list[Binding]:
+        """A loop whose iterations overwrite carried values: they get memory of the loop's own."""
+        call, span = _call_of(binding), derived(binding.span, self.origin)
+        parts = loop_parts(call)
+        assert parts is not None
+        numbers = [number for number in parts["overwrites"] if number not in self.allowed]
+        if not numbers:
+            return [binding]
+        new: list[Binding] = []
+        initial = self.fields(parts["initial"], span, new)
+        for number in numbers:
+            initial[number] = self.copied(initial[number], span, new)
+        args = tuple(Tuple(tuple(initial)) if arg is parts["initial"] else arg for arg in call.args)
+        return [*new, replace(binding, value=replace(call, args=args))]
 
     def library_call(self, binding: VarBinding) -> list[Binding]:
         """call_dps_packed: the external function writes into the outputs, which come last."""
@@ -199,7 +197,10 @@ class _Lowering(PlainBlocks):
 
     def inputs(self, call: Call, span: Span | None, new: list[Binding]) -> list[Expr]:
         """The single arguments; the fields of a tuple variable are taken out first."""
-        given = call.args[1] if len(call.args) > 1 else Tuple(())
+        return self.fields(call.args[1] if len(call.args) > 1 else Tuple(()), span, new)
+
+    def fields(self, given: Expr, span: Span | None, new: list[Binding]) -> list[Expr]:
+        """The fields of a tuple; those of a variable are taken out first."""
         if isinstance(given, Tuple):
             return list(given.fields)
         if not isinstance(given, Var) or not isinstance(given.ty, TupleType):
@@ -234,7 +235,6 @@ class _Lowering(PlainBlocks):
         scope = ty.vdevice.scope if isinstance(ty.vdevice, VDevice) else "global"
         options = {"dtype": ty.dtype, "runtime_device_index": 0, "storage_scope": scope}
         new.append(VarBinding(var, get_op("builtin.alloc_tensor").bind((shape,), options, span), span=span))
-        self.own.add(var)
         return var
 
 
@@ -271,4 +271,6 @@ _RULES: dict[str, Callable[[_Lowering, VarBinding], list[Binding]]] = {
     "call_tir_with_grad": _Lowering.kernel_call,
     "call_tir_inplace": _Lowering.inplace_kernel_call,
     "call_dps_packed": _Lowering.library_call,
+    "loop": _Lowering.loop,
+    "loop_with_effects": _Lowering.loop,
 }

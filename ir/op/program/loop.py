@@ -6,6 +6,9 @@
     stacked            the last `stacked` types of out_ty are tensors with a row for each iteration: what the body gives
                        after the carried values; scan and map are loops over a range with such results
 
+`overwrites` names carried values by number whose memory an iteration may write over (`call_tir_inplace`), which changes
+nothing of what the loop gives: memory that is not the loop's alone is copied before it. The planner of memory says so.
+
 `out_ty` states the types of the carried values, which are the same before and after each iteration. The first
 parameter of the body of a loop over a range is the index, an int64 scalar; its type may name a symbol
 (`R.Prim("int64", value="i")`), by which the index is a size in the body. A loop without iterations gives the initial
@@ -37,6 +40,7 @@ _PARAMS = [
     Param("range", "exprs", None),
     Param("condition", default=None),
     Param("stacked", "attr", 0, "int"),
+    Param("overwrites", "attr", (), "ints"),
 ]
 
 
@@ -101,6 +105,9 @@ def _loop(args: Arguments, context: TypeContext) -> Type:
             code="W130",
             span=args.span,
         )
+    if any(not 0 <= number < len(stated) for number in args.overwrites):
+        message = f"{args.name}: overwrites {args.overwrites} must name some of the {len(stated)} carried values from 0"
+        raise ScriptError(message, code="W130", span=args.span)
     for number, (ty, given) in enumerate(zip(stated, initial, strict=True), 1):
         _require(args, context, ty, given, f"initial value {number}")
     indices: list[Type] = []

@@ -318,7 +318,7 @@ def order(target: str, phase: str = "fuse") -> list[str]:
 
 def test_a_hook_stands_before_after_or_in_place_of_a_built_in_pass(toy: TargetKind) -> None:
     """H6, A13: at its place, with hooks that name no place at the end; hooks may name each other at that place."""
-    builtin = ["convert-to-dataflow", "annotate-tir-op-pattern", "fuse-ops", "fuse-tir"]
+    builtin = ["convert-to-dataflow", "annotate-tir-op-pattern", "fuse-ops", "fuse-tir", "update-in-place"]
     assert order("toy") == builtin
     toy.hook("fuse", name="last")(lambda target: appending("last"))
     toy.hook("fuse", before="fuse-ops", after="first")(lambda target: appending("second"))

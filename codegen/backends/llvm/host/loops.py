@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from weft.codegen.backends.llvm.asm.instructions import binary, call, cast, icmp, load, select, store
 from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.host.calls import Wanted, call_value
-from weft.codegen.backends.llvm.host.direct_outputs import result_words
+from weft.codegen.backends.llvm.host.direct_outputs import direct_results, result_words
 from weft.codegen.backends.llvm.host.operands import OperandEmitter
 from weft.codegen.backends.llvm.host.values import (
     Callable_,
@@ -110,9 +110,11 @@ class _LoopEmitter:
         return Items([*value.fields, *(rows.whole for rows in self.rows)])
 
     def _make_buffers(self) -> None:
-        """Two buffers for each tensor of known rank and dtype that the body gives in the form of the state."""
-        emitter, result = self.emitter, self.emitter.host.functions[self.body.name].result
-        given = {word: ty for word, ty in result_words(result)} if width(result) == width(self.given) else {}
+        """Two buffers for each tensor of known rank and dtype that the body makes, in the form of the state."""
+        emitter, body = self.emitter, self.emitter.host.functions[self.body.name]
+        result = body.result
+        made = {word for word, _ in direct_results(body).values()}  # not what it hands on, or changes in place
+        given = {word: ty for word, ty in result_words(result) if word in made} if self.fits(result) else {}
         for word, ty in result_words(self.type):
             known = all(emitter.symbols.keys() >= getattr(dim, "names", frozenset()) for dim in ty.dims or ())
             if ty.dims is None or not known or word not in given or given[word].dtype != ty.dtype:
@@ -120,6 +122,9 @@ class _LoopEmitter:
             sizes = [emitter.nonnegative(dim, self.step.span) for dim in ty.dims]
             pair = [emitter.allocate(sizes, ty.dtype or "", self.step.span, self.step.into) for _ in range(2)]
             self.buffers[word] = (pair[0], pair[1])
+
+    def fits(self, result: Type) -> bool:
+        return width(result) == width(self.given)
 
     def _wanted(self) -> Wanted:
         """For each tensor a buffer that nothing refers to but the loop; address 0 where both are in use."""

@@ -2,7 +2,7 @@
 
 y[i] = v, y[i, j] = v    index_put; an index out of range is an error
 y[1:n:2] = v             slice_scatter, of a value that takes the size of the slice
-y[:, j] = v              the same with the axes of the indices first
+y[:, j] = v              index_put with the indices of the axes before; of a tensor, the same with its axes first
 y[mask] = v              where, of a scalar
 xs[0] = v                a list, a tuple of the graph or a dictionary with another part
 
@@ -230,6 +230,8 @@ class _Update:
 
     def _indices_first(self, base: Expr, items: Sequence[Item], value: Expr, chosen: list[int]) -> Expr:
         ndim = sum(self._index_rank(*items[axis]) for axis in chosen)
+        if not ndim and all(item == slice(None) for item, _ in items[chosen[-1] + 1 :]):
+            return self._put_between(base, items[: chosen[-1] + 1], value)
         if ndim:
             if len(chosen) > 1:
                 raise self._fail("W115", "several indices, of which one is a tensor", "use R.index_put")
@@ -238,6 +240,21 @@ class _Update:
         moved = self._call("permute_dims", [base, order])
         made = self._set(moved, [items[axis] for axis in order], value)
         return self._call("permute_dims", [made, [order.index(axis) for axis in range(len(order))]])
+
+    def _put_between(self, base: Expr, items: Sequence[Item], value: Expr) -> Expr:
+        """What is assigned to `x[:, i]`: slices before an index are tensors of the indices in them, which broadcast."""
+        slices = [axis for axis, (item, _) in enumerate(items) if isinstance(item, slice)]
+        indices: list[Expr] = []
+        for axis, (item, place) in enumerate(items):
+            if not isinstance(item, slice):
+                indices.append(scalar_tensor(self.session, item, place))
+                continue
+            size = (self._type(base).dims or ())[axis]
+            every = as_leaf(self.session, self._call("arange", [0, size, 1], dtype="int64"), self.tree)
+            found = element_of(self.session, every, self._type(every), [(item, place)], self.tree.element)
+            after = len(slices) - 1 - slices.index(axis)
+            indices.append(self._call("expand_dims", [found, list(range(1, after + 1))]) if after else found)
+        return self._call("index_put", [base, tuple(indices), value])
 
     def _index_rank(self, item: Any, place: ast.expr) -> int:
         ty = type_of(self.session, as_leaf(self.session, item, place), place) if isinstance(item, Expr) else None
