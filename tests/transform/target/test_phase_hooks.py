@@ -337,6 +337,7 @@ def test_a_hook_stands_before_after_or_in_place_of_a_built_in_pass(toy: TargetKi
         appended("second"),
         builtin[2],
         appended("other"),
+        builtin[4],
         appended("last"),
     ]
 
