@@ -1221,10 +1221,10 @@ def logsumexp(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.An
     R.logsumexp(R.Tensor((3, 5), "float64"), axis=-1) -> R.Tensor((3,), "float64")
     """
 
-def loop(body: _t.Any, initial: _t.Any, out_ty: _t.Any, range: _t.Any = None, condition: _t.Any = None, stacked: _t.Any = 0) -> _t.Any:
+def loop(body: _t.Any, initial: _t.Any, out_ty: _t.Any, range: _t.Any = None, condition: _t.Any = None, stacked: _t.Any = 0, overwrites: _t.Any = ()) -> _t.Any:
     """Run a pure body over a range, while a condition holds, or both, on values that it carries."""
 
-def loop_with_effects(body: _t.Any, initial: _t.Any, out_ty: _t.Any, range: _t.Any = None, condition: _t.Any = None, stacked: _t.Any = 0) -> _t.Any:
+def loop_with_effects(body: _t.Any, initial: _t.Any, out_ty: _t.Any, range: _t.Any = None, condition: _t.Any = None, stacked: _t.Any = 0, overwrites: _t.Any = ()) -> _t.Any:
     """`loop` of a body or condition that has effects."""
 
 def make_closure(func: _t.Any, args: _t.Any) -> _t.Any:

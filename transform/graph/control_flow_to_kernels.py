@@ -402,6 +402,27 @@ class _Values:
             if kind == "symbol":
                 self.scope.symbols.setdefault(operands[0], as_expr(extent, _INDEX))
 
+    def match(self, binding: MatchCast, into: list[Stmt]) -> None:
+        """Sizes that a match_cast names, and those that it claims."""
+        value, ty = self.value(binding.value), binding.ty
+        shape = value.values if isinstance(value, _Sizes) else value.shape if isinstance(value, Buffer) else None
+        dims = ty.dims if isinstance(ty, (TensorType, ShapeType)) else None
+        if shape is None or dims is None or len(shape) != len(dims):
+            raise _refused("a match_cast of what is no tensor of known shape", binding.span)
+        for dim, extent in zip(dims, shape, strict=True):
+            kind, operands = operation(dim)
+            if kind == "symbol" and not self.has_value(str(operands[0])):
+                self.scope.symbols[operands[0]] = as_expr(extent, _INDEX)
+                continue
+            same = binary("eq", as_expr(self.extent(dim), _INDEX), as_expr(extent, _INDEX))
+            text = f"match_cast of {binding.var.name}: a size is not {dim}"
+            into.append(AssertStmt(same, text, "ShapeError", span=binding.span))
+        self.scope.values[binding.var] = value
+
+    def has_value(self, name: str) -> bool:
+        """Whether a symbol means something before a match_cast that names it."""
+        return name in self.scope.symbols or (self.is_outer and name in self.visible)
+
 
 class _Writer(_Values):
     """Writes one kernel; `scalars` are the symbols that no tensor binds."""
@@ -506,27 +527,6 @@ class _Writer(_Values):
             raise _refused(name, binding.span or value.span)
         else:
             self.scope.values[var] = self.value(value)
-
-    def match(self, binding: MatchCast, into: list[Stmt]) -> None:
-        """Sizes that a match_cast names, and those that it claims."""
-        value, ty = self.value(binding.value), binding.ty
-        shape = value.values if isinstance(value, _Sizes) else value.shape if isinstance(value, Buffer) else None
-        dims = ty.dims if isinstance(ty, (TensorType, ShapeType)) else None
-        if shape is None or dims is None or len(shape) != len(dims):
-            raise _refused("a match_cast of what is no tensor of known shape", binding.span)
-        for dim, extent in zip(dims, shape, strict=True):
-            kind, operands = operation(dim)
-            if kind == "symbol" and not self.has_value(str(operands[0])):
-                self.scope.symbols[operands[0]] = as_expr(extent, _INDEX)
-                continue
-            same = binary("eq", as_expr(self.extent(dim), _INDEX), as_expr(extent, _INDEX))
-            text = f"match_cast of {binding.var.name}: a size is not {dim}"
-            into.append(AssertStmt(same, text, "ShapeError", span=binding.span))
-        self.scope.values[binding.var] = value
-
-    def has_value(self, name: str) -> bool:
-        """Whether a symbol means something before a match_cast that names it."""
-        return name in self.scope.symbols or (self.is_outer and name in self.visible)
 
     def launch(self, var: Var, call: Call, into: list[Stmt], wanted: Mapping[Var, Buffer]) -> None:
         """The call of a kernel."""
