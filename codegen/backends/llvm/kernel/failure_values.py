@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from weft import dtypes
 from weft.ir.graph import Expr
 from weft.ir.structure.visit import children, walk
@@ -9,9 +11,15 @@ from weft.ir.tensor import LOGICAL, Binary, BufferLoad, Let, PrimCall, PrimExpr,
 
 __all__ = ["integers_seen"]
 
+_MOST_LOADS = 8
+"""In an integer that is shown, itself included."""
+
 
 def integers_seen(condition: Expr, limit: int) -> list[PrimVar | BufferLoad]:
-    """The integer variables of a condition, and those of its loads that no branch of it may have skipped."""
+    """The integer variables of a condition, and those of its loads that no branch of it may have skipped.
+
+    Loads at places that many loads lead to are left out: each is computed again, and says little to a reader.
+    """
     inner = {node.var for node in walk(condition) if isinstance(node, Let)}
     found: dict[PrimVar | BufferLoad, None] = {}
     stack: list[tuple[Expr, bool]] = [(condition, not inner)]
@@ -23,7 +31,12 @@ def integers_seen(condition: Expr, limit: int) -> list[PrimVar | BufferLoad]:
         lazy = isinstance(node, (Select, PrimCall)) or (isinstance(node, Binary) and node.kind in LOGICAL)
         parts = [(part, certain and not (lazy and index)) for index, part in enumerate(children(node))]
         stack.extend((part, sure) for part, sure in reversed(parts) if isinstance(part, PrimExpr))
-    return list(found)[:limit]
+    return list(itertools.islice(filter(_is_shallow, found), limit))
+
+
+def _is_shallow(part: PrimVar | BufferLoad) -> bool:
+    loads = (node for node in walk(part) if isinstance(node, BufferLoad))
+    return next(itertools.islice(loads, _MOST_LOADS, None), None) is None
 
 
 def _is_integer(dtype: str) -> bool:
