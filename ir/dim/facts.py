@@ -165,8 +165,8 @@ def _moved(step: Mapping[str, Dim], zeros: list[Dim], positives: list[Dim]) -> t
     return after[: len(zeros)], after[len(zeros) :]
 
 
-_MAX_TERMS = 1 << 10
-"""The terms of all facts together: n0 * n1 * ... of ten symbols that are at least 1 has a thousand alone."""
+_MAX_TERMS = 1 << 8
+"""The terms of all facts together: n0 * n1 * ... of eight symbols that are at least 1 has so many alone."""
 
 
 def _next_step(zeros: list[Dim], positives: list[Dim]) -> dict[str, Dim] | None:
