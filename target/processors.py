@@ -128,11 +128,25 @@ def _rows() -> dict[str, CPUFacts]:
     add("x86-64-v3", "x86_64", "avx2", 256, features=_V3)
     add("haswell broadwell skylake", "x86_64", "avx2", 256, features=_V3, caches=(32 * _K, 256 * _K, 8 * _M))
     add("znver1 znver2 znver3", "x86_64", "avx2", 256, features=_V3, caches=(32 * _K, 512 * _K, 16 * _M))
-    add("alderlake", "x86_64", "avx2", 256, features=(*_V3, "avxvnni"), caches=(48 * _K, 1280 * _K, 30 * _M))
-    add("x86-64-v4 skylake-avx512", "x86_64", "avx512", 512, features=_V4)
+    add(
+        "alderlake raptorlake meteorlake arrowlake lunarlake",
+        "x86_64",
+        "avx2",
+        256,
+        features=(*_V3, "avxvnni"),
+        caches=(48 * _K, 1280 * _K, 30 * _M),
+    )
+    add("x86-64-v4 skylake-avx512 cannonlake", "x86_64", "avx512", 512, features=_V4)
     add("cascadelake", "x86_64", "avx512", 512, features=_VNNI)
     add("cooperlake", "x86_64", "avx512", 512, features=_BF16, slow=_SLOW)
-    add("icelake-client tigerlake", "x86_64", "avx512", 512, features=_VNNI, caches=(48 * _K, 512 * _K, 8 * _M))
+    add(
+        "icelake-client tigerlake rocketlake",
+        "x86_64",
+        "avx512",
+        512,
+        features=_VNNI,
+        caches=(48 * _K, 512 * _K, 8 * _M),
+    )
     add("icelake-server", "x86_64", "avx512", 512, features=_VNNI, caches=(48 * _K, 1280 * _K, 36 * _M))
     add(
         "sapphirerapids emeraldrapids graniterapids",

@@ -72,3 +72,11 @@ def test_the_table_of_instructions_is_told_by_features_of_processors() -> None:
 def test_a_model_prints_what_differs() -> None:
     assert str(MachineModel()) == "{}"
     assert str(MachineModel(vector_bits=128, masks=False)) == "{vector_bits: 128, masks: false}"
+
+
+@pytest.mark.parametrize(
+    "name", ["alderlake", "raptorlake", "meteorlake", "arrowlake", "lunarlake", "rocketlake", "cannonlake"]
+)
+def test_names_that_llvm_has_for_hosts_are_known(name: str) -> None:
+    machine = weft.Target(f"llvm -mcpu={name}").machine
+    assert machine.vector_bits == (512 if name in ("rocketlake", "cannonlake") else 256)
