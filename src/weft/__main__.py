@@ -18,8 +18,10 @@ on standard output, errors as a list of findings. An error is one screen; WEFT_T
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -78,6 +80,21 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(
             prog=prog, description=description, epilog=epilog, formatter_class=_formatter, allow_abbrev=False, **more
         )
+
+
+def _options_of(name: str) -> list[str]:
+    """The options of a command, by its help."""
+    parser = _Parser(name)
+    _OPTIONS[name](parser)
+    if name in _FOR_TARGETS:
+        importlib.import_module("weft.command.inputs.targets").add_target_options(parser, shown=True)
+    return re.findall(r"--[\w-]+", parser.format_help())
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    """A question about known words that are like one; empty where none is."""
+    found = difflib.get_close_matches(word, list(dict.fromkeys(known)), n=2)
+    return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
 def _parser(wanted: str | None = None, *, shown: bool = False) -> argparse.ArgumentParser:
@@ -339,7 +356,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     try:
         wanted = next((word for word in given if not word.startswith("-")), None)
-        options = _parser(wanted, shown="--help-target" in given).parse_args(given)
+        if wanted is not None and wanted not in _COMMANDS:
+            near = _near(wanted, list(_COMMANDS)) or f"; there are {', '.join(_COMMANDS)}"
+            _parser().error(f"there is no command {wanted!r}{near}")
+        parser = _parser(wanted, shown="--help-target" in given)
+        options, others = parser.parse_known_args(given)
+        if others:
+            option = next((word for word in others if word.startswith("-")), "").partition("=")[0]
+            parser.error(f"unrecognized arguments: {' '.join(others)}{_near(option, _options_of(options.command))}")
     except SystemExit as stop:
         return int(stop.code or 0)
     except WeftError as error:  # a plug-in that does not load

@@ -715,3 +715,31 @@ def test_a_relation_that_only_a_declared_type_states_is_a_warning_and_strict_ref
     told = run("explain", str(file))[2]
     assert "warning: W213: annotation of y" in told
     assert f"computed at {file}:6:35" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["compil", "model.py"], 2, "there is no command 'compil'; did you mean compile?"),
+        (["xyzzy"], 2, "there is no command 'xyzzy'; there are show, check, run, compile"),
+        (
+            ["compile", "model.py", "--traget", "llvm"],
+            2,
+            "unrecognized arguments: --traget llvm; did you mean --target",
+        ),
+        (["run", "model.py", "--fnction=main"], 2, "unrecognized arguments: --fnction=main; did you mean --function?"),
+        (["run", "modle.py"], 1, "hint: did you mean `model.py`?"),
+        (["run", "nowhere/model.py"], 1, "cannot read nowhere/model.py: No such file or directory"),
+        (["run", "model.py", "--function", "mian"], 1, "hint: did you mean `main`?"),
+        (["pass", "model.py", "fuse-ops"], 1, "hint: passes come first: weft pass fuse-ops model.py"),
+    ],
+)
+def test_misspelt_words_are_told_apart_with_what_is_near(
+    words: list[str], status: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    (tmp_path / "model.py").write_text(MODEL.replace("def both(", "def main("))
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == status
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert len(shown.splitlines()) <= 6

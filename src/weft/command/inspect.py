@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import weft
 from weft.codegen.plan import make_plan
@@ -131,6 +132,9 @@ def pass_command(options: argparse.Namespace) -> int:
     if options.pipeline is None:
         raise InputError("no passes are named", code="W027", hint="weft pass --list names them")
     target, _ = chosen_target(options)
+    if Path(options.pipeline).is_file() and not Path(options.file).exists():
+        hint = f"passes come first: weft pass {options.file} {options.pipeline}"
+        raise InputError(f"{options.pipeline} is a file, not passes", code="W027", hint=hint)
     module = as_module(load_one(options.file, options.unit))
     with make_plan(module, target).passes:  # the target of the phases that it names
         pipeline = weft.transform.parse_pipeline(options.pipeline)

@@ -22,6 +22,7 @@ from weft.ir import Function, IRModule, PrimFunc
 from weft.ir.kernel.prim_dim import kernel_signature
 from weft.ir.types import Type
 from weft.runtime.abi import types as abi
+from weft.transform.infra.registry import nearest
 
 __all__ = ["Callee", "Parameter", "find_callee", "run_setup"]
 
@@ -84,7 +85,8 @@ def _choose(options: argparse.Namespace, names: Iterable[str], graphs: Iterable[
         if len(group) == 1:
             return group[0]
     message = f"{file_name(options.file)} has no function {wanted!r}"
-    hint = f"choose one with --function: {', '.join(names)}" if names else None
+    near = nearest(wanted, names) if options.function else None
+    hint = near or (f"choose one with --function: {', '.join(names)}" if names else None)
     raise InputError(message, file=options.file, code="W012", hint=hint)
 
 

@@ -7,6 +7,7 @@ there, W013 a file with several units where one is needed.
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 from weft.errors import WeftError
 from weft.ir.module import IRModule
 from weft.script import FileUnit, Limits, read_units
+from weft.transform.infra.registry import nearest
 
 __all__ = [
     "InputError",
@@ -56,10 +58,21 @@ def read_text(file: str) -> str:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         text = io.TextIOWrapper(io.BytesIO(data), encoding).read()  # line breaks become "\n"
     except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror or error}", file=file) from None
+        hint = _near(file) if isinstance(error, FileNotFoundError) else None
+        raise InputError(f"cannot read {file}: {error.strerror or error}", file=file, hint=hint) from None
     except (SyntaxError, ValueError, LookupError) as error:  # also of encodings that are none of text
         raise InputError(f"cannot read {file} as text: {error}", file=file) from None
     return text
+
+
+def _near(file: str) -> str | None:
+    """Files of the folder whose names are like one that is not there."""
+    try:
+        with os.scandir(Path(file).parent) as found:
+            names = [item.name for item in itertools.islice(found, 10_000) if item.is_file()]
+    except OSError:
+        return None
+    return nearest(Path(file).name, names)
 
 
 def _bytes(file: str) -> bytes:
