@@ -14,13 +14,13 @@ from typing import Any
 
 from weft.codegen.host.kernels import written_positions
 from weft.errors import BoundsError, Span, VerifyError
-from weft.ir.graph import Binding, Call, Constant, Expr, GlobalVar, If, Tuple, TupleGetItem, Var
+from weft.ir.graph import Binding, Call, Constant, Expr, Function, GlobalVar, If, Op, Tuple, TupleGetItem, Var
 from weft.ir.module import BaseFunc
 from weft.ir.op.program.loop import carried_types
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import PrimFunc
 from weft.transform.analysis.lifetimes import Groups, may_share, variables
-from weft.transform.analysis.ownership import loop_parts
+from weft.transform.analysis.ownership import OTHER, Ownership, loop_parts
 
 __all__ = ["TextMemory", "last_uses"]
 
@@ -60,6 +60,7 @@ class TextMemory:
         self.functions = functions
         self.sources: dict[Var, frozenset[Var]] = {}  # what a variable's memory may be that of
         self.constants: dict[Var, Constancy] = {}  # whether they may lie in constants; those that are not there do not
+        self.closures: dict[Var, Call] = {}
         self.gone: set[Var] = set()
         self.written: dict[str, set[int]] = {}  # the positions that a kernel writes, by the name it is called by
 
@@ -74,6 +75,8 @@ class TextMemory:
     def bound(self, binding: Binding) -> None:
         """Remember what a binding that was looked at gives, the branches of a conditional too."""
         value, var = binding.value, binding.var
+        if isinstance(value, Call) and isinstance(value.op, Op) and value.op.name == "make_closure":
+            self.closures[var] = value
         if may_share(value, var, self.functions):
             used = set(variables(value))
             self.sources[var] = frozenset(used.union(*(self.sources.get(item, frozenset()) for item in used)))
@@ -94,18 +97,29 @@ class TextMemory:
         if isinstance(value, If):
             return _either(self._constancy(value.then_branch.body), self._constancy(value.else_branch.body))
         parts = loop_parts(value)
-        if parts is not None and parts["overwrites"]:
+        if parts is not None:
             return self._of_loop(parts)
         return any(_is_any(self._constancy(part)) for part in walk(value) if isinstance(part, (Var, Constant)))
 
     def _of_loop(self, parts: Mapping[str, Any]) -> Constancy:
-        """The carried values after a loop: those that it overwrites are never exchanged for others."""
-        own, count = set(parts["overwrites"]), len(carried_types(parts["out_ty"], parts["stacked"]))
-        initial = self._constancy(parts["initial"])
-        before = initial if isinstance(initial, tuple) else (initial,) * count
-        outside = [self._constancy(parts[name]) for name in ("body", "condition") if parts[name] is not None]
-        rest = any(map(_is_any, (*outside, *(item for at, item in enumerate(before) if at not in own))))
-        return (*(item if at in own else rest for at, item in enumerate(before)), *[False] * parts["stacked"])
+        """The carried values after a loop: initial ones, and what its body may hand on as them."""
+        count = len(carried_types(parts["out_ty"], parts["stacked"]))
+        initial, body, fixed = self._constancy(parts["initial"]), parts["body"], ()
+        if isinstance(body, Var) and body in self.closures:
+            body, given = self.closures[body].args[:2]
+            found = self._constancy(given)
+            fixed = found if isinstance(found, tuple) else (found,)
+        function = self.functions.get(body.name) if isinstance(body, GlobalVar) else None
+        if not isinstance(function, Function) or not isinstance(initial, tuple):
+            return _is_any((initial, fixed))
+        iteration = Ownership(self.functions).iteration(function, count, frozenset(parts["overwrites"]))
+        written = {OTHER, *(param for param, item in zip(function.params, fixed, strict=False) if _is_any(item))}
+        after = (
+            any(_is_any(initial[source]) for source in iteration.sources(number))
+            or not written.isdisjoint(iteration.places(number))
+            for number in range(count)
+        )
+        return (*after, *[False] * parts["stacked"])
 
     def use(self, expr: Expr, span: Span | None) -> None:
         """BoundsError W911 when an expression uses memory that was given back."""

@@ -43,7 +43,7 @@ from weft.ir.op import get_op
 from weft.ir.op.program.loop import carried_types
 from weft.transform.infra.rewriting import bindings_of
 
-__all__ = ["LOOPS", "Iteration", "Ownership", "loop_parts", "overwritable"]
+__all__ = ["LOOPS", "OTHER", "Iteration", "Ownership", "loop_parts", "overwritable"]
 
 LOOPS = ("loop", "loop_with_effects")
 OTHER = "memory of somebody else"
@@ -51,6 +51,7 @@ Place = Any
 Value = Any  # frozenset[Place], or a tuple of values
 _NOWHERE: frozenset[Place] = frozenset()
 _OTHER: frozenset[Place] = frozenset((OTHER,))
+ALLOCATIONS = ("builtin.alloc_tensor", "memory.alloc_tensor", "vm.alloc_tensor")
 _KERNEL_CALLS = ("call_tir", "call_tir_with_grad", "call_dps_packed")
 Use = tuple[Var, int | None]  # a variable, or one field of it
 
@@ -99,6 +100,11 @@ class Iteration:
                     found.add(number)
                     pending.append(number)
         return frozenset(found)
+
+    def places(self, number: int) -> frozenset[Place]:
+        """Where a carried value may be that some iteration handed on."""
+        sources = (source for source in self.sources(number) if source < len(self.results))
+        return frozenset(place for source in sources for place in _flat(self.results[source]))
 
     def sources(self, number: int) -> frozenset[int]:
         """The carried values that a carried value may be after some iterations: itself, and those handed on to it."""
@@ -264,6 +270,10 @@ class _Frame:
         name = value.op.name if isinstance(value.op, Op) else ""
         if name == "make_closure":
             self.closures[var] = value
+        if name in ALLOCATIONS:
+            return self.fresh(var, var.ty)
+        if name == "memory.view":
+            return self.value(value.args[0])
         if name == "call_tir_inplace" or name in _KERNEL_CALLS:
             return self.kernel(value, var, step, scope)
         parts = loop_parts(value)

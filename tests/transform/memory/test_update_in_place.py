@@ -128,6 +128,14 @@ COPYING_PROGRAMS = {
             h, last = new, h
         return h, last
     """,
+    "beside a constant": """
+        h = x * 1.0
+        c = R.zeros((6,), "float32")
+        for i in range(k):
+            c, h = c * 0.5 + h, h * 0.25
+        h[0] = 1.5
+        return h, c
+    """,
     "given up in a branch": """
         h = x * 1.0
         for i in range(k):
