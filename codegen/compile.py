@@ -156,7 +156,7 @@ def compile(
         from weft.codegen.lowering import compiled_program
 
         return compiled_program(asked, key, pipeline=pipeline, start=start, trace=trace)
-    _log.info("%s: from the disk", ", ".join(module))
+    _log.info("%s for %s: from the disk", ", ".join(module), kept.kind)
     made = Executable(kept)
     made._linkable = lambda: _linkable(asked)
     return made
