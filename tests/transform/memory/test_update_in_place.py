@@ -265,3 +265,25 @@ def test_carried_values_that_are_none_cannot_be_overwritten() -> None:
     text = weft.lower(IRModule({"main": read(PROGRAMS["an element"])}), stop="fuse").script()
     with pytest.raises(weft.WeftError, match=r"overwrites \(1,\) must name some of the 1 carried values from 0"):
         weft.parse(text.replace("overwrites=[0]", "overwrites=[1]"))
+
+
+def test_conditions_ask_for_elements_as_they_were() -> None:
+    module = weft.parse("""
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def put(x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
+        for i in range(8):
+            y[i] = T.if_then_else(i >= 2, T.Select(x[i] > T.float32(0), T.float32(-1), T.float32(5)), x[i])
+
+    @R.function
+    def main(x: R.Tensor((8,), "float32"), n: R.Prim("int64")):
+        h = x
+        for i in range(n):
+            h = R.call_tir(Module.put, (h,), out_ty=R.Tensor((8,), "float32"))
+        return h
+""")
+    x = np.array([1, -2, 3, -4, 5, -6, 7, -8], "float32")
+    once = [1, -2, -1, 5, -1, 5, -1, 5]
+    np.testing.assert_array_equal(weft.compile(module)["main"](x, 1), once)
+    np.testing.assert_array_equal(weft.compile(module)["main"](x, 2), [1, -2, *[-value + 4 for value in once[2:]]])

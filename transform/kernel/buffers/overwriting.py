@@ -170,6 +170,9 @@ def _changes(stmt: Stmt, own: Buffer, kernel: PrimFunc) -> Stmt | None:
     changed = [arm for arm in arms if not _is_old(arm.value, store)]
     if len(changed) == len(arms):
         return None
+    later = (condition for arm in changed[1:] for condition in arm.conditions)
+    if any(_uses(condition, own) for condition in later):  # the nests before have changed what they ask for
+        return None
     nests = [_over_part(loops, replace(store, value=arm.value), arm.conditions) for arm in changed]
     if any(nest is None for nest in nests):
         return None
