@@ -591,7 +591,7 @@ def stack(args: Arguments, context: TypeContext) -> TensorType:
     return TensorType((*rest[:axis], len(types), *rest[axis:]), dtype)
 
 
-_MOST_PARTS = 1 << 16
+_MOST_SPLIT_PARTS = 1 << 16
 """Of a split: each is a result with a type and a loop of its own."""
 
 
@@ -788,8 +788,10 @@ def split(args: Arguments, context: TypeContext) -> TupleType:
     wanted = args.indices_or_sections
     if isinstance(wanted, int) and wanted < 1:
         raise shape_error(args, f"cannot split into {wanted} parts", "W205")
-    if isinstance(wanted, int) and wanted > _MOST_PARTS:
-        raise shape_error(args, f"cannot split into {wanted:,} parts, a tuple has at most {_MOST_PARTS:,}", "W205")
+    if isinstance(wanted, int) and wanted > _MOST_SPLIT_PARTS:
+        raise shape_error(
+            args, f"cannot split into {wanted:,} parts, a tuple has at most {_MOST_SPLIT_PARTS:,}", "W205"
+        )
     count = wanted if isinstance(wanted, int) else len(wanted) + 1
     axis = axis_of(args, args.axis, x.ndim) if x.ndim >= 0 else 0
     dims = dims_of(x)
