@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from weft.ir import (
     BaseFunc,
@@ -48,7 +48,7 @@ __all__ = ["LOOPS", "OTHER", "Iteration", "Ownership", "loop_parts", "overwritab
 LOOPS = ("loop", "loop_with_effects")
 OTHER = "memory of somebody else"
 Place = Any
-Value = Any  # frozenset[Place], or a tuple of values
+Value: TypeAlias = "frozenset[Any] | tuple[Value, ...]"
 _NOWHERE: frozenset[Place] = frozenset()
 _OTHER: frozenset[Place] = frozenset((OTHER,))
 ALLOCATIONS = ("builtin.alloc_tensor", "memory.alloc_tensor", "vm.alloc_tensor")

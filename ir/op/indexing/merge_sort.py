@@ -180,7 +180,7 @@ class RowRuns:
     def _walk(self, flag: Buffer, kind: str, count: PrimExpr, put: Callable[[PrimExpr], Stmt] | None = None) -> Stmt:
         i, here, there = PrimVar("i", INDEX), PrimVar("here", self.dtype), PrimVar("there", self.dtype)
         differs = binary("bitwise_xor", cast(flag.dtype, binary(kind, here, there)), const(1, flag.dtype))
-        steps = [
+        steps: list[Stmt] = [
             Bind(here, self.element(i)),
             Bind(there, self.element(i + 1)),
             BufferStore(flag, binary("bitwise_or", BufferLoad(flag, (index(0),)), differs), (index(0),)),

@@ -239,7 +239,7 @@ def _connected(facts: tuple[Fact, ...]) -> dict[str, tuple[Fact, ...]]:
     for place, fact in enumerate(facts):
         names = _names(fact)
         joined = {id(group): group for name in names if (group := group_of.get(name)) is not None}
-        places = max(joined.values(), key=len, default=[])
+        places = max(joined.values(), key=len, default=list[int]())
         for group in joined.values():
             if group is not places:
                 places.extend(group)
