@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import weft
 from weft.errors import BoundsError, ScriptError, WeftError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext, infer_type
@@ -467,3 +468,12 @@ def test_a_lowering_of_a_kernel_gives_none_where_a_shape_is_not_known() -> None:
             assert (made is not None) is known
     finally:
         OPS.pop("demo.doubled")
+
+
+def test_concatenations_of_many_tensors_are_kernels_of_few() -> None:
+    params = ", ".join(f'x{number}: R.Tensor(("n",), "float32")' for number in range(100))
+    names = ", ".join(f"x{number}" for number in range(100))
+    module = weft.parse(f"@R.function\ndef main({params}):\n    return R.concat(({names}), axis=0)")
+    lowered = weft.lower(module, stop="legalize")
+    kernels = [function for function in lowered.functions.values() if isinstance(function, PrimFunc)]
+    assert 0 < max(len(kernel.params) for kernel in kernels) <= 33
