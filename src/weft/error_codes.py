@@ -446,7 +446,7 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
         ("W805", "machine code does not link", "the machine code does not link: undefined symbol foo"),
         ("W806", "an executable has no source of a kind", "no 'c' source"),
         ("W809", "machine code is to be made, and llvmlite is not there",
-         "machine code is loaded by llvmlite, which is not installed"),
+         "machine code is made by llvmlite, which is not installed"),
         ("W810", "bytes or a name are those of no artifact", "not an archive of artifacts"),
         ("W811", "an archive of artifacts is damaged or cannot be read",
          "the archive holds main.o, which it does not describe"),

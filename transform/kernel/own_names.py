@@ -40,6 +40,7 @@ def with_own_names(stmt: Stmt, function: PrimFunc) -> Stmt:
 def with_own_nodes(function: PrimFunc) -> PrimFunc:
     """A copy of a function that has no variable and no buffer in common with it, so that both may stand in one module.
 
+    >>> from weft.ir.tensor import SeqStmt
     >>> x = Buffer("x", (PrimVar("n"),))
     >>> copy = with_own_nodes(PrimFunc((x,), SeqStmt()))
     >>> copy.params[0].name, copy.params[0] is x, copy.params[0].shape[0] is x.shape[0]

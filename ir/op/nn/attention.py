@@ -162,7 +162,7 @@ def _attention_reference(
     scale: float | None,
     causal_mask: str | None,
     window_size: int | None,
-    safe_softmax: bool,
+    safe_softmax: bool = True,
 ) -> Any:
     heads = query.shape[2]
     key, value = (

@@ -64,7 +64,7 @@ def requests_that_share_one_step_do_not_meet(right: Any) -> Any:
 
 @fault(
     "H2",
-    "weft.runtime.device.object_symbols:symbols_of",
+    "weft.runtime.device.artifact_symbols:symbols_of",
     f"{COMPILED}::test_objects_provide_and_need_what_their_tables_say",
 )
 def an_object_needs_nothing(right: Any) -> Any:

@@ -34,7 +34,7 @@ def what_was_made_first_is_run(right: Any) -> Any:
 
 fault(
     "H2",
-    "weft.runtime.device.object_symbols:check_symbols",
+    "weft.runtime.device.artifact_symbols:check_symbols",
     "tests/codegen/test_compiled_modules.py::test_an_object_that_does_not_say_the_truth_is_found_by_reading",
 )(returning(None, "what_an_object_provides_is_believed"))
 
