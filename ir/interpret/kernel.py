@@ -9,6 +9,7 @@ output that is not wholly written.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,11 +28,20 @@ from weft.ir.interpret.memory import Memory, Pointer, View, compact_strides
 from weft.ir.interpret.scalars import check_scalar
 from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
-from weft.ir.node import Node
 from weft.ir.structure.malformed import FAILURES
 from weft.ir.structure.recursion import nesting, room_of
-from weft.ir.structure.visit import children_of, nodes_of, walk
-from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, MatchBufferRegion, PrimCall, PrimFunc, PrimVar
+from weft.ir.structure.visit import nodes_of, walk
+from weft.ir.tensor import (
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    DeclBuffer,
+    MatchBufferRegion,
+    PrimCall,
+    PrimFunc,
+    PrimVar,
+)
 from weft.ir.types import TensorType
 from weft.ir.verify import fault_of
 from weft.support.dlpack import offered_array
@@ -99,12 +109,10 @@ def written_buffers(function: PrimFunc) -> dict[Buffer, bool]:
 
 
 def _only_viewed(function: PrimFunc) -> set[int]:
-    """The addresses (`id`) that stand nowhere but as the memory of buffers."""
-    places = {id(buffer.data) for buffer in nodes_of(function, Buffer) if isinstance(buffer.data, PrimCall)}
-    if not places:
-        return places
-    others = (node for node in nodes_of(function, Node) if not isinstance(node, Buffer))
-    return places - set(map(id, children_of(others)))
+    """The addresses (`id`) that stand nowhere but as the memory of declared buffers: a walk meets them there alone."""
+    views = Counter(id(item.buffer.data) for item in nodes_of(function, DeclBuffer))
+    taken = Counter(id(call) for call in nodes_of(function, PrimCall) if call.op == "address_of")
+    return {place for place, count in views.items() if taken[place] == count}
 
 
 def _follow(buffer: Buffer, behind: dict[Buffer, Buffer]) -> None:

@@ -520,3 +520,11 @@ def kernel(x: T.Buffer((4, 8), "float32"), y: T.Buffer((4, 8), "float32")):
 """)
     assert isinstance(kernel, PrimFunc)
     assert {buffer.name: stored for buffer, stored in written_buffers(kernel).items()} == written
+
+
+def test_an_address_that_a_view_and_a_call_have_is_handed_on() -> None:
+    address = PrimCall("address_of", (load(X, 0),), "handle")
+    view = Buffer("view", (4,), "float32", data=address)
+    used = Evaluate(PrimCall("call_extern", (StringImm("use"), address), "void"))
+    for body, written in ((SeqStmt((DeclBuffer(view), used)), [X]), (SeqStmt((DeclBuffer(view),)), [])):
+        assert list(written_buffers(PrimFunc((X,), body, name="kernel"))) == written
