@@ -12,13 +12,14 @@ memory only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeGuard
 
 from weft.ir import replace, rewrite, structural_equal, substitute, walk
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.node import Node
+from weft.ir.structure.visit import nodes_of
 from weft.ir.tensor import (
     AssertStmt,
     Binary,
@@ -63,7 +64,9 @@ def overwriting(kernel: PrimFunc, inputs: int) -> Overwriting | None:
     if not isinstance(output, Buffer) or is_scheduled(kernel):
         return None
     alike = [(at, item) for at, item in enumerate(kernel.params[:inputs]) if _are_alike(item, output)]
-    lowered = lower_blocks(kernel).body if alike else kernel.body
+    if not _keeps_elements(kernel, output, {output, *(given for _, given in alike)}):
+        return None
+    lowered = lower_blocks(kernel).body
     for source, given in alike:
         body = _without_copy(lowered, given, output)
         if body is None:
@@ -73,6 +76,13 @@ def overwriting(kernel: PrimFunc, inputs: int) -> Overwriting | None:
             params = (*kernel.params[:inputs], *kernel.params[inputs + 1 :])
             return Overwriting(with_own_nodes(replace(kernel, params=params, body=body)), source)
     return None
+
+
+def _keeps_elements(kernel: PrimFunc, output: Buffer, alike: Set[Buffer]) -> bool:
+    """Whether some store gives the output an element of a buffer like it as it is: a quick look before any other."""
+    stores = (store for store in nodes_of(kernel, BufferStore) if store.buffer is output)
+    values = (arm.value for store in stores for arm in _arms(store.value, ()))
+    return any(isinstance(value, BufferLoad) and value.buffer in alike for value in values)
 
 
 def _are_alike(a: object, b: Buffer) -> TypeGuard[Buffer]:
