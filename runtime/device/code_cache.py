@@ -99,20 +99,16 @@ class DiskCache:
         stamp, size = (int.from_bytes(data[at : at + 8], "little") for at in (HEAD - 16, HEAD - 8))
         large = len(data) > _CHUNK
         unchanged = large and changed == stamp * _SECOND
-        whole = unchanged or _digest(data[32:]) == data[:32]
-        if whole and len(data) < HEAD + size:
+        if not unchanged and _digest(data[32:]) != data[:32]:
+            _log.warning("the cache entry %s is damaged; it is removed, and what it held is compiled again", path)
+        elif len(data) < HEAD + size:
             _log.info("the cache entry %s is that of another version; it is removed", path)
-            _removed(path)
-            return None
-        if whole:
+        elif data[32 : 32 + _KEY] != key.encode():
+            _log.warning("the cache entry %s is that of another key; it is removed", path)
+        else:
             if large and not unchanged:
                 _stamp(path, stamp)
-            if data[32 : 32 + _KEY] != key.encode():
-                _log.warning("the cache entry %s is that of another key; it is removed", path)
-                _removed(path)
-                return None
             return data[HEAD : HEAD + size], data[HEAD + size :]
-        _log.warning("the cache entry %s is damaged; it is removed, and what it held is compiled again", path)
         _removed(path)
         return None
 

@@ -154,8 +154,8 @@ def _instruction(dtype: str, found: ScaledContraction, machine: MachineModel) ->
     if dtype != "int8" or bits(stored) > 8:
         return None
     wanted = ("uint8", "int8", "int32")
-    found_row = next((row for row in machine.dot_products if row.is_vector and row.types == wanted), None)
-    return None if found_row is None or found.group % (found_row.terms * per_byte(stored)) else found_row
+    dot = next((row for row in machine.dot_products if row.is_vector and row.types == wanted), None)
+    return None if dot is None or found.group % (dot.terms * per_byte(stored)) else dot
 
 
 def _takes_digits(found: ScaledContraction) -> bool:

@@ -167,11 +167,9 @@ class Tile:
         """The lines of B that a later step reads, prefetched: few rows wait for them alone."""
         if not self.form.prefetched or (self.rows > 2 and not self.form.has_digits):
             return []
-        later, places = (
-            plus(q, const(self.form.prefetched, INDEX)),
-            range(self.form.vectors)[:: self.form.vectors_per_line],
-        )
-        return [prefetch(self.elements.weights(g, later, 0, j)) for j in places]
+        later = plus(q, const(self.form.prefetched, INDEX))
+        first_of_lines = range(0, self.form.vectors, self.form.vectors_per_line)
+        return [prefetch(self.elements.weights(g, later, 0, j)) for j in first_of_lines]
 
     def _start(self, i: int, j: int, g: PrimVar, chain: int) -> PrimExpr:
         """What the sum of a group starts at: what the zero point takes off."""
