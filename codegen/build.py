@@ -30,7 +30,7 @@ from weft.ir.structure.visit import walk
 from weft.ir.tensor import PrimFunc
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.executable import Executable
-from weft.runtime.program import EXECUTABLE, Program, programs_of, public_signatures
+from weft.runtime.program_artifacts import EXECUTABLE, Program, programs_of, public_signatures
 from weft.runtime.programs.library_names import LIBRARY
 from weft.target import Target
 from weft.transform.infra.context import PassContext

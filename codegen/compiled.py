@@ -30,7 +30,7 @@ from weft.runtime.artifact import Artifact, ArtifactSet, missing_symbols
 from weft.runtime.device.object_symbols import HOST_SYMBOLS, LOAD_FIRST, PROCESS_SYMBOLS, in_process
 from weft.runtime.executable import Executable
 from weft.runtime.merging import kept_artifacts
-from weft.runtime.program import PROGRAM, Program, artifact_program, program_artifacts, public_signatures
+from weft.runtime.program_artifacts import PROGRAM, Program, artifact_program, program_artifacts, public_signatures
 from weft.runtime.registry import find_func
 from weft.script import parse
 

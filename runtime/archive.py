@@ -33,7 +33,7 @@ from weft.runtime.artifact import ArtifactSet
 from weft.runtime.device.host import host
 from weft.runtime.executable import Executable
 from weft.runtime.manifest import check_manifest
-from weft.runtime.program import carried_artifacts, program_of_file
+from weft.runtime.program_artifacts import carried_artifacts, program_of_file
 from weft.runtime.safe_archive import DAMAGE, Limits, open_file, packing, read_archive
 
 __all__ = ["damaged", "load", "load_bytes", "read", "write"]

@@ -17,7 +17,7 @@ from weft.command.report import print_json, say
 from weft.ir import IRModule
 from weft.runtime import archive
 from weft.runtime.abi.scalars import storage
-from weft.runtime.program import program_of_file
+from weft.runtime.program_artifacts import program_of_file
 
 __all__ = ["compile_command", "export_command", "row_text", "run_command"]
 

@@ -17,7 +17,7 @@ from weft.runtime.abi.scalars import storage
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.device.artifact_symbols import check_symbols
 from weft.runtime.device.object_symbols import HOST_SYMBOLS, OF_TOOLCHAIN, PROCESS_SYMBOLS
-from weft.runtime.program import PROGRAM, program_artifacts, program_of_file
+from weft.runtime.program_artifacts import PROGRAM, program_artifacts, program_of_file
 from weft.runtime.programs.c_kernels import C_KERNELS, check_c_kernels
 from weft.target.kinds import KINDS
 

@@ -73,14 +73,14 @@ def an_object_needs_nothing(right: Any) -> Any:
 
 fault(
     "H2",
-    "weft.runtime.program:_target_of",
+    "weft.runtime.program_artifacts:_target_of",
     f"{COMPILED}::test_an_object_names_its_own_functions_and_what_was_decided_about_them",
 )(returning("{}", "an_artifact_has_no_target"))
 
 
 @fault(
     "H2",
-    "weft.runtime.program:_object_facts",
+    "weft.runtime.program_artifacts:_object_facts",
     f"{COMPILED}::test_an_object_names_its_own_functions_and_what_was_decided_about_them",
 )
 def an_object_claims_every_function(right: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Programs: what compiling makes and executables are made of, as data and as a set of artifacts.
+"""Programs as sets of artifacts: what compiling makes and executables are made of, in files and in modules.
 
     program.json     which artifacts belong together: sites, names of objects and constants, target
     signatures.json  the functions (`weft.runtime.abi.json_form`)
