@@ -52,9 +52,8 @@ _CHUNK = 4 << 20
 _LONG_AGO = 86400
 """How many seconds before a file is written its stamp lies: what is written later has another time."""
 _UNKNOWN = 65534  # the owner of folders of the system in a container that has no name for root
-_LOOK_EVERY = 64  # writes between two looks at the size of all
-_writes: dict[Path, int] = {}
-"""How often this process has written to a folder: a look reads the names of all entries."""
+_LOOK_EVERY = 64
+"""One in so many keys has the folder looked through, which reads the names of all entries, and each large entry."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +138,7 @@ class DiskCache:
             if isinstance(error, OSError):
                 return
             raise
-        count = _writes.get(self.folder, 0)
-        _writes[self.folder] = count + 1
-        if count % _LOOK_EVERY == 0:
+        if int(key[-4:], 16) % _LOOK_EVERY == 0 or numbers[1] > self.limit // _LOOK_EVERY:
             self._shrink()
 
     def refused(self) -> str:

@@ -99,7 +99,6 @@ def key(index: int) -> str:
 def test_the_entries_that_were_not_used_for_longest_go(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path, limit=4000)
     for index in range(8):
-        code._writes.clear()
         cache.put(key(index), [b"x" * 900], "")
         os.utime(tmp_path / f"{key(index)}.code", (index, index))
         if index >= 2:
@@ -118,6 +117,8 @@ def test_a_full_folder_is_looked_through_once_for_many_entries(tmp_path: Path, m
     assert len(looks) == 1
     DiskCache(tmp_path).put(key(64), [b"x"], "")
     assert len(looks) == 2
+    DiskCache(tmp_path, limit=6400).put(key(65), [b"x" * 200], "")  # large beside the limit
+    assert len(looks) == 3
 
 
 def test_an_entry_is_that_of_its_key(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
