@@ -66,7 +66,7 @@ class ExpressionEmitter:
         self.program = program
         self.arith = Arithmetic(writer, flags, program.strict_math, program.features)
         self.index = IndexEmitter(self.arith, self.value)
-        self.memory = MemoryEmitter(writer, program.gathers)
+        self.memory = MemoryEmitter(writer, program.gathers, program.features)
         self.size = self.index.size
         self.calls = calls or {}
         self.lane_masks: dict[tuple[Any, ...], str] = {}

@@ -5,6 +5,9 @@ contiguous lanes    one access, a masked one under a mask; memory on the stack i
 every 2nd to 4th    whole vectors, from which the lanes are picked
 one for all lanes   one element, of any other memory where no lane is on
 any other lanes     a gather under a mask, else lane by lane
+
+LLVM (up to 22.1 at least) stores too much where integers that a conversion narrows are stored by AVX-512 under a mask
+that it knows to have one lane: the wide integer. Such stores have another type, or a mask that it does not know.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from collections.abc import Callable
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
 from weft.codegen.backends.llvm.asm.instructions import (
+    binary,
     call,
     cast,
     extractelement,
@@ -36,8 +40,10 @@ __all__ = ["MemoryEmitter"]
 class MemoryEmitter:
     """Emits accesses of memory into one function."""
 
-    def __init__(self, w: FunctionWriter, gathers: bool = True) -> None:
+    def __init__(self, w: FunctionWriter, gathers: bool = True, features: frozenset[str] = frozenset()) -> None:
         self.w, self.gathers = w, gathers
+        self.narrows_in_stores = "avx512f" in features
+        """Whether LLVM makes one masked store of a conversion to a narrower integer and its store."""
         self.masks: dict[str, str] = {}
         """Of values that were read under one: the mask."""
         self._spare: str | None = None
@@ -239,10 +245,25 @@ class MemoryEmitter:
 
     def _masked_store(self, dtype: str, pointer: str, value: str, mask: str) -> None:
         memory, lanes = memory_type(dtype), dtypes.lanes(dtype)
+        stored = self.in_memory(dtype, value)
+        if self.narrows_in_stores:
+            memory, stored, mask = self._apart_from_narrowing(memory, stored, mask)
         name = f"llvm.masked.store.{_mangled(memory)}.p0"
         self.w.module.declare(name, "void", (memory, "ptr", "i32 immarg", f"<{lanes} x i1>"))
         where = [("ptr", pointer), ("i32", element_bytes(dtype)), (f"<{lanes} x i1>", mask)]
-        self.w.do(call("void", f"@{name}", [(memory, self.in_memory(dtype, value)), *where]))
+        self.w.do(call("void", f"@{name}", [(memory, stored), *where]))
+
+    def _apart_from_narrowing(self, memory: str, value: str, mask: str) -> tuple[str, str, str]:
+        """The type, value and mask of a masked store that LLVM does not put together with a conversion."""
+        count, scalar = _parts(memory)
+        if scalar in _OF_SAME_SIZE:
+            same = f"<{count} x {_OF_SAME_SIZE[scalar]}>"
+            return same, self.w.emit(cast("bitcast", memory, value, same)), mask
+        if scalar != "i8":
+            return memory, value, mask
+        number = self.w.emit(call("i32", 'asm "", "=r,0"', [("i32", 1)]))  # LLVM does not look at what asm gives
+        true = broadcast(self.w, self.w.emit(cast("trunc", "i32", number, "i1")), "bool", count)
+        return memory, value, self.w.emit(binary("and", f"<{count} x i1>", mask, true))
 
     def _guard(self, condition: str | None, body: Callable[[], None]) -> None:
         if condition is None:
@@ -260,8 +281,22 @@ def _splat(text: str, memory: str) -> str:
     return text if not memory.startswith("<") else "zeroinitializer"
 
 
+_OF_SAME_SIZE = {"i16": "half", "i32": "float"}
+"""What integers of a masked store are stored as: no conversion to a narrower integer gives these."""
+
+
+def _parts(memory: str) -> tuple[int, str]:
+    """How many lanes a vector type has, and of what.
+
+    >>> _parts("<16 x i8>")
+    (16, 'i8')
+    """
+    count, scalar = memory[1:-1].split(" x ")
+    return int(count), scalar
+
+
 def _mangled(memory: str) -> str:
     """The type suffix of an intrinsic over a memory vector type."""
-    count, scalar = memory[1:-1].split(" x ")
+    count, scalar = _parts(memory)
     names = {"half": "f16", "float": "f32", "double": "f64", "ptr": "p0"}
     return f"v{count}{names.get(scalar, scalar)}"
