@@ -353,7 +353,7 @@ class GemmRule(Rule):
 
     name = "gemm"
     order = GEMM_ORDER
-    pins = frozenset(("form", "mr", "nr_vectors", "mc", "nc", "kc", "chunks"))
+    pins = frozenset(("form", "mr", "nr_vectors", "mc", "nc", "kc", "chunks", "batch_block"))
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """Tiles and blocks."""

@@ -124,14 +124,34 @@ def test_images_are_padded_one_at_a_time(batch: object, strides: int, copies: bo
             np.testing.assert_allclose(weft.interpret(lowered)["main"](x), want, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("size", "images_first"), [(9, False), (42, True)])
-def test_each_panel_of_large_weights_meets_all_images_that_are_smaller(size: int, images_first: bool) -> None:
+@pytest.mark.parametrize(
+    ("size", "padding", "group"),
+    [
+        (9, 0, "6"),  # a picture has 5184 bytes, the second cache 32 KiB
+        (9, 1, "4"),
+        (20, 0, "1"),
+        (20, 1, "1"),  # pictures that stay alone are padded one at a time
+        (42, 0, None),  # larger than the weights, which are read again for each block of a picture
+    ],
+)
+def test_panels_of_large_weights_meet_as_many_images_as_the_cache_holds(
+    size: int, padding: int, group: str | None
+) -> None:
     w = random(64, 16, 3, 3)
-    target = "llvm -vector-bits=512 -vector-registers=32 -l2-cache=32K"
-    module = convolution(("n", 16, size, size), w.shape)
+    target = "llvm -vector-bits=512 -vector-registers=32 -masks=true -l2-cache=32K"
+    module = convolution(("n", 16, size, size), w.shape, padding=padding)
+    executable = weft.compile(module, target, params={"w": w}, opt=ALL_PRODUCTS)
+    found = decided(executable)
+    assert (found["form"], found.get("batch_block")) == ("channels", group)
+    assert (found.get("images") == "copied") == (group == "1" and padding == 1)
     text = weft.lower(module, target, params={"w": w}, stop="schedule", opt=ALL_PRODUCTS).script()
-    assert '"form": "channels"' in text
-    assert (text.index("for i0") < text.index("for i1_32")) == images_first
+    panels = text.index("for i1_32")
+    assert text.index("for i0") < panels
+    assert ("i0" in text[panels:].split("\n")[1]) == (group not in (None, "1"))
+    for images in (0, 1, 7):
+        x = random(images, 16, size, size)
+        want = expected(x, w, (1, 1), (padding, padding), (1, 1))
+        np.testing.assert_allclose(executable["main"](x), want, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("batch", "prefetched"), [("n", True), (None, False)])
@@ -172,6 +192,7 @@ def test_weights_that_are_arguments_are_not_read_by_channels() -> None:
         ({"mc": 10}, "mc=10 is no multiple of the 7 positions of a row"),
         ({"mr": 9, "nr_vectors": 4}, "needs 38 registers"),
         ({"form": "packed", "mc": 64}, None),
+        ({"batch_block": 2}, "has no 'batch_block'"),  # the weights are small
     ],
 )
 def test_what_is_decided_can_be_pinned(values: dict[str, object], why: str | None) -> None:
@@ -190,3 +211,23 @@ def test_what_is_decided_can_be_pinned(values: dict[str, object], why: str | Non
     assert {name: found[0].values[name] for name in values} == values
     got = weft.interpret(scheduled)["main"](x)
     np.testing.assert_allclose(got, expected(x, w, (1, 1), (1, 1), (1, 1)), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("group", [2, 0])
+def test_groups_of_images_can_be_pinned(group: int) -> None:
+    target, w = "llvm -vector-bits=512 -vector-registers=32 -l2-cache=32K", random(64, 16, 3, 3)
+    fused = weft.lower(convolution(("n", 16, 5, 5), w.shape), target, params={"w": w}, stop="fuse")
+    name, function = next((name, f) for name, f in fused.items() if isinstance(f, PrimFunc))
+    record = FrozenMap({"about": "conv2d", "kind": "gemm", "form": "channels", "batch_block": group})
+    module = fused.with_functions(
+        {**fused.functions, name: replace(function, attrs=function.attrs.set(DECISIONS, (record,)))}
+    )
+    if not group:
+        with pytest.raises(weft.PassError, match="batch_block=0 cannot be"):
+            weft.lower(module, target, start="schedule", stop="schedule")
+        return
+    scheduled = weft.lower(module, target, start="schedule", stop="schedule")
+    assert f"n - i0_block * {group}, {group})" in scheduled.script()
+    x = random(3, 16, 5, 5)
+    got = weft.compile(scheduled, target)["main"](x)
+    np.testing.assert_allclose(got, expected(x, w, (1, 1), (0, 0), (1, 1)), rtol=1e-4, atol=1e-4)

@@ -1,12 +1,14 @@
 """Windows by channels: vectors run along the output channels, and elements are read where windows meet them.
 
-for panels of channels:  for outer variables:  for blocks of positions:     (small weights: panels innermost)
+for groups of images:  for panels of channels:  for images of a group:  for blocks of positions:
   for blocks of k:  for tiles of positions:  sums[positions, channels] += X[element] * W's panel
   C[channels, positions] = the sums, transposed in registers
 
 No windows are copied: each element of X is read by itself and meets a vector of weights, a constant whose panels are
 packed along k when the module is compiled. Tiles have positions of one row, or of several whole rows where those are
-short, so that no size of a picture leaves lanes empty. Sums stay near until all of k is in them.
+short, so that no size of a picture leaves lanes empty. Sums stay near until all of k is in them. Panels of large
+weights come from a far cache: each meets a group of images that the second cache holds. Small weights stay near, and
+panels are innermost.
 
 Sources: Georganas et al., Anatomy of high-performance deep learning convolutions on SIMD architectures, 2018; Zhang et
 al., High performance zero-memory overhead direct convolutions, 2018.
@@ -20,8 +22,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.dtypes import bits, is_float
-from weft.ir import substitute
+from weft.ir import replace, substitute
 from weft.ir.kernel.prim import as_expr, binary, const
+from weft.ir.node import FrozenMap
 from weft.ir.tensor import (
     PREFETCH,
     AllocBuffer,
@@ -58,7 +61,7 @@ from weft.transform.autoschedule.gemm.tiles import (
 )
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, packs_whole
 from weft.transform.autoschedule.registry import Site, checked
-from weft.transform.autoschedule.rules.loops import nested, sequence
+from weft.transform.autoschedule.rules.loops import SHARED, nested, sequence
 from weft.transform.autoschedule.rules.strides import loads_in
 from weft.transform.autoschedule.rules.transposes import transposed
 from weft.transform.infra.decisions import Decision, refused
@@ -75,6 +78,8 @@ __all__ = [
 
 _TRANSPOSING = 20
 """What it costs to transpose a sum, in multiplications."""
+_MAX_IMAGES = 1 << 20
+"""The most images that a decision may name."""
 _COPYING, _LOADING = 0.15, 0.08
 """What it costs to copy windows, and to read rows of B in their own order, as a part of all multiplications."""
 
@@ -128,19 +133,35 @@ class Channels(Positions):
         return Buffer("weights_packed", shape, self.found.scalar.dtype)
 
     @property
-    def has_large_weights(self) -> bool:
-        """Whether weights come from a far cache, and each panel meets all images, of which one is the smaller part."""
-        size = math.prod(known(extent) for extent in self.weights.shape) * bits(self.weights.dtype) // 8
+    def image_bytes(self) -> int:
+        """The bytes of an image that windows read, as far as its sizes are known."""
         extents = [extent for extent in self.found.vector.buffer.shape[1:] if isinstance(extent, int)]
-        image = math.prod(extents) * bits(self.found.vector.dtype) // 8
-        return 2 * size > self.capacity.machine.l2_bytes and image <= size
+        return math.prod(extents) * bits(self.found.vector.dtype) // 8
+
+    @property
+    def has_large_weights(self) -> bool:
+        """Whether weights come from a far cache, and each panel meets several blocks, of images that are smaller."""
+        size = math.prod(known(extent) for extent in self.weights.shape) * bits(self.weights.dtype) // 8
+        return 2 * size > self.capacity.machine.l2_bytes and self.image_bytes <= size
+
+    @property
+    def batch_block(self) -> int | None:
+        """How many images meet a panel of large weights before the next does; None where all are few.
+
+        They are read again for each panel, so the second cache is to hold them, or a single one.
+        """
+        found = self.found
+        if not self.has_large_weights or not found.outer or found.vector.indices[0] is not found.outer[0]:
+            return None
+        several = max(1, self.capacity.machine.l2_bytes // max(1, self.image_bytes))
+        chosen, images = self.capacity.pins.get("batch_block", several), found.extents[found.outer[0]]
+        return None if isinstance(images, int) and images <= chosen else chosen
 
     @property
     def filling(self) -> Filling | None:
-        """What computes the input of one image at a time: where it stays near, and panels do not meet all images."""
-        size = math.prod(map(known, self.found.vector.buffer.shape[1:])) * bits(self.found.vector.dtype) // 8
-        is_near = size <= self.capacity.machine.l2_bytes
-        return self.found.filling if is_near and not self.has_large_weights else None
+        """What computes the input of one image at a time: where it stays near, and no panel meets several images."""
+        is_near = self.image_bytes <= self.capacity.machine.l2_bytes
+        return self.found.filling if is_near and (not self.has_large_weights or self.batch_block == 1) else None
 
     @cached_property
     def image(self) -> Buffer:
@@ -151,8 +172,10 @@ class Channels(Positions):
     def values(self) -> dict[str, Any]:
         """What a record says of it."""
         copies = {} if self.filling is None else {"images": "copied"}
+        groups = {} if self.batch_block is None else {"batch_block": self.batch_block}
         return {
             **copies,
+            **groups,
             "mr": self.mr,
             "nr_vectors": self.nr_vectors,
             "lanes": self.capacity.lanes,
@@ -165,6 +188,8 @@ class Channels(Positions):
     def check(self, decision: Decision) -> None:
         """PassError W528 for values that cannot be followed."""
         extent = known(self.found.extents[self.found.reduction[0]]) * self.granularity
+        if "batch_block" in decision.values:
+            checked(decision, "batch_block", 1, _MAX_IMAGES, "images that meet a panel of weights")
         for name, granularity, high, what in (
             ("mr", 1, self.width * self.height, "positions"),
             ("mc", self.width, self.width * self.height, "positions of a row"),
@@ -186,14 +211,28 @@ class Channels(Positions):
         return panels_of_weights(self.weights, known(found.extents[self.r]), self.nr, weights)
 
     def build(self) -> Stmt:
-        """The loops over panels, outer variables and blocks: large weights are read once, small ones stay near."""
+        """The loops over images, panels and blocks: large weights are read once for a group, small ones stay near."""
 
         def block(panel: Panel, row: PrimExpr, count: int) -> Stmt:
             return ChannelBlock(self, panel, row, count).build()
 
-        if self.has_large_weights:
-            return self.each_panel(lambda panel: self._blocks(lambda row, count: block(panel, row, count)))
-        return self._blocks(lambda row, count: self.each_panel(lambda panel: block(panel, row, count)))
+        def images(first: PrimExpr | None, count: Extent) -> Stmt:
+            if self.has_large_weights:
+                return self.each_panel(
+                    lambda panel: self._blocks(lambda row, rows: block(panel, row, rows), first, count)
+                )
+            return self._blocks(lambda row, rows: self.each_panel(lambda panel: block(panel, row, rows)), first, count)
+
+        if self.batch_block is None and self.filling is None:
+            return images(None, 1)
+        batch = self.found.outer[0]
+        extent, image = self.found.extents[batch], fresh(batch)
+        if self.filling is not None:
+            copied = self._filled(self.filling.nest, image)
+            return For(image, 0, extent, SeqStmt((AllocBuffer(self.image), copied, images(image, 1))))
+        if self.batch_block is None or self.batch_block == 1:
+            return For(image, 0, extent, images(image, 1))
+        return blocks(batch, extent, self.batch_block, lambda *some: _shared(images(*some)), one_loop=True)
 
     def each_panel(self, inner: Callable[[Panel], Stmt]) -> Stmt:
         """The panels of channels; one for the rest has as many vectors as it needs."""
@@ -206,23 +245,24 @@ class Channels(Positions):
             parts.append(inner(Panel(const(whole, INDEX), ceil_div(left, lanes), lanes, left)))
         return sequence(parts)
 
-    def _blocks(self, inner: Callable[[PrimExpr, int], Stmt]) -> Stmt:
-        """The blocks of rows of positions, for all outer variables."""
-        found, first = self.found, self.window.axes[0]
-        body = blocks(first, self.height, self.block_rows, lambda row, count: inner(row, known(count)))
+    def _blocks(self, inner: Callable[[PrimExpr, int], Stmt], first: PrimExpr | None, count: Extent) -> Stmt:
+        """The blocks of rows of positions, for all outer variables, or those of `count` images from the first on."""
+        found, axis = self.found, self.window.axes[0]
+        body = blocks(axis, self.height, self.block_rows, lambda row, rows: inner(row, known(rows)))
         variables = {var: fresh(var) for var in found.outer}
         loops = [(variables[var], found.extents[var]) for var in found.outer]
-        if self.filling is not None:  # by the first of the outer variables, which are the images
-            body = SeqStmt((AllocBuffer(self.image), self._filled(self.filling.nest), nested(loops[1:], body)))
-            loops = loops[:1]
-        return nested(loops, substitute(body, variables))
+        if first is None:
+            return nested(loops, substitute(body, variables))
+        own, rest = loops[0][0], loops[1:]
+        places = {**variables, found.outer[0]: first if count == 1 else plus(first, own)}
+        return nested(rest if count == 1 else [(own, count), *rest], substitute(body, places))
 
-    def _filled(self, nest: Nest) -> Stmt:
+    def _filled(self, nest: Nest, number: PrimVar) -> Stmt:
         """The input of an image, row by row."""
         image, x = self.image, PrimVar("x", INDEX)
         rows = [PrimVar("y", INDEX) for _ in image.shape[:-1]]
         axes = [index for index in nest.store.indices if isinstance(index, PrimVar)]
-        value = substitute(nest.store.value, dict(zip(axes, (self.found.outer[0], *rows, x), strict=True)))
+        value = substitute(nest.store.value, dict(zip(axes, (number, *rows, x), strict=True)))
 
         def store(_: int, at: PrimExpr, value: PrimExpr) -> BufferStore:
             return BufferStore(image, value, (*rows, at))
@@ -236,6 +276,13 @@ class Channels(Positions):
         for var in self.found.reduction:
             number = plus(times(number, known(self.found.extents[var])), places[var])
         return number
+
+
+def _shared(panels: Stmt) -> Stmt:
+    """Panels that threads share: groups of images may be few, and of different sizes."""
+    if isinstance(panels, SeqStmt):
+        return replace(panels, stmts=tuple(map(_shared, panels.stmts)))
+    return replace(panels, annotations=FrozenMap({SHARED: True})) if isinstance(panels, For) else panels
 
 
 PanelOfWeights = tuple[Sequence[tuple[PrimVar, Extent]], PrimVar, PrimExpr, PrimExpr]
@@ -457,7 +504,11 @@ def cost_of_matrices(channels: Channels, copies: bool) -> float:
 
 
 def _empty(extent: int, lanes: int) -> float:
-    """Empty lanes of vectors along an extent, as a part of those that are not."""
+    """Empty lanes of vectors along an extent, as a part of those that are not.
+
+    >>> _empty(48, 16), _empty(8, 16)
+    (0.0, 1.0)
+    """
     return ceil_div(extent, lanes) * lanes / extent - 1
 
 
