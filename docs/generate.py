@@ -364,13 +364,17 @@ def accuracy_page() -> str:
                 "lanes:",
                 "\n".join(["| sums of n terms | L |", "|---|---|", *chains]),
                 "## Winograd convolutions",
-                "From `opt=2` on, `float32` convolutions of 3x3 that move by one take Winograd's products where\n"
-                "these cost less and weights are constants (the decision `form`, `winograd2`: tiles of 2x2\n"
+                "From `opt=2` on, convolutions of 3x3 that move by one and sum in `float32` take Winograd's products\n"
+                "where these cost less and weights are constants (the decision `form`, `winograd2`: tiles of 2x2\n"
                 "results). They are equal in real arithmetic, and what they round follows from the window and the\n"
                 "weights as a whole, not from each product: a large element that meets a small weight counts as if\n"
                 "it met the large ones. `opt=weft.transform.Knobs(winograd=4)` allows tiles of 4x4 (`winograd4`),\n"
                 "which save more: there the 6x6 elements of a tile count for each of its results, and the scale is\n"
                 "that of the transforms with absolute factors (L + 18 roundings; `toom_cook.py` has them).\n"
+                "Results of `float16` and `bfloat16` allow them by default: operands are widened, transforms and\n"
+                "sums are `float32`, and what is stored is rounded once. Half a unit in the last place of 1 is\n"
+                "4.9e-4 (`float16`) or 3.9e-3 (`bfloat16`): errors in the table add 0.05 of it at most, more where\n"
+                "a result is small beside what its tile reads, as above.\n"
                 "`winograd=0`, or `opt=1`, takes all products. Blocks of tiles that have an infinity, nan, or\n"
                 "elements beyond 2^117 take all products too, so that infinities and nan are where sums of\n"
                 "products have them. The greatest errors of normal elements, and weights of a variance of\n"

@@ -34,6 +34,7 @@ __all__ = [
     "element",
     "float_format",
     "highest",
+    "includes",
     "is_bool",
     "is_complex",
     "is_float",
@@ -584,6 +585,19 @@ def _has_infinity(dtype: str) -> bool:
 def can_hold(dtype: str, value: int) -> bool:
     """Whether an integer is in the range of an integer or bool type."""
     return min_value(dtype) <= value <= max_value(dtype)
+
+
+def includes(wide: str, narrow: str) -> bool:
+    """Whether a scalar type is known to have every value of another one, so that converting to it changes none.
+
+    >>> includes("float32", "bfloat16"), includes("int32", "uint8"), includes("float16", "bfloat16")
+    (True, True, False)
+    """
+    if wide == narrow:
+        return True
+    if is_integer(wide) and is_integer(narrow):
+        return min_value(wide) <= min_value(narrow) and max_value(narrow) <= max_value(wide)
+    return wide in ("float32", "float64") and is_float(narrow) and narrow != "float64"
 
 
 def promote(a: str, b: str) -> str | None:

@@ -9,7 +9,7 @@
 
 `constant_params` says which parameters of private kernels are constants in every call. Packed products copy such an
 operand as a whole into the order in which their tiles read it (`weft.transform.autoschedule.gemm.packed`); other
-kernels that copy one in plain nests of loops lose their copies as well. A copy may widen float16 to float32. Sums of
+kernels that copy one in plain nests of loops lose their copies as well. A copy may widen floats. Sums of
 elements times numbers, in float64 and rounded once (the weights of Winograd convolutions), are computed here as well.
 Calls that copy the same constant in the same way share the copy. A copy that is more than twice as large as the
 constant, or sums more than eight times as large, stay in the kernel. A constant that no call reads any more leaves the
@@ -25,7 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from weft.dtypes import item_bytes, storage
+from weft.dtypes import includes, is_float, item_bytes, presented, storage
 from weft.ir import (
     Binding,
     Call,
@@ -69,8 +69,6 @@ __all__ = ["PackConstants", "constant_params"]
 _SLACK = 1 << 12
 _WIDE = "float64"
 """The type that sums are computed in."""
-_WIDENED = ("float16", "float32")
-"""The conversion that copies may make: it is exact, and NumPy has both types."""
 
 
 @dataclass(frozen=True)
@@ -218,14 +216,16 @@ def _source(value: PrimExpr, dtype: str, sizes: Mapping[PrimVar, int]) -> tuple[
     """Where a value comes from, and the buffer that has it."""
     if isinstance(value, Cast) and value.value.dtype == _WIDE and dtype == "float32":
         return _sum(value.value, sizes)
-    if isinstance(value, Cast) and (value.value.dtype, value.dtype) == _WIDENED:
+    load = _loaded(value) if value.dtype == dtype else None
+    source = None if load is None else _place(load, sizes)
+    return None if load is None or source is None else (source, load.buffer)
+
+
+def _loaded(value: PrimExpr) -> BufferLoad | None:
+    """The element that a value is, as it is stored or as a wider float."""
+    while isinstance(value, Cast) and is_float(value.dtype) and includes(value.dtype, value.value.dtype):
         value = value.value
-    elif value.dtype != dtype:
-        return None
-    if not isinstance(value, BufferLoad) or value.predicate is not None:
-        return None
-    source = _place(value, sizes)
-    return None if source is None else (source, value.buffer)
+    return value if isinstance(value, BufferLoad) and value.predicate is None else None
 
 
 def _sum(value: PrimExpr, sizes: Mapping[PrimVar, int]) -> tuple[Sum, Buffer] | None:
@@ -245,9 +245,8 @@ def _terms(value: PrimExpr) -> list[tuple[float, BufferLoad]] | None:
     factor = 1.0
     if isinstance(value, Binary) and value.kind == "mul" and isinstance(value.b, FloatImm):
         factor, value = value.b.value, value.a
-    if not isinstance(value, Cast) or not isinstance(load := value.value, BufferLoad):
-        return None
-    return [(factor, load)] if load.dtype == "float32" and load.predicate is None else None
+    load = _loaded(value) if isinstance(value, Cast) else None
+    return None if load is None else [(factor, load)]
 
 
 def _place(access: BufferLoad | BufferStore, sizes: Mapping[PrimVar, int]) -> Place | None:
@@ -314,11 +313,13 @@ class _Packing:
     copies: tuple[Copy, ...]
     stmts: frozenset[int]
 
-    def packed(self, array: np.ndarray) -> np.ndarray:
+    def packed(self, constant: Constant) -> np.ndarray:
         """The buffer's elements for a constant."""
         shape = tuple(extent for extent in self.buffer.shape if isinstance(extent, int))
         target = aligned_zeros(shape, storage(self.buffer.dtype))  # as compiled code takes it, without another copy
-        flat = np.ascontiguousarray(array).reshape(-1)
+        flat = np.ascontiguousarray(constant.data).reshape(-1)
+        if constant.dtype != self.buffer.dtype:
+            flat = presented(flat, constant.dtype)
         for copy in self.copies:
             copy.apply(target.reshape(-1), flat)
         target.flags.writeable = False
@@ -465,6 +466,6 @@ class _Calls(FunctionRewriter):
         assert isinstance(constant, Constant)
         key = (id(constant.data), packing.copies, packing.buffer.shape, packing.buffer.dtype)
         if key not in self.known:
-            new = Constant(packing.packed(constant.data), packing.buffer.dtype, span=constant.span)
+            new = Constant(packing.packed(constant), packing.buffer.dtype, span=constant.span)
             self.known[key] = constant, new  # the first one stays alive, so that its number is not used again
         return self.known[key][1]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from weft.dtypes import bits
+from weft.dtypes import bits, includes, is_float
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
 from weft.support.forks import cached_property
@@ -180,8 +180,9 @@ class Blocking:
     @property
     def widens_a(self) -> bool:
         """Whether a constant A is kept in the type of the sums: tiles would convert one element of it at a time."""
-        is_half = self.found.scalar.dtype == "float16" and self.found.casts[0] == ("float32",)
-        return self.constant_a and is_half and self.capacity.dtype == "float32"
+        stored, dtype = self.found.scalar.dtype, self.capacity.dtype
+        is_narrow = stored != dtype and is_float(stored) and is_float(dtype)
+        return self.constant_a and is_narrow and all(includes(dtype, x) for x in (stored, *self.found.casts[0]))
 
     def of_a(self, value: PrimExpr) -> PrimExpr:
         """What a tile reads of A, in the type of the sums: copies are converted as they are made."""

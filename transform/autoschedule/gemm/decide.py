@@ -22,14 +22,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from weft.dtypes import bits, is_float
 from weft.ir import FrozenMap
 from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
-from weft.transform.autoschedule.gemm.convolutions.channels import Channels, channels_of, image_filling_of
+from weft.transform.autoschedule.gemm.convolutions.channels import Channels, channels_of, with_images
 from weft.transform.autoschedule.gemm.convolutions.implicit_gemm import match_planes, match_windows
-from weft.transform.autoschedule.gemm.convolutions.planes import Planes, filling_of, planes_of
+from weft.transform.autoschedule.gemm.convolutions.planes import Planes, planes_of, with_planes
 from weft.transform.autoschedule.gemm.convolutions.winograd import FORMS as _WINOGRAD
 from weft.transform.autoschedule.gemm.convolutions.winograd import Winograd, form_of_windows, winograd_of
 from weft.transform.autoschedule.gemm.convolutions.winograd_block import winograd_loops
@@ -68,7 +69,13 @@ def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: f
 def _form_of_windows(found: Contraction, capacity: Capacity, constants: frozenset[Buffer], copies: bool) -> str | None:
     """The form that reads windows where they are; None where matrices are better, of windows that are copied or not."""
     channels = channels_of(found, capacity, constants)
-    return None if channels is None else form_of_windows(channels, capacity.knobs.winograd, copies)
+    return None if channels is None else form_of_windows(channels, _largest_winograd(found, capacity.knobs), copies)
+
+
+def _largest_winograd(found: Contraction, knobs: Knobs) -> int:
+    """Rows of Winograd's tiles at most: the largest ones where results have so few digits that all errors are alike."""
+    is_half = is_float(found.store.buffer.dtype) and bits(found.store.buffer.dtype) < bits(found.dtype)
+    return max(_WINOGRAD.values()) if knobs.winograd and is_half else knobs.winograd
 
 
 def _by_matrices(
@@ -256,7 +263,7 @@ def _condition(
 
 
 _NEEDS = {_CHANNELS: "too few channels of constant weights", _PLANES: "several rows read the same elements"}
-_OF_WINOGRAD = "they are others than 3x3 of float32 that move by one over enough channels of constant weights"
+_OF_WINOGRAD = "they are others than 3x3 summed in float32 that move by one over enough channels of constant weights"
 _MATRIX_FORMS = (
     _PACKED,
     _DIRECT,
@@ -327,14 +334,14 @@ def _recognised(site: Site, machine: MachineModel, knobs: Knobs) -> Contraction 
         found = windows if windows is not None and windows.pays else found
     planes = match_planes(products) if found is None or found.r is None else None
     if planes is not None and planes_of(planes, Capacity(machine, knobs, planes.dtype)) is not None:
-        return dataclasses.replace(planes, filling=filling_of(site, planes, machine))
+        return with_planes(site, planes, machine)
     windows = match_windows(products, keeps_windows=True)
     if windows is None:
         return found
     copies = found is None or not found.runs
-    if _form_of_windows(windows, Capacity(machine, knobs, windows.dtype), site.constants, copies) is None:
-        return found
-    return dataclasses.replace(windows, filling=image_filling_of(site, windows, machine))
+    windows = with_images(site, windows, machine)
+    form = _form_of_windows(windows, Capacity(machine, knobs, windows.dtype), site.constants, copies)
+    return found if form is None else windows
 
 
 def _reads_well(found: Contraction, machine: MachineModel) -> bool:
@@ -379,8 +386,9 @@ class GemmRule(Rule):
             return Taken()
         contraction, gone = found.contraction, frozenset[Buffer]()
         earlier = frozenset() if contraction.accumulates else frozenset(cases_without_terms(site))
-        if contraction.filling is not None and _fills(contraction, decision, found.capacity, site.constants):
-            earlier |= {contraction.filling.stmt}
+        filling = None if contraction.filling is None else contraction.filling.stmt
+        if filling is not None and _fills(contraction, decision, found.capacity, site.constants):
+            earlier |= {filling}
             gone |= {contraction.vector.buffer}
         if found.takes_next and contraction.partial_sums is not None and contraction.result is not None:
             gone |= {contraction.result}

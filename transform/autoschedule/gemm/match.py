@@ -37,7 +37,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
-from weft.transform.analysis.access_pattern import Nest, most_of
+from weft.transform.analysis.access_pattern import most_of
 from weft.transform.autoschedule.rules.strides import kinds_in
 
 __all__ = [
@@ -72,10 +72,14 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class Filling:
-    """The nest before a contraction that computes its second operand from something else, as where that is padded."""
+    """What computes the second operand of a contraction: `store`, for all values of the variables in its indices.
 
-    stmt: Stmt
-    nest: Nest
+    `stmt` is the nest before the contraction that does so, as where the operand is padded; None where elements are only
+    converted, which each would otherwise be by every tile that reads it.
+    """
+
+    store: BufferStore
+    stmt: Stmt | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ SIZES = st.tuples(st.integers(1, 12), st.integers(1, 24))
 UNIT = 2.0**-24
 
 
-def pinned(module: IRModule, target: str, values: dict[str, object], **options: object) -> IRModule:
+def pinned(module: IRModule, target: str, values: dict[str, object], **options: Any) -> IRModule:
     """The module before its loops are arranged, with something decided about its convolution."""
     fused = weft.lower(module, target, stop="fuse", **options)
     name, function = next((name, f) for name, f in fused.items() if isinstance(f, PrimFunc))
@@ -34,11 +35,11 @@ def pinned(module: IRModule, target: str, values: dict[str, object], **options: 
     return fused.with_functions({**fused.functions, name: marked})
 
 
-def compiled(module: IRModule, target: str, values: dict[str, object], **options: object) -> weft.Executable:
+def compiled(module: IRModule, target: str, values: dict[str, object], **options: Any) -> weft.Executable:
     return weft.compile(pinned(module, target, values, **options), target, start="schedule")
 
 
-def form_of(module: IRModule, target: str, **options: object) -> object:
+def form_of(module: IRModule, target: str, **options: Any) -> object:
     lowered = weft.lower(module, target, stop="schedule", **options)
     (record,) = [item for f in lowered.functions.values() for item in decisions_of(f) if item.kind == "gemm"]
     return record.values["form"]
@@ -186,7 +187,7 @@ def test_what_is_not_finite_is_multiplied_as_it_is(form: str, value: float) -> N
     ],
 )
 def test_the_form_is_what_costs_least(
-    x: tuple[object, ...], w: tuple[int, ...], options: dict[str, object], form: str
+    x: tuple[object, ...], w: tuple[int, ...], options: dict[str, Any], form: str
 ) -> None:
     own = {name: options.pop(name) for name in ("strides", "dilation") if name in options}
     assert form_of(convolution(x, w, **own), WIDE, params={"w": random(*w)}, **options) == form
@@ -247,7 +248,7 @@ def test_what_is_computed_on_vectors_is_said(form: str, size: tuple[int, int], c
 def test_a_form_that_windows_do_not_have_is_refused() -> None:
     w = random(24, 8, 3, 3)
     module = pinned(convolution((2, 8, 7, 11), w.shape, strides=2), WIDE, {"form": "winograd2"}, params={"w": w})
-    with pytest.raises(weft.PassError, match="others than 3x3 of float32 that move by one"):
+    with pytest.raises(weft.PassError, match="others than 3x3 summed in float32 that move by one"):
         weft.lower(module, WIDE, start="schedule", stop="schedule")
 
 

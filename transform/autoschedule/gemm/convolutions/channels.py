@@ -42,9 +42,8 @@ from weft.ir.tensor import (
 )
 from weft.support.forks import cached_property
 from weft.target.machine_model import MachineModel
-from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.gemm.blocking import block_size, known
-from weft.transform.autoschedule.gemm.convolutions.padded_rows import filling_before, padded_row
+from weft.transform.autoschedule.gemm.convolutions.padded_rows import filled, filling_at, filling_before, padded_row
 from weft.transform.autoschedule.gemm.convolutions.positions import Positions, rows_of
 from weft.transform.autoschedule.gemm.epilogue import Vectors
 from weft.transform.autoschedule.gemm.match import Contraction, Filling, Window, uses
@@ -72,14 +71,16 @@ __all__ = [
     "channels_of",
     "cost_of_channels",
     "cost_of_matrices",
-    "image_filling_of",
     "panels_of_weights",
+    "with_images",
 ]
 
 _TRANSPOSING = 20
 """What it costs to transpose a sum, in multiplications."""
 _MAX_IMAGES = 1 << 20
 """The most images that a decision may name."""
+_CONVERTING = 4
+"""What it costs a tile to convert an element, in vectors of multiplications."""
 _COPYING, _LOADING = 0.15, 0.08
 """What it costs to copy windows, and to read rows of B in their own order, as a part of all multiplications."""
 
@@ -127,10 +128,17 @@ class Channels(Positions):
 
     @cached_property
     def weights(self) -> Buffer:
-        """The packed weights: a row for each panel, its vectors along k."""
+        """The packed weights: a row for each panel, its vectors along k.
+
+        Those that stay near have the type of the sums; those from a far cache are as small as they are stored.
+        """
+        dtype = self.found.scalar.dtype if self.has_large_weights else self.found.dtype
+        return Buffer("weights_packed", self._shape_of_weights, dtype)
+
+    @property
+    def _shape_of_weights(self) -> tuple[int, int]:
         channels, k = known(self.found.extents[self.r]), known(self.found.extents[self.found.reduction[0]])
-        shape = ceil_div(channels, self.nr), k * self.granularity * self.nr
-        return Buffer("weights_packed", shape, self.found.scalar.dtype)
+        return ceil_div(channels, self.nr), k * self.granularity * self.nr
 
     @property
     def image_bytes(self) -> int:
@@ -141,17 +149,20 @@ class Channels(Positions):
     @property
     def has_large_weights(self) -> bool:
         """Whether weights come from a far cache, and each panel meets several blocks, of images that are smaller."""
-        size = math.prod(known(extent) for extent in self.weights.shape) * bits(self.weights.dtype) // 8
+        size = math.prod(self._shape_of_weights) * bits(self.found.scalar.dtype) // 8
         return 2 * size > self.capacity.machine.l2_bytes and self.image_bytes <= size
 
     @property
     def batch_block(self) -> int | None:
         """How many images meet a panel of large weights before the next does; None where all are few.
 
-        They are read again for each panel, so the second cache is to hold them, or a single one.
+        They are read again for each panel, so the second cache is to hold them, or a single one. Images that are
+        converted are copied, one at a time.
         """
         found = self.found
-        if not self.has_large_weights or not found.outer or found.vector.indices[0] is not found.outer[0]:
+        if not found.outer or found.vector.indices[0] is not found.outer[0]:
+            return None
+        if found.casts[1] or not self.has_large_weights:
             return None
         several = max(1, self.capacity.machine.l2_bytes // max(1, self.image_bytes))
         chosen, images = self.capacity.pins.get("batch_block", several), found.extents[found.outer[0]]
@@ -160,14 +171,15 @@ class Channels(Positions):
     @property
     def filling(self) -> Filling | None:
         """What computes the input of one image at a time: where it stays near, and no panel meets several images."""
-        is_near = self.image_bytes <= self.capacity.machine.l2_bytes
-        return self.found.filling if is_near and (not self.has_large_weights or self.batch_block == 1) else None
+        found = self.found
+        size = self.image_bytes * bits(found.dtype) // bits(found.vector.dtype)
+        copies = bool(found.casts[1]) or not self.has_large_weights or self.batch_block == 1
+        return found.filling if copies and size <= self.capacity.machine.l2_bytes else None
 
     @cached_property
     def image(self) -> Buffer:
         """The input of one image."""
-        buffer = self.found.vector.buffer
-        return Buffer("image", buffer.shape[1:], buffer.dtype)
+        return Buffer("image", self.found.vector.buffer.shape[1:], self.found.dtype)
 
     def values(self) -> dict[str, Any]:
         """What a record says of it."""
@@ -206,6 +218,7 @@ class Channels(Positions):
         found, channel = self.found, PrimVar("channel", INDEX)
         inner = {var: fresh(var) for var in found.reduction}
         load = substitute(found.scalar, {**inner, self.r: channel})
+        load = load if self.has_large_weights else found.of_a(load)
         loops = [(inner[x], found.extents[x]) for x in found.reduction]
         weights = [(loops, channel, load, times(self.number(inner), self.nr))]
         return panels_of_weights(self.weights, known(found.extents[self.r]), self.nr, weights)
@@ -228,7 +241,7 @@ class Channels(Positions):
         batch = self.found.outer[0]
         extent, image = self.found.extents[batch], fresh(batch)
         if self.filling is not None:
-            copied = self._filled(self.filling.nest, image)
+            copied = self._filled(self.filling, image)
             return For(image, 0, extent, SeqStmt((AllocBuffer(self.image), copied, images(image, 1))))
         if self.batch_block is None or self.batch_block == 1:
             return For(image, 0, extent, images(image, 1))
@@ -257,12 +270,11 @@ class Channels(Positions):
         places = {**variables, found.outer[0]: first if count == 1 else plus(first, own)}
         return nested(rest if count == 1 else [(own, count), *rest], substitute(body, places))
 
-    def _filled(self, nest: Nest, number: PrimVar) -> Stmt:
+    def _filled(self, filling: Filling, number: PrimVar) -> Stmt:
         """The input of an image, row by row."""
         image, x = self.image, PrimVar("x", INDEX)
         rows = [PrimVar("y", INDEX) for _ in image.shape[:-1]]
-        axes = [index for index in nest.store.indices if isinstance(index, PrimVar)]
-        value = substitute(nest.store.value, dict(zip(axes, (number, *rows, x), strict=True)))
+        value = filling_at(filling, (number, *rows, x))
 
         def store(_: int, at: PrimExpr, value: PrimExpr) -> BufferStore:
             return BufferStore(image, value, (*rows, at))
@@ -372,13 +384,13 @@ class ChannelBlock:
                 this, column = plus(this, binary("floordiv", i, size)), binary("floormod", i, size)
             places = {**places_of(sizes.window, this), sizes.window.axes[-1]: column}
             element = substitute(found.vector, {**reduction, **places})
-            return found.of_b(element if sizes.filling is None else BufferLoad(sizes.image, element.indices[1:]))
+            return found.of_b(element) if sizes.filling is None else BufferLoad(sizes.image, element.indices[1:])
 
         def weights(j: PrimExpr) -> PrimExpr:
             place = plus(times(sizes.number(reduction), sizes.nr), times(j, lanes))
-            return BufferLoad(
-                sizes.weights, (binary("floordiv", panel.start, const(sizes.nr, INDEX)), vector_index(place, lanes))
-            )
+            number = binary("floordiv", panel.start, const(sizes.nr, INDEX))
+            vector = BufferLoad(sizes.weights, (number, vector_index(place, lanes)))
+            return found.of_a(vector) if sizes.has_large_weights else vector
 
         loops = [(p, steps), *((inner[x], found.extents[x]) for x in found.reduction[1:])]
         several = found.extents[found.reduction[0]] != sizes.steps
@@ -464,7 +476,7 @@ def channels_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     if window is None or found.r is None or not packs_whole(found, found.scalar, found.r, constants):
         return None
     sizes, channels = window.sizes, extents[found.r]
-    if any(not isinstance(size, int) or size == 0 for size in sizes) or any(found.casts) or not is_float(found.dtype):
+    if any(not isinstance(size, int) or size == 0 for size in sizes) or not is_float(found.dtype):
         return None
     lanes, positions = capacity.lanes, math.prod(known(size) for size in sizes)
     if lanes == 1 or known(channels) < lanes or positions < lanes // 2:
@@ -472,19 +484,14 @@ def channels_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     return _sized(found, capacity, known(channels), window)
 
 
-def image_filling_of(site: Site, found: Contraction, machine: MachineModel) -> Filling | None:
-    """What computes the input of windows right before them, where images of it are of known sizes."""
-    filling, indices = filling_before(site, found), found.vector.indices
-    shape = found.vector.buffer.shape[1:]
-    if (
-        filling is None
-        or not found.outer
-        or not machine.has_masks
-        or any(not isinstance(extent, int) for extent in shape)
-    ):
-        return None
+def with_images(site: Site, found: Contraction, machine: MachineModel) -> Contraction:
+    """Windows with what computes their input right before them or converts it, where images are of known sizes."""
+    indices, shape = found.vector.indices, found.vector.buffer.shape[1:]
+    are_known = all(isinstance(extent, int) for extent in shape)
+    if not found.outer or not machine.has_masks or not are_known:
+        return found
     own = indices[0] is found.outer[0] and not uses(indices[1:], found.outer[0])
-    return filling if own else None
+    return filled(found, filling_before(site, found)) if own else found
 
 
 def cost_of_channels(channels: Channels) -> float:
@@ -493,7 +500,9 @@ def cost_of_channels(channels: Channels) -> float:
     What is compared was measured on convolutions of ResNet, MobileNet and EfficientNet.
     """
     results = known(channels.found.extents[channels.r])
-    return channels.multiplications * (1 + _TRANSPOSING / channels.products + _empty(results, channels.capacity.lanes))
+    converting = _CONVERTING / channels.nr_vectors if channels.found.casts[1] and channels.filling is None else 0
+    empty = _empty(results, channels.capacity.lanes)
+    return channels.multiplications * (1 + _TRANSPOSING / channels.products + empty + converting)
 
 
 def cost_of_matrices(channels: Channels, copies: bool) -> float:

@@ -9,12 +9,24 @@ there is none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 
-from weft.ir import substitute, walk
+from weft.ir import replace, substitute, walk
 from weft.ir.kernel.prim import binary, const
 from weft.ir.kernel.simplify import simplify
-from weft.ir.tensor import AllocBuffer, BufferStore, For, IfThenElse, PrimExpr, PrimVar, Stmt
+from weft.ir.tensor import (
+    AllocBuffer,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    IfThenElse,
+    PrimCall,
+    PrimExpr,
+    PrimVar,
+    Stmt,
+)
 from weft.transform.analysis.access_pattern import Cost, cost, nest_of, writes_whole
 from weft.transform.autoschedule.gemm.match import Contraction, Filling
 from weft.transform.autoschedule.gemm.tiles import plus, times
@@ -23,7 +35,7 @@ from weft.transform.autoschedule.registry import Site
 from weft.transform.autoschedule.rules.loops import sequence
 from weft.transform.autoschedule.rules.strides import cases_along, uses
 
-__all__ = ["filling_before", "padded_row"]
+__all__ = ["filled", "filling_at", "filling_before", "padded_row"]
 
 Store = Callable[[int, PrimExpr, PrimExpr], BufferStore]
 """The part of a row, the place in it, a value -> what puts it there."""
@@ -60,6 +72,36 @@ def _vectors(value: PrimExpr, x: PrimVar, length: int, stride: int, lanes: int, 
             yield simplify(vector(part, const(whole * lanes, INDEX), left))
 
 
+def filling_at(filling: Filling, places: Sequence[PrimExpr]) -> PrimExpr:
+    """What an element of the input is computed as."""
+    axes = (index for index in filling.store.indices if isinstance(index, PrimVar))
+    return substitute(filling.store.value, dict(zip(axes, places, strict=True)))
+
+
+def filled(found: Contraction, filling: Filling | None) -> Contraction:
+    """Windows whose input is computed by a filling, or not, in the type of the sums.
+
+    Elements of another type have one in any case: each is converted once as it is copied, and not by every tile.
+    """
+    buffer, casts = found.vector.buffer, found.casts[1]
+    if not casts:
+        return dataclasses.replace(found, filling=filling)
+    axes = tuple(PrimVar(f"x{axis}", INDEX) for axis in range(buffer.ndim))
+    store = BufferStore(buffer, BufferLoad(buffer, axes), axes) if filling is None else filling.store
+    wide = BufferStore(Buffer(buffer.name, buffer.shape, found.dtype), _wide(found, store.value), store.indices)
+    return dataclasses.replace(found, filling=Filling(wide, None if filling is None else filling.stmt))
+
+
+def _wide(found: Contraction, value: PrimExpr) -> PrimExpr:
+    """A value in the type of the sums: under a condition, the one where it holds and the other."""
+    if isinstance(value, PrimCall) and value.op == "if_then_else":
+        condition, chosen, other = value.args
+        assert isinstance(chosen, PrimExpr)
+        assert isinstance(other, PrimExpr)
+        return replace(value, args=(condition, _wide(found, chosen), _wide(found, other)), dtype=found.dtype)
+    return simplify(found.of_b(value))
+
+
 def filling_before(site: Site, found: Contraction) -> Filling | None:
     """The nest right before windows that computes all of their input, which nothing else reads."""
     window, load = found.window, found.vector
@@ -76,4 +118,4 @@ def filling_before(site: Site, found: Contraction) -> Filling | None:
         return None
     others = [x for x in site.stmts if x is not stmt and x is not site.stmt and not isinstance(x, AllocBuffer)]
     alone = not any(part is load.buffer for other in others for part in walk(other))
-    return Filling(stmt, nest) if alone else None
+    return Filling(nest.store, stmt) if alone else None

@@ -36,9 +36,8 @@ from weft.ir.tensor import (
 )
 from weft.support.forks import cached_property
 from weft.target.machine_model import MachineModel
-from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.gemm.blocking import block_size, known
-from weft.transform.autoschedule.gemm.convolutions.padded_rows import filling_before, padded_row
+from weft.transform.autoschedule.gemm.convolutions.padded_rows import filled, filling_at, filling_before, padded_row
 from weft.transform.autoschedule.gemm.convolutions.positions import Positions, rows_of
 from weft.transform.autoschedule.gemm.epilogue import Vectors
 from weft.transform.autoschedule.gemm.match import Contraction, Filling, uses
@@ -50,7 +49,7 @@ from weft.transform.autoschedule.rules.loops import nested
 from weft.transform.autoschedule.rules.strides import difference_along, step_along
 from weft.transform.infra.decisions import Decision
 
-__all__ = ["Planes", "filling_of", "planes_of"]
+__all__ = ["Planes", "planes_of", "with_planes"]
 
 _MAX_STRIDE = 4
 _MIN_PLANE = 2048
@@ -106,7 +105,7 @@ class Planes(Positions):
         if self.filling is None or self._rows_read is None:
             return self.height
         row = self.stride * ceil_div(known(self.found.vector.buffer.shape[-1]), self.stride)
-        most = self.capacity.machine.stack_bytes * 8 // (row * bits(self.found.vector.dtype))
+        most = self.capacity.machine.stack_bytes * 8 // (row * bits(self.found.dtype))
         step, window = self._rows_read
         rows = (most - window) // step + 1
         return block_size(self.height, max(self.mr, rows // self.mr * self.mr), self.mr)
@@ -126,7 +125,7 @@ class Planes(Positions):
         if self._rows_read is not None:
             step, window = self._rows_read
             shape = [(rows - 1) * step + window]
-        return Buffer("plane", (*shape, self.stride, ceil_div(length, self.stride)), self.found.vector.dtype)
+        return Buffer("plane", (*shape, self.stride, ceil_div(length, self.stride)), self.found.dtype)
 
     def check(self, decision: Decision) -> None:
         """PassError W528 for values that cannot be followed."""
@@ -152,7 +151,7 @@ class Planes(Positions):
         planes = replace(buffer, shape=(group, *buffer.shape))
         number, fills, reads = fresh(channel), PrimVar("plane", INDEX), PrimVar("plane", INDEX)
         zero = const(0, INDEX)
-        filled = self._filled(self.filling.nest, zero, _Plane(planes, (fills,)))
+        filled = self._filled(self.filling, zero, _Plane(planes, (fills,)))
         tiles = self._tiles(zero, self.height, _Plane(planes, (reads,)))
 
         def each(plane: PrimVar, stmt: Stmt) -> Stmt:
@@ -166,7 +165,7 @@ class Planes(Positions):
         if self.filling is None:
             return self._tiles(first, rows, None)
         plane = _Plane(self.plane(rows))
-        filled = self._filled(self.filling.nest, first, plane)
+        filled = self._filled(self.filling, first, plane)
         return SeqStmt((AllocBuffer(plane.buffer), filled, self._tiles(first, rows, plane)))
 
     def _tiles(self, first: PrimExpr, rows: int, plane: _Plane | None) -> Stmt:
@@ -174,24 +173,24 @@ class Planes(Positions):
         tiers = [(n, 1) for n in (self.mr, rows % self.mr) if n]
         return cover("row", rows, tiers, lambda at, count, _: self._tile(first, at, count, plane))
 
-    def _filled(self, nest: Nest, first: PrimExpr, plane: _Plane) -> Stmt:
+    def _filled(self, filling: Filling, first: PrimExpr, plane: _Plane) -> Stmt:
         """What is read of a plane from the row of results `first` on, row by row."""
         count = len(self.window.axes)
         gone = dict.fromkeys(self.found.reduction, const(0, INDEX))
         shape = plane.buffer.shape[len(plane.number) : -2]
         rows = [PrimVar("y", INDEX) for _ in shape]
         lead = (substitute(index, gone) for index in self.found.vector.indices[:-count])
-        axes = [index for index in nest.store.indices if isinstance(index, PrimVar)]
         at = [as_expr(row, INDEX) for row in rows]
         if self._rows_read is not None:
             at = [plus(times(first, self._rows_read[0]), rows[0])]
-        value = substitute(nest.store.value, dict(zip(axes, (*lead, *at), strict=False)))
+        x = PrimVar("x", INDEX)
+        value = filling_at(filling, (*lead, *at, x))
 
         def store(part: int, at: PrimExpr, value: PrimExpr) -> BufferStore:
             return BufferStore(plane.buffer, value, (*plane.number, *rows, const(part, INDEX), at))
 
-        length = known(nest.store.buffer.shape[-1])
-        row = padded_row(value, axes[-1], length, self.stride, self.lanes_of_results, store)
+        length = known(filling.store.buffer.shape[-1])
+        row = padded_row(value, x, length, self.stride, self.lanes_of_results, store)
         return nested([(row, extent) for row, extent in zip(rows, shape, strict=True)], row)
 
     def _tile(self, first: PrimExpr, row: PrimExpr, rows: int, plane: _Plane | None) -> Stmt:
@@ -215,7 +214,7 @@ class Planes(Positions):
             if vectors * lanes > self.width:
                 mask = binary("lt", Ramp(column(j), const(1, INDEX), lanes), Broadcast(const(self.width, INDEX), lanes))
             if plane is None:
-                return replace(load, indices=(*load.indices[:-1], vector), predicate=mask)
+                return found.of_b(replace(load, indices=(*load.indices[:-1], vector), predicate=mask))
             step = const(stride, INDEX)
             offset = substitute(found.vector.indices[-1], {**inner, axis: const(0, INDEX)})
             x = vector_index(plus(column(j), binary("floordiv", offset, step)), lanes)
@@ -225,7 +224,7 @@ class Planes(Positions):
         tile = Tile(
             1,
             Panel(const(0, INDEX), rows * vectors, lanes),
-            scalar=lambda _: substitute(found.scalar, inner),
+            scalar=lambda _: found.of_a(substitute(found.scalar, inner)),
             vector=elements,
             element=lambda _, j: BufferLoad(
                 sums, (vector_index(plus(times(row_of(j), self.width), column(j)), lanes),)
@@ -247,20 +246,25 @@ class Planes(Positions):
         return Vectors(j, ceil_div(positions, lanes), lane, lanes, total, places, used).stored(self.found)
 
 
-def filling_of(site: Site, found: Contraction, machine: MachineModel) -> Filling | None:
-    """What computes the input of windows right before them, where a plane of it stays near."""
-    filling, window, load = filling_before(site, found), found.window, found.vector
-    if filling is None or window is None:
-        return None
+def with_planes(site: Site, found: Contraction, machine: MachineModel) -> Contraction:
+    """Windows with what computes their input right before them or converts it, where a plane of it stays near."""
+    return filled(found, filling_before(site, found)) if _is_near(found, machine) else found
+
+
+def _is_near(found: Contraction, machine: MachineModel) -> bool:
+    """Whether a plane of the input is of a known size and stays near, or several small ones do."""
+    window, load = found.window, found.vector
+    if window is None or any(uses(load.indices[: -len(window.axes)], axis) for axis in window.axes):
+        return False
     reduced = [x for x in found.reduction if uses(load.indices[: -len(window.axes)], x)]
     extents = [extent for extent in load.buffer.shape[-len(window.axes) :] if isinstance(extent, int)]
     if len(extents) < len(window.axes) or any(found.extents[x] != 1 for x in reduced):
-        return None
-    size = math.prod(extents) * bits(load.buffer.dtype) // 8
+        return False
+    size = math.prod(extents) * bits(found.dtype) // 8
     row, read = size // max(1, math.prod(extents[:-1])), _rows_read(found)
     by_strips = read is not None and row * (read[1] + _MIN_STRIP * read[0]) <= machine.stack_bytes
     is_alone = size >= _MIN_PLANE and (by_strips or size <= machine.l1_bytes)
-    return filling if is_alone or _planes_at_once(found, machine) > 1 else None
+    return is_alone or _planes_at_once(found, machine) > 1
 
 
 def _planes_at_once(found: Contraction, machine: MachineModel) -> int:
@@ -275,7 +279,7 @@ def _planes_at_once(found: Contraction, machine: MachineModel) -> int:
     if any(not isinstance(extent, int) for extent in extents) or not lead or lead[-1] is not channel:
         return 1
     *sizes, channels = map(known, extents)
-    size = math.prod(sizes) * bits(load.buffer.dtype) // 8
+    size = math.prod(sizes) * bits(found.dtype) // 8
     if not 0 < size < _MIN_PLANE or uses(lead[:-1], channel):
         return 1
     most = machine.stack_bytes // 2 // size
@@ -304,7 +308,7 @@ def _rows_read(found: Contraction) -> tuple[int, int] | None:
 def planes_of(found: Contraction, capacity: Capacity) -> Planes | None:
     """The nest; None where sizes are not known, rows too long, or the machine has no masks for the ends of rows."""
     window = found.window
-    if window is None or found.r is not None or not is_float(found.dtype) or any(found.casts):
+    if window is None or found.r is not None or not is_float(found.dtype):
         return None
     sizes = *window.sizes, *(found.extents[x] for x in found.reduction)
     known_sizes = all(isinstance(size, int) and size > 0 for size in sizes)

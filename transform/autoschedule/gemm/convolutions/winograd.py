@@ -47,6 +47,8 @@ _TRANSFORMING, _STREAMING = 10, 2
 measured with 16 to 512 channels on pictures of 7 to 56."""
 _GAIN = 0.9
 """The cost up to which less arithmetic is worth larger weights, as a part of that of all products."""
+_GAIN_OF_LARGER = 0.85
+"""The same for larger tiles beside smaller ones: weights that a far cache has take much longer on busy machines."""
 _MAX_TERMS = 4096
 """Of a sum in one accumulator."""
 
@@ -140,7 +142,7 @@ class Winograd(Positions):
                 if not in_y * in_x:
                     continue
                 here = {**places, self.window_y: const(row, INDEX), self.window_x: const(column, INDEX)}
-                weight = Cast("float64", substitute(self.found.scalar, here))
+                weight = Cast("float64", self.found.of_a(substitute(self.found.scalar, here)))
                 term = binary("mul", weight, const(float(in_y * in_x), "float64"))
                 total = term if total is None else binary("add", total, term)
         assert total is not None
@@ -165,7 +167,7 @@ def form_of_windows(channels: Channels, highest: int, copies: bool) -> str | Non
     for form, m in FORMS.items():
         winograd = winograd_of(channels, m) if m <= highest else None
         if winograd is not None:
-            costs[form] = winograd.cost / _GAIN
+            costs[form] = winograd.cost / (_GAIN if m == min(FORMS.values()) else _GAIN * _GAIN_OF_LARGER)
     return min(costs, key=lambda form: costs[form])
 
 

@@ -44,10 +44,9 @@ from weft.ir.tensor import (
 from weft.support.forks import cached_property
 from weft.transform.autoschedule.gemm.blocking import known
 from weft.transform.autoschedule.gemm.convolutions.channels import ChannelBlock
-from weft.transform.autoschedule.gemm.convolutions.padded_rows import padded_row
+from weft.transform.autoschedule.gemm.convolutions.padded_rows import filling_at, padded_row
 from weft.transform.autoschedule.gemm.convolutions.toom_cook import combined, named
 from weft.transform.autoschedule.gemm.convolutions.winograd import Winograd
-from weft.transform.autoschedule.gemm.match import Filling
 from weft.transform.autoschedule.gemm.tiles import Panel, Tile, cover, flat_view, fresh, plus, times, vector_index
 from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
 from weft.transform.autoschedule.rules.loops import nested, sequence
@@ -109,7 +108,7 @@ class _Block:
     def strip(self) -> Buffer:
         """What is read of the input."""
         sizes, m = self.sizes, self.sizes.transform.m
-        return Buffer("strip", (sizes.terms, self.count * m + 2, m, sizes.across + 1), sizes.found.vector.dtype)
+        return Buffer("strip", (sizes.terms, self.count * m + 2, m, sizes.across + 1), sizes.found.dtype)
 
     @cached_property
     def windows(self) -> Buffer:
@@ -155,7 +154,9 @@ class _Block:
         places = {axes[0]: at_y, axes[1]: x, sizes.c: c, sizes.window_y: zero, sizes.window_x: zero}
         load: PrimExpr = simplify(substitute(sizes.found.vector, places))
         assert isinstance(load, BufferLoad)
-        condition, value, other = _cases(load if sizes.filling is None else _filled_at(sizes.filling, load))
+        condition, value, other = _cases(
+            sizes.found.of_b(load) if sizes.filling is None else filling_at(sizes.filling, load.indices)
+        )
         conditions = [] if condition is None else [condition]
         if sizes.down * sizes.transform.m > sizes.height:
             conditions.append(binary("lt", at_y, const(sizes.height + 2, INDEX)))
@@ -164,7 +165,7 @@ class _Block:
         if not conditions:
             return value
         both = functools.reduce(functools.partial(binary, "and"), conditions)
-        return PrimCall("if_then_else", (both, value, other), load.dtype)
+        return PrimCall("if_then_else", (both, value, other), value.dtype)
 
     def _transformed(self) -> Stmt:
         """The windows of all channels, in vectors along the tiles of a row."""
@@ -191,13 +192,6 @@ class _Block:
             for x, value in enumerate(combined(matrix, line, stmts)):
                 stmts.append(BufferStore(self.windows, value, (const(y * n + x, INDEX), c, place), mask))
         return SeqStmt(tuple(stmts))
-
-
-def _filled_at(filling: Filling, load: BufferLoad) -> PrimExpr:
-    """What an element of the input is computed as."""
-    store = filling.nest.store
-    axes = (index for index in store.indices if isinstance(index, PrimVar))
-    return substitute(store.value, dict(zip(axes, load.indices, strict=True)))
 
 
 def _cases(value: PrimExpr) -> tuple[PrimExpr | None, PrimExpr, PrimExpr]:
@@ -333,7 +327,8 @@ class _Panel:
         at = plus(self._panel.start, channel)
         if self._panel.left is not None:
             at = binary("min", at, const(known(self.sizes.found.extents[r]) - 1, INDEX))
-        weight = substitute(self.sizes.found.scalar, {**places, r: at})
+        found = self.sizes.found
+        weight = found.of_a(substitute(found.scalar, {**places, r: at}))
         vector = For(lane, 0, lanes, BufferStore(weights, weight, (channel,)), "vectorized")
         return For(j, 0, self._panel.vectors, vector)
 

@@ -18,9 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
-
-from weft.dtypes import array_dtype, bits, is_float, is_integer
+from weft.dtypes import bits, includes
 from weft.target.machine_model import DotProduct, MachineModel
 from weft.transform.autoschedule.gemm.match import Contraction
 
@@ -70,14 +68,4 @@ def dot_of(found: Contraction, machine: MachineModel) -> Dot | None:
 def _fits(stored: str, casts: Sequence[str], wanted: str) -> bool:
     """Whether a type holds all values of the stored one, which no conversion changes."""
     kinds = (stored, *casts)
-    return _holds(wanted, stored) and all(_holds(b, a) for a, b in pairwise(kinds))
-
-
-def _holds(wide: str, narrow: str) -> bool:
-    """Whether a type has every value of another one."""
-    if wide == narrow:
-        return True
-    if is_integer(wide) and is_integer(narrow):
-        a, b = np.iinfo(array_dtype(wide)), np.iinfo(array_dtype(narrow))
-        return a.min <= b.min and b.max <= a.max
-    return wide in ("float32", "float64") and is_float(narrow) and narrow != "float64"
+    return includes(wanted, stored) and all(includes(b, a) for a, b in pairwise(kinds))
