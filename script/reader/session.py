@@ -100,6 +100,7 @@ class Level:
     iterable: Callable[[Any, Any, ast.expr], Sequence[Any]]
     combine: Callable[[Any, str, Any, Any, ast.AST], Any]
     combine_unary: Callable[[Any, str, Any, ast.AST], Any]
+    contained: Callable[[Any, Any, Any, ast.AST], Any]  # `v in x` of a value of the level, or MISSING
     condition: Callable[[Any, ast.expr], Any]
     comprehension: Callable[[Any, ast.ListComp | ast.GeneratorExp], Any]
     reduction: Callable[[Any, str, ast.Call], Any]  # `sum(x)` and its like of what only a run decides, or MISSING

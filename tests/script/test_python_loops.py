@@ -31,16 +31,22 @@ PROGRAMS = dict(
 )
 SIZES = [(6, 3, 4, 3), (4, 2, 2, 5)]  # n, r, c, k
 IN_NUMPY = SimpleNamespace(
+    argmax=np.argmax,
     argsort=lambda x: np.argsort(x, kind="stable"),
     concat=np.concatenate,
     exp=np.exp,
+    eye=lambda size: np.eye(size, dtype="float32"),
+    flip=np.flip,
     minimum=np.minimum,
     ones=np.ones,
     permute_dims=np.transpose,
     reshape=np.reshape,
+    sigmoid=lambda x: 1 / (1 + np.exp(-x)),
     sort=np.sort,
     stack=np.stack,
+    sqrt=np.sqrt,
     sum=np.sum,
+    tanh=np.tanh,
     zeros=np.zeros,
 )
 
@@ -89,7 +95,67 @@ def test_a_program_gives_what_python_gives(name: str) -> None:
             np.testing.assert_array_equal(array, old)
 
 
-COMPILED = ["histogram", "insertion sort", "sieve", "slice augmented", "mask augmented", "knapsack", "sum of rows"]
+WRITTEN = {
+    "float and integer tensors": ("return x + b", "W320", 'x + R.astype(b, "float32")'),
+    "an update by integers": ("y += b\nreturn y", "W320", 'y + R.astype(b, "float32")'),
+    "a float and a tensor of integers": ("return b * 0.5", "W310", 'R.astype(b, "float32") * 0.5'),
+    "a quotient of integers": ("return b / 2", "W321", 'R.astype(b, "float32") / 2'),
+    "a name that no iteration may bind": ("for v in x:\n    w = v * 2\nreturn w", "W119", 'w = R.zeros((), "float32")'),
+    "an index that no iteration may bind": ("for i in range(k):\n    y = y + i\nreturn i", "W119", "i = 0"),
+    "a row that no iteration may bind": (
+        "for row in m:\n    q = row\nreturn q",
+        "W119",
+        'q = R.zeros((c,), "float32")',
+    ),
+    "an element of a list that a run assigns": (
+        "h = [0, 0, 0, 0]\nfor v in b:\n    h[v] += 1\nreturn h",
+        "W114",
+        'h = R.zeros((4,), "int64")',
+    ),
+    "a list outside of a loop": ("h = [1, 2, 3, 4]\nh[k] = 5\nreturn h", "W114", 'h = R.const([1, 2, 3, 4], "int64")'),
+    "a dictionary that a loop counts in": (
+        "h = {0: 0, 1: 0}\nfor v in b:\n    h[v] += 1\nreturn h[0]",
+        "W115",
+        'h = R.zeros((2,), "int64")',
+    ),
+    "a list that grows in some iterations": (
+        "out = []\nfor v in x:\n    if v > 0:\n        out.append(v)\nreturn out",
+        "W115",
+        "out[count] = value",
+    ),
+    "a comparison of a truth value": ("return R.sum(x > 0) > 2", "W310", 'R.astype(..., "int64")'),
+    "a modulus": ("return pow(3, k, 7)", "W115", "p = p * base % modulus"),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_an_error_says_what_to_write(name: str) -> None:
+    body, code, line = WRITTEN[name]
+    with pytest.raises(weft.WeftError) as caught:
+        read(body, PARAMETERS)
+    assert caught.value.code == code
+    assert line in (caught.value.hint or ""), caught.value.hint
+
+
+def test_numbers_have_the_dtypes_of_python() -> None:
+    body = "s = 0.0\nfor i in range(k):\n    s += i * 0.5\nreturn k * 0.5, k / 2, k * t, x * k, s, s * x, k * 2, 2**k"
+    found = weft.interpret(read(body, PARAMETERS))(*arrays(*SIZES[0]))
+    dtypes = ["float64", "float64", "float32", "float32", "float64", "float32", "int64", "int64"]
+    assert [str(value.dtype) for value in found] == dtypes
+
+
+COMPILED = [
+    "histogram",
+    "insertion sort",
+    "sieve",
+    "slice augmented",
+    "mask augmented",
+    "knapsack",
+    "sum of rows",
+    "slices held in tensors",
+    "table",
+    "weak after",
+]
 
 
 @pytest.mark.parametrize("executor", ["native", "vm"])

@@ -25,6 +25,7 @@ from weft.script.reader.expression.operators import (
     both_operands,
     no_operator,
     no_unary_operator,
+    not_contained,
     plain_condition,
     refuse_conditional,
 )
@@ -65,6 +66,7 @@ AROUND = Level(
     iterable=iterable_container,
     combine=no_operator,
     combine_unary=no_unary_operator,
+    contained=not_contained,
     condition=plain_condition,
     comprehension=static_comprehension,
     reduction=no_reduction,

@@ -15,6 +15,7 @@ from weft.script.reader.folding import binary, contains, unary
 from weft.script.reader.scope import is_dim, is_plain
 from weft.script.reader.session import Session
 from weft.script.source.budget import OPERATION
+from weft.script.source.text import MISSING
 
 __all__ = [
     "DIM_KINDS",
@@ -22,8 +23,10 @@ __all__ = [
     "both_operands",
     "no_operator",
     "no_unary_operator",
+    "not_contained",
     "plain_condition",
     "refuse_conditional",
+    "takes_dims",
 ]
 
 _CONTAINERS = (tuple, list, dict, FrozenMap, str, range)
@@ -82,19 +85,50 @@ def _compare(session: Session, tree: ast.Compare) -> Any:
     return result
 
 
-def _membership(session: Session, op: ast.cmpop, left: Any, right: Any, tree: ast.AST) -> bool:
-    """`in` and `is`, where both sides are known while reading."""
+def _membership(session: Session, op: ast.cmpop, left: Any, right: Any, tree: ast.AST) -> Any:
+    """`in` and `is`, where both sides are known while reading; `in` of values too, and of a range, as comparisons."""
     if isinstance(op, (ast.Is, ast.IsNot)) and (left is None or right is None):
         return (left is right) == isinstance(op, ast.Is)
     known = session.known(left, tree) and isinstance(right, _CONTAINERS) and session.known(right, tree)
     if isinstance(op, (ast.In, ast.NotIn)) and known:
         return session.fold_known(contains, (left, right), tree) == isinstance(op, ast.In)
+    found = _is_among(session, left, right, tree) if isinstance(op, (ast.In, ast.NotIn)) else MISSING
+    if found is not MISSING:
+        if isinstance(op, ast.In):
+            return found
+        return not found if isinstance(found, bool) else session.level.combine_unary(session, "not", found, tree)
     raise session.fail(
         "W115",
         "`in` and `is` work on what is known while reading",
         tree,
         "compare with None, or ask whether a number or string is in a tuple, list or dictionary",
     )
+
+
+def _is_among(session: Session, item: Any, values: Any, tree: ast.AST) -> Any:
+    """Whether a value that a run computes is one of some values, or one of the values is it; MISSING for others."""
+    if isinstance(item, (str, tuple, list)):
+        return MISSING
+    if isinstance(values, range) and values.step > 0:
+        inside = apply_binary(session, "ge", item, values.start, tree)
+        inside = apply_binary(session, "and", inside, apply_binary(session, "lt", item, values.stop, tree), tree)
+        if values.step == 1:
+            return inside
+        steps = apply_binary(session, "floormod", apply_binary(session, "sub", item, values.start, tree), values.step, tree)
+        return apply_binary(session, "and", inside, apply_binary(session, "eq", steps, 0, tree), tree)
+    if isinstance(values, (tuple, list, range)):
+        session.check_rounds(range(len(values)), session.unit.limits.unrolled, tree)
+        found: Any = False
+        for value in values:
+            same = apply_binary(session, "eq", item, value, tree)
+            found = same if found is False else apply_binary(session, "or", found, same, tree)
+        return found
+    return session.level.contained(session, item, values, tree)
+
+
+def not_contained(session: Session, item: Any, values: Any, tree: ast.AST) -> Any:
+    """What is no container has no items."""
+    return MISSING
 
 
 @COMMON.tree(ast.UnaryOp)
@@ -130,7 +164,7 @@ def apply_binary(session: Session, kind: str, left: Any, right: Any, tree: ast.A
     if joined or (kind == "mul" and isinstance(left, (tuple, list)) and isinstance(right, int)):
         return session.fold_known(binary, (kind, left, right, session.unit.limits), tree)
     session.unit.charge(OPERATION, tree)
-    if is_dim(left) and is_dim(right) and kind in DIM_KINDS:
+    if takes_dims(kind, left, right):
         return session.fold(lambda: binary(kind, left, right, session.unit.limits), tree)
     made = session.level.combine(session, kind, left, right, tree)
     # Passes may make such nodes of code that does not run: those are written as calls (`T.floordiv(x, 0)`).
@@ -138,6 +172,13 @@ def apply_binary(session: Session, kind: str, left: Any, right: Any, tree: ast.A
     if wrong is not None:
         raise session.fail("W124", wrong, tree)
     return made
+
+
+def takes_dims(kind: str, left: Any, right: Any) -> bool:
+    """Whether an operator on two sizes gives a size; the exponent of a power is a number."""
+    if not (is_dim(left) and is_dim(right) and kind in DIM_KINDS):
+        return False
+    return kind != "pow" or (isinstance(right, int) and right >= 0)
 
 
 def no_operator(session: Session, kind: str, left: Any, right: Any, tree: ast.AST) -> Any:

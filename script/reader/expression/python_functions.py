@@ -51,6 +51,8 @@ def call_python_function(session: Session, name: str, tree: ast.Call) -> Any:
     if name == "divmod" and len(tree.args) == 2:
         first, second = (session.level.settled(session, session.value(part), part) for part in tree.args)
         return tuple(apply_binary(session, kind, first, second, tree) for kind in ("floordiv", "floormod"))
+    if name == "pow" and not tree.keywords:
+        return _pow(session, tree)
     if name in _PLAIN:
         args, keywords = static_arguments(session, tree)
         if not session.known(args, tree) or not session.known(list(keywords.values()), tree):
@@ -112,6 +114,23 @@ def _list_function(session: Session, name: str, tree: ast.Call) -> Any:
     rest = args[1:]
     made = session.fold(lambda: _LISTS[name](items, *rest, **keywords), tree)
     return list(made) if name == "enumerate" else made
+
+
+def _pow(session: Session, tree: ast.Call) -> Any:
+    values = [session.value(part) for part in tree.args]
+    if all(session.known(value, tree) for value in values):
+        session.unit.charge(_bits(values), tree)
+    if len(values) == 2:
+        return apply_binary(session, "pow", values[0], values[1], tree)
+    if len(values) == 3 and all(type(value) is int for value in values):
+        return session.fold_known(pow, tuple(values), tree)
+    hint = "multiply in a loop: `p = p * base % modulus`"
+    raise session.fail("W115", "`pow` takes a base and an exponent of the run, and no modulus", tree, hint)
+
+
+def _bits(values: list[Any]) -> int:
+    """How long the numbers of a power are."""
+    return sum(value.bit_length() for value in values if isinstance(value, int))
 
 
 def _sum(session: Session, tree: ast.Call) -> Any:

@@ -134,7 +134,9 @@ def _grow(session: Session, base: list[Any], func: ast.Attribute, tree: ast.Call
             "W115",
             f"the list '{func.value.id}' belongs to an outer block",
             tree,
-            "build it where it is made; a loop makes a tensor of a list that each iteration appends one value to",
+            "build it where it is made; a loop makes a tensor of a list that each iteration appends one value to; where a run decides how many, begin"
+            f" with `{func.value.id} = R.zeros((most,), dtype)` and `count = 0`, write `{func.value.id}[count] = value` and"
+            f" `count += 1`, and take `{func.value.id}[:count]`",
         )
     args, keywords = static_arguments(session, tree)
     if len(args) != 1 or keywords:

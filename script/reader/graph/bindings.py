@@ -65,6 +65,7 @@ __all__ = [
     "read_callee",
     "read_leaf",
     "read_shape_value",
+    "scalar_tensor",
     "settled_value",
     "type_of",
     "undefined_value",
@@ -151,13 +152,13 @@ def number_dtype(session: GraphSession, value: Any, tree: ast.AST) -> str:
     """The dtype of a number."""
     if isinstance(value, Expr):
         return str(getattr(type_of(session, value, tree), "dtype", None))
-    return "bool" if isinstance(value, bool) else "float32" if isinstance(value, float) else "int64"
+    return "bool" if isinstance(value, bool) else "float64" if isinstance(value, float) else "int64"
 
 
 def in_dtype(session: GraphSession, value: Any, dtype: str, tree: ast.AST) -> Expr:
-    """A number in another dtype."""
+    """A number, or a tensor, in another dtype."""
     known = value.value if isinstance(value, PrimValue) else value
-    if isinstance(known, Constant):
+    if isinstance(known, Constant) and known.data.ndim == 0:
         known = known.data.item()
     if isinstance(known, (bool, int, float)):
         return Constant(np.asarray(known, dtype), span=session.span(tree))
@@ -291,7 +292,7 @@ def _scalar_tensor(session: GraphSession, value: Any, tree: ast.AST) -> Expr:
     if isinstance(value, PrimValue) and not isinstance(value.value, DimExpr):
         return Constant(np.asarray(value.value, value.dtype), span=session.span(tree))
     if isinstance(value, (bool, int, float, complex)):
-        dtype = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32"
+        dtype = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float64"
         dtype = "complex64" if isinstance(value, complex) else dtype
         return Constant(np.asarray(value, dtype), span=session.span(tree))
     made = as_leaf(session, value, tree)

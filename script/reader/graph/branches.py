@@ -6,7 +6,6 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from weft.dtypes import is_float, is_integer
 from weft.ir.deduction.infer import VOID
 from weft.ir.deduction.subtyping import is_base_of
 from weft.ir.graph import Expr, If, PrimValue, SeqExpr, Tuple, TupleGetItem, Var, VarBinding
@@ -32,6 +31,7 @@ from weft.script.reader.graph.bindings import (
 )
 from weft.script.reader.graph.conditions import check_condition, read_condition, truth_of
 from weft.script.reader.graph.dataflow import _outputs_of, _targets
+from weft.script.reader.graph.expressions.numbers import joined_dtype
 from weft.script.reader.graph.joined import at, joined_if
 from weft.script.reader.graph.session import Blocks, GraphSession
 from weft.script.reader.graph.statements import in_order, read_statement
@@ -112,8 +112,6 @@ def agreed(
         types = [type_of(session, value, tree) for value in pair]
         if all(are_weak):
             weak.add(place)
-        elif not any(are_weak) and not _is_truth_beside_tensor(types):
-            continue
         dtype = _common_dtype(types, are_weak)
         if dtype is not None:
             then = _converted(session, then, place, dtype, tree)
@@ -149,14 +147,8 @@ def _common_dtype(types: Sequence[Type], are_weak: Sequence[bool]) -> str | None
     if not all(isinstance(ty, PrimType) or (isinstance(ty, TensorType) and ty.ndim == 0) for ty in types):
         return None
     dtypes = [str(ty.dtype) for ty in types]  # type: ignore[attr-defined]
-    if dtypes == ["bool", "bool"]:
-        return "bool"
-    if all(are_weak):
-        return next((dtype for dtype in dtypes if is_float(dtype)), dtypes[0])
-    strong, given = (dtypes[1], dtypes[0]) if are_weak[0] else (dtypes[0], dtypes[1])
-    if not any(are_weak):
-        return None
-    return strong if is_float(strong) or (is_integer(strong) and is_integer(given)) else None
+    same = dtypes[0] == dtypes[1] and not any(are_weak) and not _is_truth_beside_tensor(types)
+    return None if same else joined_dtype(list(zip(dtypes, are_weak, strict=True)))
 
 
 def _converted(session: GraphSession, branch: SeqExpr, place: int, dtype: str, tree: ast.AST) -> SeqExpr:

@@ -22,6 +22,7 @@ from weft.script.reader.graph.expressions.elements import (
 )
 from weft.script.reader.graph.expressions.operators import (
     builtin_of_values,
+    contained_value,
     combine_values,
     operator_instead,
     operator_names,
@@ -49,6 +50,7 @@ _LEVEL = replace(
     iterable=iterable_value,
     combine=combine_values,
     combine_unary=unary_value,
+    contained=contained_value,
     condition=read_condition,
     comprehension=comprehension_value,
     reduction=reduction_value,

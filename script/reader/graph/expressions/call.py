@@ -24,7 +24,7 @@ from weft.script.reader.expression.names import dtype_name, global_name
 from weft.script.reader.expression.operators import apply_binary
 from weft.script.reader.expression.python_functions import call_python_function
 from weft.script.reader.expression.types import read_types
-from weft.script.reader.graph.bindings import as_expr, as_leaf, bind_value, fresh_target
+from weft.script.reader.graph.bindings import as_expr, as_leaf, bind_value, fresh_target, in_dtype, is_weak, number_dtype, scalar_tensor
 from weft.script.reader.graph.expressions.forms import scalar_value
 from weft.script.reader.graph.expressions.operators import (
     as_operator,
@@ -192,7 +192,11 @@ def _call_of(session: GraphSession, callee: Expr, tree: ast.Call) -> Call:
             ty_args = read_types(session, keyword.value)
     names = ("attrs", "ty_args", "sinfo_args")
     keywords = [keyword for keyword in tree.keywords if keyword.arg not in names]
-    args = [as_leaf(session, session.value(argument), argument) for argument in argument_trees(session, tree)]
+    wanted = _parameter_types(session, callee)
+    args = [
+        _argument_of_type(session, session.value(argument), wanted[position] if position < len(wanted) else None, argument)
+        for position, argument in enumerate(argument_trees(session, tree))
+    ]
     known = session.module.parameters_of(callee.name) if isinstance(callee, GlobalVar) else None
     if known is not None:
         _name_arguments(session, callee, args, keywords, known, tree)
@@ -237,10 +241,27 @@ def _name_arguments(
 
 def _default(session: GraphSession, value: Any, callee: Expr, position: int, tree: ast.Call) -> Expr:
     """The default of a parameter, as the argument of a call."""
+    wanted = _parameter_types(session, callee)
+    return default_value(session, value, wanted[position] if position < len(wanted) else None, tree)
+
+
+def _parameter_types(session: GraphSession, callee: Expr) -> list[Type]:
+    """The types of the parameters of a function of the module or a local one, as far as they are known."""
     found: Any = session.context.functions.get(callee.name) if isinstance(callee, GlobalVar) else None
+    found = callee.ty if isinstance(callee, Var) else found
     params = found.params if isinstance(found, (Function, FuncType)) and found.params is not None else ()
-    wanted = params[position] if position < len(params) else None
-    return default_value(session, value, wanted.ty if isinstance(wanted, Var) else wanted, tree)
+    return [param.ty if isinstance(param, Var) else param for param in params]
+
+
+def _argument_of_type(session: GraphSession, value: Any, wanted: Type | None, tree: ast.expr) -> Expr:
+    """An argument of a function: a number becomes a tensor of rank 0 where the parameter is one."""
+    if not isinstance(wanted, TensorType) or wanted.ndim or wanted.dtype is None:
+        return as_leaf(session, value, tree)
+    if isinstance(value, (bool, int, float)):
+        return default_value(session, value, wanted, tree)
+    made = scalar_tensor(session, value, tree)
+    converts = is_weak(session, made) and number_dtype(session, made, tree) != wanted.dtype
+    return in_dtype(session, made, wanted.dtype, tree) if converts else made
 
 
 def default_value(session: GraphSession, value: Any, wanted: Type | None, tree: ast.AST) -> Expr:

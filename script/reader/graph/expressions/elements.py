@@ -6,20 +6,24 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from weft.errors import WeftError
 from weft.ir.deduction.infer import type_text
-from weft.ir.graph import Expr, TupleGetItem
+from weft.ir.dim import DimExpr
+from weft.ir.graph import Constant, Expr, TupleGetItem
 from weft.ir.types import AnyType, ShapeType, TensorType, TupleType
 from weft.script.reader.expression.arguments import KnownValue, spread_container
 from weft.script.reader.expression.names import slice_of
 from weft.script.reader.expression.unrolling import iterable_container
 from weft.script.reader.expression.values import attribute_of_object, element_of_container
 from weft.script.reader.graph.bindings import as_leaf, fields_of, type_of
-from weft.script.reader.graph.expressions.index import index_tensor
+from weft.script.reader.graph.expressions.index import element_of, index_tensor
 from weft.script.reader.graph.expressions.operators import as_operator
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.scope import describe
 
-__all__ = ["attribute_of_value", "element_of_value", "iterable_value", "parts_of", "spread_value"]
+__all__ = ["attribute_of_value", "element_of_value", "iterable_value", "parts_of", "run_time_field", "spread_value"]
 
 
 def attribute_of_value(session: GraphSession, base: Any, tree: ast.Attribute) -> Any:
@@ -54,7 +58,7 @@ def spread_value(session: GraphSession, value: Any, tree: ast.expr) -> Sequence[
 def element_of_value(session: GraphSession, base: Any, tree: ast.Subscript) -> Any:
     """A field of a tuple; of a tensor, an error that says what to write."""
     if not isinstance(base, Expr):
-        return element_of_container(session, base, tree)
+        return _element_of_list(session, base, tree)
     value = as_leaf(session, base, tree.value)
     ty = type_of(session, value, tree.value)
     if isinstance(ty, TensorType):
@@ -68,7 +72,9 @@ def element_of_value(session: GraphSession, base: Any, tree: ast.Subscript) -> A
         return tuple(as_leaf(session, field, tree) for field in session.fold(lambda: fields[index], tree))
     if not isinstance(ty, (TupleType, AnyType)):
         raise session.fail("W114", f"a {type_text(ty)} has no fields", tree)
-    index = session.constant(tree.slice)
+    index = session.value(tree.slice)
+    if isinstance(ty, TupleType) and isinstance(index, (Expr, DimExpr)):
+        raise run_time_field(session, ty, tree)
     if isinstance(index, bool) or not isinstance(index, int):
         raise session.fail("W114", f"a field is chosen by a constant, got {describe(index)}", tree.slice)
     if isinstance(ty, TupleType):
@@ -77,6 +83,50 @@ def element_of_value(session: GraphSession, base: Any, tree: ast.Subscript) -> A
             raise session.fail("W121", f"field {index} of a tuple of {count}", tree.slice)
         index %= count
     return TupleGetItem(value, index, span=session.span(tree))
+
+
+def _element_of_list(session: GraphSession, base: Any, tree: ast.Subscript) -> Any:
+    """An element of a container; of a list of numbers a run may say which."""
+    if not isinstance(base, (tuple, list)) or isinstance(tree.slice, ast.Slice):
+        return element_of_container(session, base, tree)
+    index = session.value(tree.slice)
+    if session.known(index, tree.slice):
+        settled = ast.copy_location(ast.Subscript(tree.value, KnownValue(index, tree.slice), ast.Load()), tree)
+        return element_of_container(session, base, settled)
+    table = _as_table(base)
+    if table is None or not isinstance(index, (Expr, DimExpr)):
+        message = "a run says which element of a list this is, and not all are numbers"
+        raise session.fail("W115", message, tree, f"write `R.stack({ast.unparse(tree.value)[:30]})[...]`")
+    whole = Constant(table, span=session.span(tree))
+    ty = type_of(session, whole, tree)
+    assert isinstance(ty, TensorType)
+    made = as_leaf(session, element_of(session, whole, ty, [(index, tree.slice)], tree), tree)
+    if table.ndim == 1:
+        session.weak.add(made)
+    return made
+
+
+def _as_table(values: Sequence[Any]) -> np.ndarray[Any, Any] | None:
+    """Numbers of Python, also in lists of one length, as an array; None for anything else."""
+    if not all(isinstance(value, (int, float, tuple, list)) and not isinstance(value, bool) for value in values):
+        return None
+    try:
+        found = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        return None
+    wide = {"i": "int64", "f": "float64"}.get(found.dtype.kind)
+    return found.astype(wide) if wide is not None and found.size else None
+
+
+def run_time_field(session: GraphSession, ty: TupleType, tree: ast.Subscript) -> WeftError:
+    """The error for a part of a list or tuple that a run chooses: a tensor has such elements."""
+    count, name = len(ty.fields), ast.unparse(tree.value)[:30]
+    dtypes = {part.dtype for part in ty.fields if isinstance(part, TensorType) and part.ndim == 0}
+    hint = "R.stack makes a tensor of tensors of one shape, and a run may choose an element of it"
+    if len(dtypes) == 1 and None not in dtypes:
+        hint = f'a tensor has such elements: begin with `{name} = R.zeros(({count},), "{dtypes.pop()}")`'
+    message = f"which of the {count} elements of the list `{name}` this is, only a run says"
+    return session.fail("W114", message, tree, hint)
 
 
 def parts_of(session: GraphSession, value: Any, tree: ast.expr) -> Sequence[Any]:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from types import NoneType
 from typing import Any
 
 from weft.dtypes import is_integer
 from weft.ir.deduction.infer import type_text
-from weft.ir.dim import DimExpr
 from weft.ir.graph import Expr
 from weft.ir.types import PrimType, TensorType
 from weft.script.reader.graph.bindings import as_leaf, type_of
+from weft.script.reader.graph.expressions.boundaries import is_boundary, with_sizes
 from weft.script.reader.graph.expressions.operators import call_operator
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.graph.sharing import note_same_memory
@@ -44,7 +45,18 @@ def read_items(session: GraphSession, tree: ast.Subscript, ty: TensorType) -> li
         raise session.fail(
             "W114", f"a {type_text(ty)} of unknown rank cannot be indexed", tree, "use R.match_cast to say its shape"
         )
-    return _without_ellipsis(session, items, ty.ndim, tree)
+    return _with_known_boundaries(session, _without_ellipsis(session, items, ty.ndim, tree), ty)
+
+
+def _with_known_boundaries(session: GraphSession, items: list[Item], ty: TensorType) -> list[Item]:
+    """Items in which the boundaries of slices are sizes."""
+    made, axis = list[Item](), 0
+    for item, place in items:
+        if isinstance(item, slice) and item != slice(None):
+            item = with_sizes(session, item, ty.dims[axis] if ty.dims is not None else None, place)
+        axis += item is not None
+        made.append((item, place))
+    return made
 
 
 def element_of(session: GraphSession, value: Expr, ty: TensorType, items: Sequence[Item], tree: ast.Subscript) -> Expr:
@@ -65,14 +77,12 @@ def _item(session: GraphSession, tree: ast.expr) -> Any:
     if isinstance(tree, ast.Slice):
         parts = [session.value(part) if part is not None else None for part in (tree.lower, tree.upper, tree.step)]
         for part, place in zip(parts, (tree.lower, tree.upper, tree.step), strict=True):
-            if part is not None and not is_dim(part):
-                raise session.fail(
-                    "W115",
-                    f"a boundary of a slice is an integer or a size, got {describe(part)}",
-                    place or tree,
-                    "R.dynamic_strided_slice takes boundaries that are data",
-                )
-        if isinstance(parts[2], DimExpr) or parts[2] == 0:
+            if part is None or is_dim(part) or is_boundary(session, part, place or tree):
+                continue
+            got = type_text(type_of(session, part, tree)) if isinstance(part, Expr) else describe(part)
+            message = f"a boundary of a slice is an integer or a size, got {got}"
+            raise session.fail("W115", message, place or tree, "int(...) makes an integer of a number")
+        if not isinstance(parts[2], (int, NoneType)) or parts[2] == 0:
             raise session.fail("W115", "the step of a slice is an integer other than 0", tree.step or tree)
         return slice(*parts)
     if isinstance(tree, ast.Starred):

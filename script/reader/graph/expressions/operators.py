@@ -24,7 +24,7 @@ from weft.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.forms.syntax import BINARY, UNARY
 from weft.script.reader.expression.dims import size_of
 from weft.script.reader.expression.names import unknown_name
-from weft.script.reader.expression.operators import DIM_KINDS, apply_binary
+from weft.script.reader.expression.operators import apply_binary, takes_dims
 from weft.script.reader.expression.places import as_mesh, checked_device, read_placement
 from weft.script.reader.expression.python_functions import refuse_builtin
 from weft.script.reader.graph.bindings import (
@@ -39,10 +39,12 @@ from weft.script.reader.graph.bindings import (
     scalar_tensor,
     type_of,
 )
+from weft.script.reader.graph.expressions.numbers import promoted, settled_numbers
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.graph.sizes import takes_sizes
 from weft.script.reader.macros import Macro
 from weft.script.reader.scope import describe, is_dim
+from weft.script.source.text import MISSING
 
 __all__ = [
     "as_operand",
@@ -52,9 +54,11 @@ __all__ = [
     "check_devices",
     "combine_value",
     "combine_values",
+    "contained_value",
     "operator_instead",
     "operator_names",
     "placed",
+    "reduced",
 ]
 
 _RELATIONS: dict[str, Callable[[Any, Any], bool | None]] = {
@@ -93,87 +97,28 @@ def combine_values(session: GraphSession, kind: str, left: Any, right: Any, tree
     if left_size is not None and right_size is not None:
         if kind in _RELATIONS:
             return _relation(session, kind, left_size, right_size, tree)
-        if kind in DIM_KINDS:
+        if takes_dims(kind, left_size, right_size):
             return apply_binary(session, kind, left_size, right_size, tree)
-    if kind == "div":
-        _refuse_integers(session, left, right, tree)
-    left, right = _truths_as_numbers(session, kind, left, right, tree)
-    values = [_as_truth(session, value, tree) for value in _as_numbers(session, kind, [left, right], tree)]
-    made = call_operator(session, BINARY[kind].graph, values, {}, tree)
-    if kind not in _RELATIONS and all(is_weak(session, value) for value in values):
+    numbers = promoted(session, kind, [left, right], tree)
+    made = call_operator(session, BINARY[kind].graph, [_as_truth(session, v, tree) for v in numbers.values], {}, tree)
+    if kind not in _RELATIONS and numbers.weak:
         session.weak.add(made)
     return made
 
 
-def _truths_as_numbers(session: GraphSession, kind: str, left: Any, right: Any, tree: ast.AST) -> tuple[Any, Any]:
-    """Operands of which one is a truth value that arithmetic with a number takes as 0 or 1."""
-    if kind not in ("add", "sub", "mul") or not (isinstance(left, Expr) or isinstance(right, Expr)):
-        return left, right
-    dtypes = [number_dtype(session, value, tree) for value in (left, right)]
-    if dtypes.count("bool") != 1 or not any(is_float(dtype) or is_integer(dtype) for dtype in dtypes):
-        return left, right
-    place = dtypes.index("bool")
-    values = [left, right]
-    made = in_dtype(session, scalar_tensor(session, values[place], tree), dtypes[1 - place], tree)
-    if is_weak(session, values[1 - place]):
-        session.weak.add(made)
-    values[place] = made
-    return values[0], values[1]
+def contained_value(session: GraphSession, item: Any, values: Any, tree: ast.AST) -> Any:
+    """`v in x` of a tensor: whether one of its elements is v."""
+    ty = type_of(session, values, tree) if isinstance(values, Expr) else None
+    if not isinstance(ty, TensorType):
+        return MISSING
+    same = as_leaf(session, combine_values(session, "eq", values, item, tree), tree)
+    return call_operator(session, "any", [same], {}, tree)
 
 
 def _as_truth(session: GraphSession, value: Any, tree: ast.AST) -> Any:
     """A bool scalar that a run computes as a tensor of rank 0, which kernels take; everything else as it is."""
     ty = type_of(session, value, tree) if isinstance(value, Var) else None
     return scalar_tensor(session, value, tree) if isinstance(ty, PrimType) and ty.dtype == "bool" else value
-
-
-def _as_numbers(session: GraphSession, kind: str, values: list[Any], tree: ast.AST) -> list[Any]:
-    """Numbers of Python of which a run computes some: with a float, or divided, integers are floats."""
-    if not all(is_weak(session, value) for value in values):
-        return values
-    values = [scalar_tensor(session, value, tree) if isinstance(value, Var) else value for value in values]
-    dtypes = [number_dtype(session, value, tree) for value in values]
-    if kind != "div" and not any(map(is_float, dtypes)):
-        return values
-    floats = next(filter(is_float, dtypes), "float32")
-    return [
-        value if isinstance(value, float) or dtype == floats else in_dtype(session, value, floats, tree)
-        for value, dtype in zip(values, dtypes, strict=True)
-    ]
-
-
-def _settled(session: GraphSession, op: OpDef, args: list[Any], tree: ast.AST) -> list[Any]:
-    """Arguments in which a number of Python that a run computes has the dtype of the first tensor beside it."""
-    operands = [param.kind == ParamKind.EXPR and param.of == "any" for param in op.params[: len(args)]]
-    weak = [
-        takes and not isinstance(value, (int, float, complex)) and is_weak(session, value)
-        for takes, value in zip(operands, args, strict=False)
-    ]
-    if not any(weak):
-        return args
-    others = (value for value, takes, number in zip(args, operands, weak, strict=False) if takes and not number)
-    types = [type_of(session, value, tree) for value in others if isinstance(value, Expr)]
-    dtype = next((ty.dtype for ty in types if isinstance(ty, TensorType) and ty.dtype), None)
-    if dtype is None:
-        return args
-    made = list(args)
-    for position, number in enumerate(weak):
-        own = number_dtype(session, args[position], tree) if number else dtype
-        if own != dtype and (is_float(dtype) or (is_integer(dtype) and is_integer(own))):
-            made[position] = in_dtype(session, args[position], dtype, tree)
-    return made
-
-
-def _refuse_integers(session: GraphSession, left: Any, right: Any, tree: ast.AST) -> None:
-    """W321 for `/` of integers, which Python divides into floats and R.divide into integers."""
-    if is_weak(session, left) and is_weak(session, right):  # Python's numbers, which become floats
-        return
-    for side in (left, right):
-        known = isinstance(side, Expr) and not is_weak(session, side)
-        ty = type_of(session, side, tree) if known else None
-        if isinstance(ty, (TensorType, PrimType)) and ty.dtype is not None and is_integer(ty.dtype):
-            hint = "write `//`, R.divide(x, y), which rounds toward zero, or R.astype"
-            raise session.fail("W321", f"`/` of {ty.dtype} values: the quotient of integers is none", tree, hint)
 
 
 def _relation(session: GraphSession, kind: str, left: Any, right: Any, tree: ast.AST) -> Any:
@@ -207,6 +152,9 @@ def combine_value(session: GraphSession, kind: str, operand: Any, tree: ast.AST)
     """A unary operator on a tensor."""
     if not isinstance(operand, Expr):
         raise session.fail("W114", f"`{UNARY[kind].text.strip()}` of {describe(operand)}", tree)
+    size = size_of(session, operand)
+    if kind == "neg" and size is not None:
+        return session.fold(lambda: -size, tree)
     operand = _as_truth(session, operand, tree)
     made = call_operator(session, UNARY[kind].graph, [operand], {}, tree)
     if is_weak(session, operand):
@@ -221,12 +169,13 @@ def call_operator(session: GraphSession, name: str, args: list[Any], kwargs: dic
     span = session.span(tree)
     op = operator_of(session, name, tree)
     given = dict(enumerate(args)) | kwargs
+    numbers = _numbers_of_python(session, op, args, kwargs)
     for key, value in given.items():
         if isinstance(value, Macro) and not value.level:
             _refuse_lambda(session, op, key, tree)
     args = [
         _sized(session, op, index, as_operand(session, value, tree))
-        for index, value in enumerate(_settled(session, op, args, tree))
+        for index, value in enumerate(settled_numbers(session, op, args, tree))
     ]
     kwargs = {key: _sized(session, op, key, as_operand(session, value, tree)) for key, value in kwargs.items()}
     try:
@@ -236,7 +185,18 @@ def call_operator(session: GraphSession, name: str, args: list[Any], kwargs: dic
         call = op.bind(args, kwargs, span)
     except WeftError as error:
         raise error.at(span) from None
-    return call if label is None else replace(call, attrs=call.attrs.set(LABEL, label))
+    made = call if label is None else replace(call, attrs=call.attrs.set(LABEL, label))
+    if numbers and type_of(session, made, tree) == TensorType((), number_dtype(session, numbers[0], tree)):
+        session.weak.add(made)
+    return made
+
+
+def _numbers_of_python(session: GraphSession, op: OpDef, args: list[Any], kwargs: dict[str, Any]) -> list[Any]:
+    """The operands of an operator where all are numbers of Python: its result is one; none where its dtype is said."""
+    if op.name == "astype" or kwargs:
+        return []
+    operands = [value for value, param in zip(args, op.params, strict=False) if param.kind == ParamKind.EXPR]
+    return operands if all(isinstance(v, Expr) and is_weak(session, v) for v in operands) else []
 
 
 def operator_of(session: GraphSession, name: str, tree: ast.AST) -> OpDef:
@@ -329,12 +289,17 @@ def as_operand(session: GraphSession, value: Any, tree: ast.AST) -> Any:
 
 def builtin_of_values(session: GraphSession, name: str, values: list[Any], tree: ast.Call) -> Any:
     """`abs(x)`, `max(x, y)`, `len(x)`, `round(x)`, `sum(x)`, `float(x)` and their like, of tensors and tuples."""
-    if name in ("abs", "round") and len(values) == 1:
+    if name == "abs" and len(values) == 1:
         return _applied(session, name, values, tree)
+    if name == "round" and len(values) == 1:
+        made = _applied(session, name, values, tree)
+        return _as_python_number(session, "int", made, tree) if _rank(session, made, tree) == 0 else made
+    if name == "round" and len(values) == 2 and isinstance(values[1], int):
+        return _rounded(session, values[0], values[1], tree)
     if name in ("min", "max") and len(values) > 1:
         return reduce(lambda a, b: _applied(session, name, [a, b], tree), values)
     if name in _REDUCTIONS and len(values) == 1 and _rank(session, values[0], tree) == 1:
-        return call_operator(session, name, values, {"axis": 0}, tree)
+        return reduced(session, name, values[0], tree)
     if name in ("float", "int", "bool") and len(values) == 1 and _rank(session, values[0], tree) == 0:
         return _as_python_number(session, name, values[0], tree)
     if name == "len" and len(values) == 1:
@@ -348,16 +313,33 @@ def builtin_of_values(session: GraphSession, name: str, values: list[Any], tree:
     return refuse_builtin(session, name, values, tree)
 
 
+def reduced(session: GraphSession, name: str, value: Any, tree: ast.AST) -> Expr:
+    """`sum(x)` and its like of the rows of a tensor; the sum of truth values is their number."""
+    if name == "sum" and number_dtype(session, value, tree) == "bool":
+        value = in_dtype(session, value, "int64", tree)
+    return call_operator(session, name, [value], {"axis": 0}, tree)
+
+
 def _applied(session: GraphSession, name: str, values: list[Any], tree: ast.AST) -> Any:
     """The operator that a function of Python is; of numbers of Python the result is one."""
     sizes = [size_of(session, value) for value in values]
     if name in ("min", "max") and None not in sizes:
         return session.fold(lambda: (minimum if name == "min" else maximum)(*sizes), tree)
-    values = _as_numbers(session, name, values, tree)
-    made = call_operator(session, _OPERATORS[name], values, {}, tree)
-    if all(is_weak(session, value) for value in values):
+    numbers = promoted(session, name, values, tree)
+    made = call_operator(session, _OPERATORS[name], numbers.values, {}, tree)
+    if numbers.weak:
         session.weak.add(made)
     return made
+
+
+def _rounded(session: GraphSession, value: Any, digits: int, tree: ast.AST) -> Any:
+    """`round(x, 2)` of floats: the nearest multiple of 0.01."""
+    scalar = scalar_tensor(session, value, tree)
+    if not is_float(number_dtype(session, scalar, tree)):
+        return value if digits >= 0 else refuse_builtin(session, "round", [value], tree)  # type: ignore[arg-type]
+    first, last = ("mul", "div") if digits >= 0 else ("div", "mul")
+    scaled = as_leaf(session, combine_values(session, first, scalar, 10.0 ** abs(digits), tree), tree)
+    return combine_values(session, last, _applied(session, "round", [scaled], tree), 10.0 ** abs(digits), tree)
 
 
 _REDUCTIONS = ("sum", "min", "max", "any", "all")
@@ -376,7 +358,7 @@ def _as_python_number(session: GraphSession, name: str, value: Any, tree: ast.AS
     scalar = scalar_tensor(session, value, tree)
     dtype = number_dtype(session, scalar, tree)
     fits = {"float": is_float, "int": is_integer, "bool": lambda dtype: dtype == "bool"}[name](dtype)
-    wanted = dtype if fits else {"float": "float32", "int": "int64", "bool": "bool"}[name]
+    wanted = dtype if fits else {"float": "float64", "int": "int64", "bool": "bool"}[name]
     made = scalar if fits else in_dtype(session, scalar, wanted, tree)
     if name != "bool" and not fits:
         session.weak.add(made)

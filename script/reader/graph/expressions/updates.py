@@ -20,6 +20,7 @@ import numpy as np
 from weft.dtypes import is_float, is_integer
 from weft.errors import ShapeError, WeftError
 from weft.ir.deduction.infer import type_text
+from weft.ir.dim import DimExpr
 from weft.ir.graph import Constant, Expr, TupleGetItem
 from weft.ir.types import PrimType, TensorType, TupleType
 from weft.script.forms.reading import COMMON
@@ -28,6 +29,7 @@ from weft.script.reader.expression.names import slice_of
 from weft.script.reader.expression.operators import apply_binary
 from weft.script.reader.graph.bindings import as_leaf, in_dtype, is_weak, number_dtype, scalar_tensor, type_of
 from weft.script.reader.graph.element_targets import Updated
+from weft.script.reader.graph.expressions.elements import run_time_field
 from weft.script.reader.graph.expressions.index import Item, check_index, element_of, read_items
 from weft.script.reader.graph.expressions.operators import call_operator
 from weft.script.reader.graph.session import GraphSession
@@ -78,7 +80,10 @@ def _read(session: GraphSession, value: Any, tree: Updated) -> Any:
 
 def _container(session: GraphSession, base: Any, value: Any, tree: Updated) -> Any:
     """A list or a dictionary with another part."""
-    key = slice_of(session, tree.element.slice)
+    try:
+        key = slice_of(session, tree.element.slice)
+    except WeftError as error:
+        raise _as_tensor_instead(session, base, tree, error) from None
     session.unit.charge(len(base), tree)
     old = session.fold(lambda: base[key], tree.element) if tree.operator is not None else None
     made = base.copy()
@@ -86,9 +91,24 @@ def _container(session: GraphSession, base: Any, value: Any, tree: Updated) -> A
     return made
 
 
+def _as_tensor_instead(session: GraphSession, base: Any, tree: Updated, error: WeftError) -> WeftError:
+    """The error for an element that a run chooses of a list or a dictionary: a tensor has such elements."""
+    values = list(base.values()) if isinstance(base, dict) else base
+    name = ast.unparse(tree.base) if isinstance(tree.base, ast.Name) else None
+    if error.code != "W114" or name is None or not all(type(value) in (int, float) for value in values):
+        return error
+    dtype = "int64" if all(type(value) is int for value in values) else "float32"
+    whole = f'R.zeros(({len(values)},), "{dtype}")' if not any(values) else f'R.const({values}, "{dtype}")'
+    kind = "dictionary" if isinstance(base, dict) else "list"
+    message = f"which element of the {kind} `{name}` is assigned, only a run says"
+    return session.fail("W114", message, tree.element, f"a tensor has such elements: `{name} = {whole}`")
+
+
 def _fields(session: GraphSession, base: Expr, ty: TupleType, value: Any, tree: Updated) -> Any:
     """A tuple of the graph, which a list is that a run decides on, with another field."""
-    index, count = session.constant(tree.element.slice), len(ty.fields)
+    index, count = session.value(tree.element.slice), len(ty.fields)
+    if isinstance(index, (Expr, DimExpr)):
+        raise run_time_field(session, ty, tree.element)
     if type(index) is not int or not -count <= index < count:
         raise session.fail("W121", f"field {describe(index)} of a tuple of {count}", tree.element.slice)
     fields = [as_leaf(session, TupleGetItem(base, place, span=session.span(tree)), tree) for place in range(count)]
@@ -167,7 +187,7 @@ class _Update:
         found = self.session.fold(lambda: np.asarray(value), self.tree.value)
         if found.dtype.kind not in "bif":
             raise self._fail("W114", "an element is a number or a tensor")
-        self._check_dtype({"b": "bool", "i": "int64", "f": "float32"}[found.dtype.kind], True)
+        self._check_dtype({"b": "bool", "i": "int64", "f": "float64"}[found.dtype.kind], True)
         return Constant(found.astype(self.dtype), span=self.session.span(self.tree.value))
 
     def _check_dtype(self, given: str, is_number: bool) -> None:

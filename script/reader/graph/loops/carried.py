@@ -7,7 +7,7 @@ read again with that one.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as renewed
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 from weft.dtypes import is_float, is_integer
 from weft.errors import DTypeError, ShapeError
 from weft.ir.deduction.infer import check_claim, func_type, type_text
+from weft.ir.deduction.subtyping import type_symbols
 from weft.ir.dim import DimExpr, symbol
 from weft.ir.graph import (
     Call,
@@ -40,6 +41,7 @@ from weft.script.reader.graph.bindings import (
     emit_binding,
     fresh_target,
     in_dtype,
+    is_weak,
     make_var,
     note_weak,
     scalar_tensor,
@@ -47,6 +49,7 @@ from weft.script.reader.graph.bindings import (
     weak_parts,
 )
 from weft.script.reader.graph.conditions import check_condition, read_condition
+from weft.script.reader.graph.expressions.numbers import joined_dtype
 from weft.script.reader.graph.joined import Following, bound_names, name_at
 from weft.script.reader.graph.loops.body import (
     LoopTree,
@@ -57,7 +60,7 @@ from weft.script.reader.graph.sharing import Memory, carried_memory, handed_memo
 from weft.script.reader.graph.statements import read_statement
 from weft.script.reader.scope import Hidden, describe
 
-__all__ = ["LoopReader", "handed_on"]
+__all__ = ["LoopReader", "first_value", "handed_on"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ class LoopReader:
     ) -> None:
         self.lists = lists
         self.rows: tuple[Type, ...] = ()
+        self.known = frozenset(session.symbols)
+        self.first_values: dict[str, str] = {}  # of names that only iterations have: what could be written before
         self.session, self.tree, self.index, self.body_trees = session, tree, index, body
         own = [index.id] if index is not None else []
         names: list[str] = list(dict.fromkeys((*bound_names(body), *own)))
@@ -103,6 +108,11 @@ class LoopReader:
         if not _can_be_carried(value):
             message = f"`{name}` is {describe(value)} before the loop, and the loop gives it another value"
             hint = "a loop hands on tensors, numbers and tuples of them: use another name"
+            if isinstance(value, dict):
+                hint = (
+                    "a run chooses elements of a tensor, with numbers as keys: begin with"
+                    f' `{name} = R.zeros(({len(value)},), "int64")`'
+                )
             raise self.session.fail("W115", message, self.tree, hint)
         return True
 
@@ -170,7 +180,14 @@ class LoopReader:
 
         def result() -> Expr:
             names = (*(item.name for item in self.carried), *self.lists.values())
-            given.extend(handed_on(inner, inner.scope.get(name), self.tree) for name in names)
+            values = [handed_on(inner, inner.scope.get(name), self.tree) for name in names]
+            numbers = [_as_carried(inner, item, value, self.tree) for item, value in zip(self.carried, values, strict=False)]
+            given.extend([*numbers, *values[len(numbers) :]])
+            self.first_values = {
+                name: text
+                for name in self.local
+                if (text := first_value(inner, inner.scope.names.get(name), self.known, self.tree)) is not None
+            }
             return Tuple(tuple(given), span=inner.span(self.tree))
 
         return self._function(inner, params, statements, result, "loop_body"), inner, given
@@ -274,8 +291,9 @@ class LoopReader:
         for number, name in enumerate(self.lists, len(self.carried)):
             session.stacked.add(self._take(name, TupleGetItem(result, number, span=session.span(tree))))
         for name in self.local:
-            why = "it is bound in a loop, which may have no iteration: bind it before the loop"
-            session.hidden.setdefault(name, why)
+            line = f": write `{name} = {self.first_values[name]}` before it" if name in self.first_values else ""
+            why = f"it is bound in a loop, which may have no iteration{line or ': bind it before the loop'}"
+            session.hidden[name] = why
         if self.index is not None and self.index_symbol == self.index.id and self.index.id in self.local:
             session.scope.names[self.index.id] = Hidden(session.hidden[self.index.id])  # the symbol has ended, too
 
@@ -292,7 +310,11 @@ class LoopReader:
         if self.rows and (count is None or condition is not None):
             name = next(iter(self.lists))
             message = f"the list '{name}' gets a value in each iteration, of a number that only a run decides"
-            hint = "a range of sizes, without `break`, says how many rows it has"
+            hint = (
+                "a range of sizes, without `break`, says how many rows it has; else begin with"
+                f" `{name} = R.zeros((most,), dtype)` and `count = 0`, write `{name}[count] = value` and `count += 1`,"
+                f" and take `{name}[:count]`"
+            )
             raise session.fail("W115", message, tree, hint)
         made = []
         for name, ty in zip(self.lists, self.rows, strict=True):
@@ -325,6 +347,26 @@ def handed_on(session: GraphSession, value: Any, tree: ast.AST) -> Expr:
     return scalar_tensor(session, value, tree)
 
 
+def first_value(session: GraphSession, value: Any, known: Collection[str], tree: ast.AST) -> str | None:
+    """What to write before a loop for a name that an iteration gives this value; None where that is not known."""
+    if isinstance(value, (bool, int, float)):
+        return repr(type(value)())
+    if isinstance(value, DimExpr):
+        return "0"
+    ty = type_of(session, value, tree) if isinstance(value, Expr) else None
+    if not isinstance(ty, (TensorType, PrimType)) or ty.dtype is None:
+        return None
+    if is_weak(session, value):
+        return "0.0" if is_float(ty.dtype) else "0"
+    dims = ty.dims if isinstance(ty, TensorType) else ()
+    if dims is None or type_symbols(ty).difference(known):
+        return None
+    if not dims and ty.dtype == "bool":
+        return "False"
+    shape = ", ".join(map(str, dims)) + "," * (len(dims) == 1)
+    return f'R.zeros(({shape}), "{ty.dtype}")'
+
+
 def _settled(item: _Carried, found: Type, weak: frozenset[int]) -> _Carried:
     """What is carried, with the types of numbers of Python where an iteration gives them another dtype."""
     before = _parts(item.ty)
@@ -332,12 +374,14 @@ def _settled(item: _Carried, found: Type, weak: frozenset[int]) -> _Carried:
     if before.keys() != after.keys():
         return item
     kept: set[int] = set()
-    for place in item.weak:
-        dtype = _new_dtype(before[place], after[place])
+    for place in before:
+        dtype = _new_dtype(item, place, after[place], place in weak)
+        number = place in item.weak
         if dtype is not None:
+            number = (number or is_integer(str(before[place].dtype))) and place in weak  # type: ignore[attr-defined]
             before[place] = TensorType((), dtype)
-        same = isinstance(before[place], TensorType) and before[place].dtype == getattr(after[place], "dtype", None)  # type: ignore[attr-defined]
-        if place in weak and same:
+        same = getattr(before[place], "dtype", None) == getattr(after[place], "dtype", 0)
+        if number and place in weak and same:
             kept.add(place)
     types = [before[place] for place in sorted(before)]
     changed = any(new is not old for new, old in zip(types, _parts(item.ty).values(), strict=True))
@@ -351,14 +395,42 @@ def _parts(ty: Type) -> dict[int, Type]:
     return dict(enumerate(ty.fields)) if isinstance(ty, TupleType) else {WHOLE: ty}
 
 
-def _new_dtype(before: Type, after: Type) -> str | None:
+def _new_dtype(item: _Carried, place: int, after: Type, weak: bool) -> str | None:
     """The dtype that a number has from now on, where it is another one."""
-    if not isinstance(before, TensorType) or not isinstance(after, (TensorType, PrimType)):
+    before = _parts(item.ty)[place]
+    if not _is_number(before) or not _is_number(after):
         return None
-    if (isinstance(after, TensorType) and after.ndim != 0) or after.dtype is None or after.dtype == before.dtype:
-        return None
-    fits = is_float(after.dtype) or (is_integer(after.dtype) and not is_float(str(before.dtype)))
-    return after.dtype if fits else None
+    numbers = [(str(before.dtype), place in item.weak), (str(after.dtype), weak)]  # type: ignore[attr-defined]
+    found = joined_dtype(numbers)
+    return found if found != numbers[0][0] else None
+
+
+def _is_number(ty: Type) -> bool:
+    return (isinstance(ty, PrimType) or (isinstance(ty, TensorType) and ty.ndim == 0)) and ty.dtype is not None
+
+
+def _as_carried(session: GraphSession, item: _Carried, value: Expr, tree: ast.AST) -> Expr:
+    """What an iteration gives, with numbers in the dtypes that they are carried in, where those can hold them."""
+    ty = type_of(session, value, tree)
+    if not isinstance(value, Tuple) or not isinstance(item.ty, TupleType):
+        return _number_as_carried(session, item, WHOLE, value, tree)
+    if not isinstance(ty, TupleType) or len(ty.fields) != len(item.ty.fields):
+        return value
+    made = [_number_as_carried(session, item, place, part, tree) for place, part in enumerate(value.fields)]
+    return Tuple(tuple(made), span=value.span)
+
+
+def _number_as_carried(session: GraphSession, item: _Carried, place: int, value: Expr, tree: ast.AST) -> Expr:
+    before, after = _parts(item.ty).get(place), type_of(session, value, tree)
+    if before is None or not _is_number(before) or not _is_number(after):
+        return value
+    dtype, weak = str(before.dtype), is_weak(session, value)  # type: ignore[attr-defined]
+    if dtype == after.dtype or joined_dtype([(dtype, place in item.weak), (str(after.dtype), weak)]) != dtype:  # type: ignore[attr-defined]
+        return value
+    made = in_dtype(session, value, dtype, tree)
+    if weak:
+        session.weak.add(made)
+    return made
 
 
 def _of_dtype(session: GraphSession, item: _Carried, tree: ast.AST) -> Expr:

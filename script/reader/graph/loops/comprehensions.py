@@ -15,7 +15,7 @@ from weft.ir.types import TensorType
 from weft.script.reader.expression.arguments import KnownValue
 from weft.script.reader.expression.unrolling import static_comprehension
 from weft.script.reader.graph.bindings import as_leaf, type_of
-from weft.script.reader.graph.expressions.operators import call_operator
+from weft.script.reader.graph.expressions.operators import reduced
 from weft.script.reader.graph.joined import at, fresh_name, name_at
 from weft.script.reader.graph.loops.loop import read_loop
 from weft.script.reader.graph.loops.source import Source, source_of
@@ -80,7 +80,7 @@ def reduction_value(session: GraphSession, name: str, tree: ast.Call) -> Any:
     value = session.value(argument)
     ty = type_of(session, as_leaf(session, value, argument), argument) if isinstance(value, Expr) else None
     if isinstance(ty, TensorType) and (ty.ndim == 1 or (ty.ndim > 1 and name == "sum")):
-        return call_operator(session, name, [value], {"axis": 0}, tree)
+        return reduced(session, name, value, tree)
     return session.value(at(tree, ast.Call(tree.func, [KnownValue(value, argument)], [])))
 
 

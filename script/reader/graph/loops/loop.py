@@ -24,15 +24,13 @@ import ast
 from typing import Any
 
 from weft.ir.dim import Dim, prove_le
-from weft.ir.graph import (
-    PrimValue,
-)
+from weft.ir.graph import Expr, Function, PrimValue
 from weft.script.forms.reading import GRAPH
 from weft.script.reader.expression.unrolling import NOT_KNOWN, static_for
 from weft.script.reader.graph.bindings import (
     as_leaf,
 )
-from weft.script.reader.graph.joined import Following, assigned, at, bound_names, fresh_name, name_at
+from weft.script.reader.graph.joined import Following, assigned, at, bound_names, fresh_name, live_in, name_at
 from weft.script.reader.graph.loops.body import (
     LoopTree,
     continues,
@@ -42,8 +40,8 @@ from weft.script.reader.graph.loops.body import (
     without_else,
 )
 from weft.script.reader.graph.loops.carried import LoopReader
-from weft.script.reader.graph.loops.source import Bounds, Source, source_of
-from weft.script.reader.graph.loops.trial import tried
+from weft.script.reader.graph.loops.source import Bounds, Source, source_of, table_source
+from weft.script.reader.graph.loops.trial import tried, undone
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.graph.statements import read_statement
 from weft.script.reader.scope import is_dim
@@ -58,7 +56,7 @@ UNROLLED = 64
 def _for(session: GraphSession, tree: ast.For) -> None:
     source = source_of(session, tree.iter)
     if not isinstance(source, Source):
-        unroll(session, tree, source)
+        _known_values(session, tree, source)
     elif source.known and not returns(tree):
         _known_range(session, tree, source)
     else:
@@ -82,17 +80,31 @@ def _asked_inside(tree: ast.While) -> ast.While:
     return at(tree, ast.While(_TRUE, [at(tree, ast.If(tree.test, tree.body, last))], []))
 
 
+_RETURN = "a `return` in a loop over what is known while reading"
+
+
 def unroll(session: GraphSession, tree: ast.For, over: ast.expr) -> None:
     """Read a loop over what is known while reading, round by round."""
     if returns(tree):
-        message = "a `return` in a loop over what is known while reading"
-        raise session.fail("W115", message, tree, "loop over a range, or over the rows of a tensor")
+        raise session.fail("W115", _RETURN, tree, "loop over a range, or over the rows of a tensor")
     values, outer = session.level.iterable(session, session.value(over), tree.iter), session.wanted
     session.wanted = Following([*tree.body, *tree.orelse], outer, -1)  # a round reads what the last one has bound
     try:
         static_for(session, tree, values)
     finally:
         session.wanted = outer
+
+
+def _known_values(session: GraphSession, tree: ast.For, over: ast.expr) -> None:
+    """Values that are known while reading are gone through one by one, numbers by a loop where a run ends it early."""
+    error = None
+    if leaves(tree) or continues(tree) or returns(tree):
+        error = tried(session, lambda: unroll(session, tree, over))
+    table = table_source(session, over) if error is not None and error.message in (NOT_KNOWN, _RETURN) else None
+    if table is not None:
+        read_loop(session, tree, table)
+    else:
+        unroll(session, tree, over)
 
 
 def _known_range(session: GraphSession, tree: ast.For, source: Source) -> None:
@@ -127,6 +139,16 @@ def read_loop(session: GraphSession, tree: LoopTree, source: Source | None) -> N
         read_loop(session, loop, source)  # type: ignore[arg-type]
         read_statement(session, after)
         return
+    if _surely_runs(session, tree, source):
+        _bind_first(session, tree, source)
+    loop, function, range_, condition = _prepared(session, tree, source)
+    loop.emit(function, range_, condition)
+
+
+def _prepared(
+    session: GraphSession, tree: LoopTree, source: Source | None
+) -> tuple[LoopReader, Function, tuple[Expr, ...] | None, Function | None]:
+    """What one loop carries, its body, its range and its condition."""
     index, statements = _target(session, tree, source) if isinstance(tree, ast.For) and source else (None, tree.body)
     found = straight(at(tree, ast.While(_TRUE, statements, [])), session.has_value)
     lists = _appended(session, found.body)
@@ -140,8 +162,29 @@ def read_loop(session: GraphSession, tree: LoopTree, source: Source | None) -> N
     loop = LoopReader(session, tree, index, found.body, lists)
     function = loop.body(found.body, _symbol_of(session, index, bounds))
     condition = loop.condition(asked)
-    loop.emit(function, range_, condition)
     session.scope.names.pop(found.flag or "", None)
+    return loop, function, range_, condition
+
+
+def _surely_runs(session: GraphSession, tree: LoopTree, source: Source | None) -> bool:
+    """Whether a loop has an iteration whatever the sizes are."""
+    if source is None:
+        return isinstance(tree, ast.While) and isinstance(tree.test, ast.Constant) and bool(tree.test.value)
+    count = source.count
+    return count is not None and prove_le(1, count, session.context.facts) is True
+
+
+def _bind_first(session: GraphSession, tree: LoopTree, source: Source | None) -> None:
+    """Give a first value to the names that are read after a loop which surely binds them."""
+    names = [name for name in dict.fromkeys(bound_names([tree])) if not session.has_value(name)]
+    wanted = [name for name in names if live_in(session.wanted, name)]
+    if not wanted:
+        return
+    with undone(session):
+        values = _prepared(session, tree, source)[0].first_values
+    for name in wanted:
+        if name in values:
+            read_statement(session, assigned(name, ast.parse(values[name], mode="eval").body, tree))
 
 
 _TRUE = ast.Constant(True)

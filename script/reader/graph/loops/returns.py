@@ -18,12 +18,13 @@ from weft.ir.op import get_op
 from weft.ir.structure.structural import structural_equal
 from weft.ir.types import TensorType, TupleType, Type
 from weft.script.forms.reading import GRAPH
-from weft.script.reader.graph.bindings import as_leaf, bind_value, type_of
+from weft.script.reader.graph.bindings import WHOLE, as_leaf, bind_value, type_of, weak_parts
+from weft.script.reader.graph.expressions.numbers import joined_dtype
 from weft.script.reader.graph.joined import at, bound_names, fresh_name, name_at
 from weft.script.reader.graph.loops.body import LoopTree, Returned, leaves, without_else, without_returns
 from weft.script.reader.graph.loops.carried import handed_on
 from weft.script.reader.graph.loops.loop import read_loop, unroll
-from weft.script.reader.graph.loops.source import Source, source_of
+from weft.script.reader.graph.loops.source import Source, source_of, table_source
 from weft.script.reader.graph.loops.trial import undone
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.graph.statements import read_statement
@@ -36,7 +37,7 @@ def _returned(session: GraphSession, tree: Returned) -> None:
     """Bind what the loop returns; its type is noted where it is asked for."""
     value = handed_on(session, session.value(tree.value), tree.value)
     if session.returned is not None:
-        session.returned.append((type_of(session, value, tree.value), tree))
+        session.returned.append((type_of(session, value, tree.value), weak_parts(session, value), tree))
     target = tree.targets[0]
     assert isinstance(target, ast.Name)
     made = value if isinstance(value, Tuple) else bind_value(session, target, value, None, tree)
@@ -49,8 +50,8 @@ def loop_and_rest(session: GraphSession, tree: LoopTree, rest: Sequence[ast.stmt
     The value is carried, and is zeros until then: the loop is read first for the type of what it returns.
     """
     found = source_of(session, tree.iter) if isinstance(tree, ast.For) else None
-    source = found if isinstance(found, Source) else None
-    if isinstance(tree, ast.For) and isinstance(found, ast.expr):
+    source = table_source(session, found) if isinstance(found, ast.expr) else found
+    if isinstance(tree, ast.For) and source is None and isinstance(found, ast.expr):
         unroll(session, tree, found)
     taken = set(bound_names([tree]))
     is_taken = lambda name: name in taken or session.has_value(name)  # noqa: E731
@@ -77,12 +78,12 @@ def loop_and_rest(session: GraphSession, tree: LoopTree, rest: Sequence[ast.stmt
 
 def _returned_type(session: GraphSession, loop: LoopTree, source: Source | None) -> Type | None:
     """The type of what a loop returns, which all its returns share; None for no returns."""
-    known, noted = set(session.symbols), list[tuple[Type, ast.AST]]()
+    known, noted = set(session.symbols), list[tuple[Type, frozenset[int], ast.AST]]()
     with undone(session):
         session.returned = noted
         read_loop(session, loop, source)
-    first = noted[0][0] if noted else None
-    for ty, place in noted:
+    first = _with_joined_numbers([(ty, weak) for ty, weak, _ in noted]) if noted else None
+    for ty, _, place in noted:
         new = type_symbols(ty) - known
         if new or not _has_zeros(ty):
             what = f"is known to an iteration only ({', '.join(sorted(new))})" if new else "is not known"
@@ -90,8 +91,35 @@ def _returned_type(session: GraphSession, loop: LoopTree, source: Source | None)
             raise session.fail("W115", message, place, "give a tensor of a size that is known before the loop")
         if first is not None and not structural_equal(ty, first):
             what = "what a `return` in a loop gives, as another does,"
-            check_claim(first, ty, session.context, what, session.span(place), at_run_time=True)
+            check_claim(_with_dtypes(first, ty), ty, session.context, what, session.span(place), at_run_time=True)
     return first
+
+
+def _with_joined_numbers(returned: Sequence[tuple[Type, frozenset[int]]]) -> Type:
+    """The type of the first return, with numbers in the dtype that holds those of all of them."""
+    first = returned[0][0]
+    fields = list(first.fields) if isinstance(first, TupleType) else [first]
+    for place, ty in enumerate(fields):
+        found = [(_part(other, place), (place if isinstance(other, TupleType) else WHOLE) in weak) for other, weak in returned]
+        if not all(isinstance(part, TensorType) and part.ndim == 0 and part.dtype for part, _ in found):
+            continue
+        dtype = joined_dtype([(str(part.dtype), weak) for part, weak in found])  # type: ignore[union-attr]
+        fields[place] = TensorType((), dtype) if dtype is not None else ty
+    return TupleType(tuple(fields)) if isinstance(first, TupleType) else fields[0]
+
+
+def _part(ty: Type, place: int) -> Type | None:
+    if not isinstance(ty, TupleType):
+        return ty if place == 0 else None
+    return ty.fields[place] if place < len(ty.fields) else None
+
+
+def _with_dtypes(claimed: Type, found: Type) -> Type:
+    """What is claimed of a return, with numbers in the dtype that it has: they are converted."""
+    if isinstance(claimed, TupleType) and isinstance(found, TupleType) and len(claimed.fields) == len(found.fields):
+        return TupleType(tuple(map(_with_dtypes, claimed.fields, found.fields)))
+    both = isinstance(claimed, TensorType) and isinstance(found, TensorType) and claimed.ndim == found.ndim == 0
+    return found if both and joined_dtype([(claimed.dtype or "", False), (found.dtype or "", True)]) else claimed  # type: ignore[attr-defined]
 
 
 def _has_zeros(ty: Type) -> bool:

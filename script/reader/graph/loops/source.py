@@ -26,7 +26,7 @@ from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.scope import is_dim
 from weft.script.source.text import MISSING
 
-__all__ = ["Bounds", "Source", "source_of"]
+__all__ = ["Bounds", "Source", "source_of", "table_source"]
 
 Bounds = tuple[Any, Any, Any]
 
@@ -63,6 +63,24 @@ def source_of(session: GraphSession, tree: ast.expr) -> Source | ast.expr:
         given = [part.tree if isinstance(part, Source) else part for part in found]
         return at(tree, ast.Call(tree.func, [*given, *tree.args[len(given) :]], tree.keywords))
     return _COMBINED[name](session, parts, tree)
+
+
+def table_source(session: GraphSession, tree: ast.expr) -> Source | None:
+    """Numbers that are known while reading as the source of a loop that a run may leave; None for other values."""
+    values = session.value(tree)
+    if not isinstance(values, (tuple, list)) or not values or not (_are(values, (int, float)) or _are_rows(values)):
+        return None
+    whole = KnownValue(values, tree)
+    return Source((0, len(values), 1), whole, lambda index: at(index, ast.Subscript(whole, index, ast.Load())))
+
+
+def _are(values: Any, kinds: tuple[type, ...]) -> bool:
+    return isinstance(values, (tuple, list)) and all(type(value) in kinds for value in values)
+
+
+def _are_rows(values: Any) -> bool:
+    """Whether values are integers in rows of one length."""
+    return all(_are(row, (int,)) for row in values) and len({len(row) for row in values}) == 1
 
 
 def _function(session: GraphSession, tree: ast.expr) -> str | None:

@@ -1,0 +1,78 @@
+"""Boundaries of slices that a run computes: `x[lo:hi]` with numbers in tensors.
+
+    x[lo:hi]    found = R.tensor_to_shape(R.stack((lo, hi)))          (of a negative one its place from the start)
+                sizes = R.match_cast(found, R.Shape(["start", "stop"]))
+                x[start:stop]
+
+The boundaries become sizes, so that the slice has a shape that is known by name.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from weft.dtypes import is_integer
+from weft.ir.deduction.infer import type_text
+from weft.ir.dim import Dim, DimExpr, symbol
+from weft.ir.graph import Expr, Tuple
+from weft.ir.types import PrimType, ShapeType, TensorType
+from weft.script.reader.graph.bindings import (
+    as_leaf,
+    bind_checked,
+    fresh_target,
+    in_dtype,
+    number_dtype,
+    scalar_tensor,
+    type_of,
+)
+from weft.script.reader.graph.expressions.operators import call_operator, combine_values
+from weft.script.reader.graph.joined import fresh_name
+from weft.script.reader.graph.session import GraphSession
+
+__all__ = ["is_boundary", "with_sizes"]
+
+
+def is_boundary(session: GraphSession, value: Any, tree: ast.expr) -> bool:
+    """Whether a value that a run computes is an integer of rank 0."""
+    if not isinstance(value, Expr):
+        return False
+    ty = type_of(session, as_leaf(session, value, tree), tree)
+    scalar = isinstance(ty, PrimType) or (isinstance(ty, TensorType) and ty.ndim == 0)
+    return scalar and ty.dtype is not None and is_integer(ty.dtype)  # type: ignore[attr-defined]
+
+
+def with_sizes(session: GraphSession, part: slice, size: Dim | None, tree: ast.expr) -> slice:
+    """A slice of an axis of a size, with sizes in place of what a run computes; W115 where it cannot have them."""
+    computed = {"start": part.start, "stop": part.stop}
+    computed = {name: value for name, value in computed.items() if isinstance(value, Expr)}
+    if not computed:
+        return part
+    if part.step is not None and part.step < 0:
+        message = "a slice that goes back has boundaries that are known, or sizes"
+        raise session.fail("W115", message, tree, "slice forward, then reverse it with `[::-1]`")
+    if size is None:
+        raise session.fail("W115", "the size of the axis is not known", tree, "use R.match_cast to say the shape")
+    places = Tuple(tuple(_from_start(session, value, size, tree) for value in computed.values()))
+    stacked = as_leaf(session, call_operator(session, "stack", [places], {}, tree), tree)
+    found = as_leaf(session, call_operator(session, "tensor_to_shape", [stacked], {}, tree), tree)
+    sizes = {name: _new_symbol(session, name) for name in computed}
+    bind_checked(session, fresh_target(session, tree), found, ShapeType(tuple(sizes.values())), tree)
+    return slice(sizes.get("start", part.start), sizes.get("stop", part.stop), part.step)
+
+
+def _from_start(session: GraphSession, value: Expr, size: Dim, tree: ast.expr) -> Expr:
+    """The place of a boundary, counted from the start of the axis; below the axis it is its start."""
+    place = scalar_tensor(session, value, tree)
+    if number_dtype(session, place, tree) != "int64":
+        place = in_dtype(session, place, "int64", tree)
+    counted = as_leaf(session, combine_values(session, "add", place, size, tree), tree)
+    inside = as_leaf(session, call_operator(session, "maximum", [counted, 0], {}, tree), tree)
+    below = as_leaf(session, combine_values(session, "lt", place, 0, tree), tree)
+    return as_leaf(session, call_operator(session, "where", [below, inside, place], {}, tree), tree)
+
+
+def _new_symbol(session: GraphSession, base: str) -> DimExpr:
+    name = fresh_name(base, lambda name: name in session.symbols or session.has_value(name))
+    session.symbols.add(name)
+    return symbol(name)
