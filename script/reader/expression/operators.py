@@ -114,7 +114,9 @@ def _is_among(session: Session, item: Any, values: Any, tree: ast.AST) -> Any:
         inside = apply_binary(session, "and", inside, apply_binary(session, "lt", item, values.stop, tree), tree)
         if values.step == 1:
             return inside
-        steps = apply_binary(session, "floormod", apply_binary(session, "sub", item, values.start, tree), values.step, tree)
+        steps = apply_binary(
+            session, "floormod", apply_binary(session, "sub", item, values.start, tree), values.step, tree
+        )
         return apply_binary(session, "and", inside, apply_binary(session, "eq", steps, 0, tree), tree)
     if isinstance(values, (tuple, list, range)):
         session.check_rounds(range(len(values)), session.unit.limits.unrolled, tree)

@@ -18,7 +18,7 @@ from weft.script.reader.scope import Called, ModuleScope, is_plain
 from weft.script.reader.session import Session
 from weft.script.source.text import MISSING
 
-__all__ = ["call_static", "nothing_instead", "run_python", "static_path"]
+__all__ = ["call_static", "counted", "nothing_instead", "run_python", "static_path"]
 
 _METHODS_OF_DICTS = ("get", "items", "keys", "values")
 
@@ -126,6 +126,12 @@ def _method_of_container(session: Session, func: ast.Attribute, tree: ast.Call) 
     return MISSING
 
 
+def counted(name: str) -> str:
+    """What to write for a list whose length a run decides."""
+    first = f"begin with `{name} = R.zeros((most,), dtype)` and `count = 0`"
+    return f"{first}, write `{name}[count] = value` and `count += 1`, and take `{name}[:count]`"
+
+
 def _grow(session: Session, base: list[Any], func: ast.Attribute, tree: ast.Call) -> None:
     """Add to a list. Only in the block that made it: what runs later, or not at all, cannot change it now."""
     assert isinstance(func.value, ast.Name)
@@ -134,9 +140,8 @@ def _grow(session: Session, base: list[Any], func: ast.Attribute, tree: ast.Call
             "W115",
             f"the list '{func.value.id}' belongs to an outer block",
             tree,
-            "build it where it is made; a loop makes a tensor of a list that each iteration appends one value to; where a run decides how many, begin"
-            f" with `{func.value.id} = R.zeros((most,), dtype)` and `count = 0`, write `{func.value.id}[count] = value` and"
-            f" `count += 1`, and take `{func.value.id}[:count]`",
+            "build it where it is made; a loop makes a tensor of a list that each iteration appends one value to;"
+            f" where a run decides how many, {counted(func.value.id)}",
         )
     args, keywords = static_arguments(session, tree)
     if len(args) != 1 or keywords:

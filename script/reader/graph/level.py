@@ -22,8 +22,8 @@ from weft.script.reader.graph.expressions.elements import (
 )
 from weft.script.reader.graph.expressions.operators import (
     builtin_of_values,
-    contained_value,
     combine_values,
+    contained_value,
     operator_instead,
     operator_names,
 )

@@ -213,7 +213,8 @@ def _flat(value: Any) -> list[Any]:
 def _operations(function: Any) -> list[str]:
     """The operators of a function in order, without the bindings of parts and the computing of one value twice."""
     calls = [binding.value for block in function.body.blocks for binding in block.bindings]
-    names = [call.op.name for call in calls if isinstance(call, weft.ir.Call)]
+    operators: list[Any] = [call.op for call in calls if isinstance(call, weft.ir.Call)]
+    names = [operator.name for operator in operators]
     return [
         name for position, name in enumerate(names) if position == 0 or names[position - 1] != name or name != "exp"
     ]
@@ -356,7 +357,7 @@ def _index_text(item: Any) -> str:
 
 
 # name: (body, code, line in the body, column, end column, part of the message)
-GRAPH_ERRORS: dict[str, tuple[str, str, int, int, int, str]] = {
+GRAPH_ERRORS: dict[str, Any] = {
     "while": ("while x:\n    x = x + 1.0", "W123", 1, 11, 12, "a condition is a bool scalar"),
     "try": ("try:\n    pass\nexcept E:\n    pass", "W115", 1, 5, -1, "`try` is not"),
     "try star": ("try:\n    pass\nexcept* E:\n    pass", "W115", 1, 5, -1, "`trystar` is not"),
@@ -513,7 +514,7 @@ GRAPH_ERRORS: dict[str, tuple[str, str, int, int, int, str]] = {
     "default": ("f = lambda a: a\ny = f()", "W113", 2, 9, 12, "lacks its argument 'a'"),
 }
 
-PRIM_ERRORS: dict[str, tuple[str, str, int, int, int, str]] = {
+PRIM_ERRORS: dict[str, Any] = {
     **{
         name: GRAPH_ERRORS[name]
         for name in (

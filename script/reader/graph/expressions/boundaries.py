@@ -13,7 +13,6 @@ import ast
 from typing import Any
 
 from weft.dtypes import is_integer
-from weft.ir.deduction.infer import type_text
 from weft.ir.dim import Dim, DimExpr, symbol
 from weft.ir.graph import Expr, Tuple
 from weft.ir.types import PrimType, ShapeType, TensorType

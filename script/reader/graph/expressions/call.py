@@ -24,7 +24,16 @@ from weft.script.reader.expression.names import dtype_name, global_name
 from weft.script.reader.expression.operators import apply_binary
 from weft.script.reader.expression.python_functions import call_python_function
 from weft.script.reader.expression.types import read_types
-from weft.script.reader.graph.bindings import as_expr, as_leaf, bind_value, fresh_target, in_dtype, is_weak, number_dtype, scalar_tensor
+from weft.script.reader.graph.bindings import (
+    as_expr,
+    as_leaf,
+    bind_value,
+    fresh_target,
+    in_dtype,
+    is_weak,
+    number_dtype,
+    scalar_tensor,
+)
 from weft.script.reader.graph.expressions.forms import scalar_value
 from weft.script.reader.graph.expressions.operators import (
     as_operator,
@@ -194,7 +203,9 @@ def _call_of(session: GraphSession, callee: Expr, tree: ast.Call) -> Call:
     keywords = [keyword for keyword in tree.keywords if keyword.arg not in names]
     wanted = _parameter_types(session, callee)
     args = [
-        _argument_of_type(session, session.value(argument), wanted[position] if position < len(wanted) else None, argument)
+        _argument_of_type(
+            session, session.value(argument), wanted[position] if position < len(wanted) else None, argument
+        )
         for position, argument in enumerate(argument_trees(session, tree))
     ]
     known = session.module.parameters_of(callee.name) if isinstance(callee, GlobalVar) else None

@@ -93,7 +93,7 @@ def _common_dtype(session: GraphSession, kind: str, operands: list[_Operand], tr
         return None
     if kind in _COMPARED and dtypes.count("bool") == 1 and any(is_integer(dtype) for dtype in dtypes):
         message = f"a {' compared with a '.join(dtypes)}"
-        hint = "R.sum of truth values is one, `sum(...)` their number; R.astype(..., \"int64\") makes integers of them"
+        hint = 'R.sum of truth values is one, `sum(...)` their number; R.astype(..., "int64") makes integers of them'
         raise session.fail("W310", message, tree, hint)
     if not all(is_float(dtype) or is_integer(dtype) for dtype in dtypes) or any(item.rank < 0 for item in operands):
         return None
@@ -160,7 +160,7 @@ def _quotient(session: GraphSession, operands: list[_Operand], tree: ast.AST) ->
         return _PYTHONS_FLOAT
     dtype = next(operand.dtype for operand in operands if not operand.weak)
     texts = _texts(tree)
-    line = f'`{_cast(texts[0])} / {texts[1]}` gives floats, `{texts[0]} // {texts[1]}` integers' if texts else None
+    line = f"`{_cast(texts[0])} / {texts[1]}` gives floats, `{texts[0]} // {texts[1]}` integers" if texts else None
     hint = f"{line or 'write `//` or R.astype'}; R.divide(x, y) rounds toward zero"
     raise session.fail("W321", f"`/` of {dtype} values: the quotient of integers is none", tree, hint)
 
@@ -262,5 +262,3 @@ def settled_numbers(session: GraphSession, op: OpDef, args: list[Any], tree: ast
         if own != dtype and (is_float(dtype) or (is_integer(dtype) and is_integer(own))):
             made[position] = in_dtype(session, args[position], dtype, tree)
     return made
-
-

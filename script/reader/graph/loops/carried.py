@@ -35,6 +35,7 @@ from weft.ir.node import replace
 from weft.ir.op import get_op
 from weft.ir.op.program.loop import iterations
 from weft.ir.types import PrimType, TensorType, TupleType, Type
+from weft.script.reader.expression.static import counted
 from weft.script.reader.graph.bindings import (
     WHOLE,
     bind_value,
@@ -60,7 +61,7 @@ from weft.script.reader.graph.sharing import Memory, carried_memory, handed_memo
 from weft.script.reader.graph.statements import read_statement
 from weft.script.reader.scope import Hidden, describe
 
-__all__ = ["LoopReader", "first_value", "handed_on"]
+__all__ = ["LoopReader", "handed_on"]
 
 
 @dataclass(frozen=True)
@@ -109,10 +110,8 @@ class LoopReader:
             message = f"`{name}` is {describe(value)} before the loop, and the loop gives it another value"
             hint = "a loop hands on tensors, numbers and tuples of them: use another name"
             if isinstance(value, dict):
-                hint = (
-                    "a run chooses elements of a tensor, with numbers as keys: begin with"
-                    f' `{name} = R.zeros(({len(value)},), "int64")`'
-                )
+                line = f'{name} = R.zeros(({len(value)},), "int64")'
+                hint = f"a run chooses elements of a tensor, with numbers as keys: begin with `{line}`"
             raise self.session.fail("W115", message, self.tree, hint)
         return True
 
@@ -181,13 +180,10 @@ class LoopReader:
         def result() -> Expr:
             names = (*(item.name for item in self.carried), *self.lists.values())
             values = [handed_on(inner, inner.scope.get(name), self.tree) for name in names]
-            numbers = [_as_carried(inner, item, value, self.tree) for item, value in zip(self.carried, values, strict=False)]
-            given.extend([*numbers, *values[len(numbers) :]])
-            self.first_values = {
-                name: text
-                for name in self.local
-                if (text := first_value(inner, inner.scope.names.get(name), self.known, self.tree)) is not None
-            }
+            pairs = zip(self.carried, values, strict=False)
+            given.extend(_as_carried(inner, item, value, self.tree) for item, value in pairs)
+            given.extend(values[len(self.carried) :])
+            self.first_values = _first_values(inner, self.local, self.known, self.tree)
             return Tuple(tuple(given), span=inner.span(self.tree))
 
         return self._function(inner, params, statements, result, "loop_body"), inner, given
@@ -310,11 +306,7 @@ class LoopReader:
         if self.rows and (count is None or condition is not None):
             name = next(iter(self.lists))
             message = f"the list '{name}' gets a value in each iteration, of a number that only a run decides"
-            hint = (
-                "a range of sizes, without `break`, says how many rows it has; else begin with"
-                f" `{name} = R.zeros((most,), dtype)` and `count = 0`, write `{name}[count] = value` and `count += 1`,"
-                f" and take `{name}[:count]`"
-            )
+            hint = f"a range of sizes, without `break`, says how many rows it has; else {counted(name)}"
             raise session.fail("W115", message, tree, hint)
         made = []
         for name, ty in zip(self.lists, self.rows, strict=True):
@@ -347,7 +339,13 @@ def handed_on(session: GraphSession, value: Any, tree: ast.AST) -> Expr:
     return scalar_tensor(session, value, tree)
 
 
-def first_value(session: GraphSession, value: Any, known: Collection[str], tree: ast.AST) -> str | None:
+def _first_values(session: GraphSession, names: Sequence[str], known: Collection[str], tree: ast.AST) -> dict[str, str]:
+    """What to write before a loop for the names that it surely binds."""
+    found = {name: _first_value(session, session.scope.names.get(name), known, tree) for name in names}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def _first_value(session: GraphSession, value: Any, known: Collection[str], tree: ast.AST) -> str | None:
     """What to write before a loop for a name that an iteration gives this value; None where that is not known."""
     if isinstance(value, (bool, int, float)):
         return repr(type(value)())

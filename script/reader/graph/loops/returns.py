@@ -100,7 +100,10 @@ def _with_joined_numbers(returned: Sequence[tuple[Type, frozenset[int]]]) -> Typ
     first = returned[0][0]
     fields = list(first.fields) if isinstance(first, TupleType) else [first]
     for place, ty in enumerate(fields):
-        found = [(_part(other, place), (place if isinstance(other, TupleType) else WHOLE) in weak) for other, weak in returned]
+        found = [
+            (_part(other, place), (place if isinstance(other, TupleType) else WHOLE) in weak)
+            for other, weak in returned
+        ]
         if not all(isinstance(part, TensorType) and part.ndim == 0 and part.dtype for part, _ in found):
             continue
         dtype = joined_dtype([(str(part.dtype), weak) for part, weak in found])  # type: ignore[union-attr]
