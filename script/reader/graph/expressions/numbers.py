@@ -130,7 +130,11 @@ def _of_both_kinds(
 
 
 def joined_dtype(numbers: Sequence[tuple[str, bool]]) -> str | None:
-    """The dtype of what is one of some numbers, each with its dtype and whether it is one of Python; None for none."""
+    """The dtype of what is one of some numbers, each with its dtype and whether it is one of Python; None for none.
+
+    >>> joined_dtype([("int64", False), ("float64", True)]), joined_dtype([("float32", False), ("float64", True)])
+    ('float64', 'float32')
+    """
     dtypes = {dtype for dtype, _ in numbers}
     if len(dtypes) == 1:
         return next(iter(dtypes))
