@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from weft.ir.tensor import PREFETCH, IntImm
+from weft.ir.tensor import MATRIX_TILES, PREFETCH, IntImm
 from weft.support.guards import is_listing, is_mapping
 
 __all__ = [
     "ABSENT", "ARTIFACTS", "ASSIGNED", "ATTRIBUTES", "BASE_PY_MODULE", "CARRIED", "CHAIN", "CHEAPER", "CODEGEN",
     "COMPOSITE", "CONSTANT", "CONSTANTS", "COPIES", "DECISIONS", "DEVICE_ENTRY", "DOC", "DOUBLE_BUFFER", "DPS", "ENTRY",
     "EXACTNESS",
-    "FORCE_PURE", "FUSION", "GLOBAL_SYMBOL", "HANDLE_BYTES", "HINT", "IN_PLACE", "KERNELS", "KEYS", "LABEL", "NAME",
-    "NOALIAS", "NUM_INPUT", "OP_PATTERN", "PERSISTENT", "PIPELINE_ASYNC", "PIPELINE_ORDER", "PIPELINE_STAGE",
-    "PREFETCH", "PRIMITIVE", "REWRITER", "SCHEDULED", "SCRATCH", "SHARED",
+    "FORCE_PURE", "FUSION", "GLOBAL_SYMBOL", "HANDLE_BYTES", "HINT", "IN_PLACE", "KERNELS", "KEYS", "LABEL",
+    "MATRIX_TILES", "NAME", "NOALIAS", "NUM_INPUT", "OP_PATTERN", "PERSISTENT", "PIPELINE_ASYNC", "PIPELINE_ORDER",
+    "PIPELINE_STAGE", "PREFETCH", "PRIMITIVE", "REWRITER", "SCHEDULED", "SCRATCH", "SHARED",
     "SHARES_MEMORY", "STREAMS", "THREAD_EXTENT", "TOLERANCE", "UPPER_BOUNDS", "VIRTUAL_THREAD", "WHERE",
     "WORKSPACE_SIZE",
     "AttributeKey", "Carrier", "attribute", "wrong_values",
@@ -170,6 +170,7 @@ PIPELINE_ASYNC = _key("software_pipeline_async_stages", Carrier.LOOP, "numbers f
                       "Stages that graphics processors run by themselves; `inject-software-pipeline` refuses them.")
 DOUBLE_BUFFER = _key("double_buffer_scope", Carrier.BLOCK, "number from 0",
                      "The block fills the buffer of this number one iteration ahead; see `inject-double-buffer`.")
+_key(MATRIX_TILES, Carrier.STATEMENT, "text", "The instruction over matrices that may do what the body says.")
 _key(PREFETCH, Carrier.STATEMENT, "value", "The element is wanted soon: no result changes, the place may not exist.")
 HINT = _key("tirx.hint", Carrier.STATEMENT, "mapping", "What `T.hint` of texts for TVM says.")
 THREAD_EXTENT = _key("thread_extent", Carrier.STATEMENT, "value", "How many threads of an axis there are.")

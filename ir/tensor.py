@@ -31,6 +31,7 @@ __all__ = [
     "BINARY_KINDS",
     "COMPARISONS",
     "LOGICAL",
+    "MATRIX_TILES",
     "PREFETCH",
     "UNARY_KINDS",
     "AllocBuffer",
@@ -76,6 +77,7 @@ UNARY_KINDS = ("neg", "not", "bitwise_not")
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 LOGICAL = ("and", "or")
 PREFETCH = "prefetch"
+MATRIX_TILES = "matrix_tiles"
 BINARY_KINDS = (
     "add",
     "sub",
@@ -611,7 +613,7 @@ class AttrStmt(Stmt):
     """An attribute about a node that holds inside the body.
 
     The key `PREFETCH` says that the element that `value` names is wanted soon: it changes no result, and the place may
-    be beyond the ends of the buffer.
+    be beyond the ends of the buffer. `MATRIX_TILES` names the instruction over matrices that may do what the body says.
     """
 
     node: object

@@ -36,6 +36,7 @@ _IMPLIES: Mapping[str, tuple[str, ...]] = {
     "avx512vp2intersect": ("avx512f",), "avx512fp16": ("avx512bw", "avx512dq", "avx512vl"),
     "avx10.1": ("avx512fp16", "avx512bf16", "avx512cd", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni",
                 "avx512bitalg", "avx512vpopcntdq"),
+    "amx-bf16": ("amx-tile",), "amx-int8": ("amx-tile",), "amx-fp16": ("amx-tile",),
     "avx10.2": ("avx10.1",), "neon": ("fp-armv8",), "fullfp16": ("neon",), "sve": ("fullfp16",), "sve2": ("sve",),
 }
 

@@ -42,9 +42,10 @@ class DotProduct:
     """An instruction that adds up products: c[m, n] += a[m, k] * b[k, n] for each group of lanes (or once, in tiles).
 
     `feature` is LLVM's name of what a processor needs for it, `shape` (m, n, k) of one group, `types` those of a, b
-    and c. `intrinsic` is LLVM's, over vectors of so many `{bits}`, and `operand` the type of the elements that it
-    takes; without one it is not emitted. On which processors it is slow, the table of processors says, and
-    `slow_beside`: features of processors that may go by another's name, as those of virtual machines do.
+    and c. `intrinsic` is LLVM's, over vectors of so many `{bits}` or over matrices by their numbers, and `operand` the
+    type of the elements that vectors of it have; without one it is not emitted. On which processors it is slow, the
+    table of processors says, and `slow_beside`: features of processors that may go by another's name, as those of
+    virtual machines do.
     """
 
     feature: str
@@ -65,6 +66,11 @@ class DotProduct:
         """Whether each lane of c has a sum of its own, and compiled code has the instruction."""
         return self.shape[:2] == (1, 1) and bool(self.intrinsic)
 
+    @property
+    def is_matrix(self) -> bool:
+        """Whether c is a matrix in a register of its own kind, and compiled code has the instruction."""
+        return self.shape[0] > 1 and bool(self.intrinsic)
+
 
 DOT_PRODUCTS = (
     DotProduct(
@@ -84,8 +90,11 @@ DOT_PRODUCTS = (
         "bfloat",
         slow_beside=("amx-bf16", "avx512fp16"),  # Intel's: 99 beside 161 GF/s of converted operands, 512x512x512
     ),
-    DotProduct("amx-int8", "tdpbusd", (16, 16, 64), ("uint8", "int8", "int32")),
-    DotProduct("amx-bf16", "tdpbf16ps", (16, 16, 32), ("bfloat16", "bfloat16", "float32")),
+    DotProduct("amx-int8", "tdpbssd", (16, 16, 64), ("int8", "int8", "int32"), "llvm.x86.tdpbssd"),
+    DotProduct("amx-int8", "tdpbsud", (16, 16, 64), ("int8", "uint8", "int32"), "llvm.x86.tdpbsud"),
+    DotProduct("amx-int8", "tdpbusd", (16, 16, 64), ("uint8", "int8", "int32"), "llvm.x86.tdpbusd"),
+    DotProduct("amx-int8", "tdpbuud", (16, 16, 64), ("uint8", "uint8", "int32"), "llvm.x86.tdpbuud"),
+    DotProduct("amx-bf16", "tdpbf16ps", (16, 16, 32), ("bfloat16", "bfloat16", "float32"), "llvm.x86.tdpbf16ps"),
     DotProduct("dotprod", "sdot", (1, 1, 4), ("int8", "int8", "int32")),
     DotProduct("dotprod", "udot", (1, 1, 4), ("uint8", "uint8", "uint32")),
     DotProduct("i8mm", "smmla", (2, 2, 8), ("int8", "int8", "int32")),

@@ -3,6 +3,9 @@
 Only LLVM knows, and to load it takes longer than to load most programs. What it says follows from the processor, which
 the system describes, and from its own library, so it is kept among compiled code under a hash of both and of the time
 that the system was started. Where the system describes no processor, LLVM is asked.
+
+Matrices in registers (features of the name `amx-*`) are there where the system lets this process use them, which each
+process asks for as it is described (`weft.runtime.device.matrix_permission`).
 """
 
 from __future__ import annotations
@@ -11,16 +14,17 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from weft.errors import ArtifactError
 from weft.runtime.device.code_cache import object_cache
+from weft.runtime.device.matrix_permission import refusal_of_matrices
 from weft.support.forks import in_child, no_fork
 from weft.version import VERSION
 
-__all__ = ["Host", "binding", "host", "llvm_version"]
+__all__ = ["Host", "allowed", "binding", "host", "llvm_version"]
 
 _VARIES = ("cpu mhz", "bogomips")
 """Lines of the description that are another at other times."""
@@ -39,6 +43,8 @@ class Host:
     flags: str
     """The same as LLVM takes it: `+a,-b`."""
     version: str
+    refused: str = ""
+    """Why features of matrices that the processor has are off; empty where none is."""
 
 
 @functools.cache
@@ -66,7 +72,23 @@ def _free_lock(llvm: Any) -> None:
 
 @functools.cache
 def host() -> Host:
-    """This machine."""
+    """This machine, as far as this process may use it."""
+    return allowed(_described(), refusal_of_matrices)
+
+
+def allowed(found: Host, refusal: Callable[[], str]) -> Host:
+    """A machine without matrices in registers if the system refuses them, which is asked where there are any."""
+    matrices = [name for name, has in found.features.items() if has and name.startswith("amx-")]
+    refused = refusal() if matrices else ""
+    if not refused:
+        return found
+    features = {name: has and name not in matrices for name, has in found.features.items()}
+    flags = ",".join(f"{'-' if flag[1:] in matrices else flag[0]}{flag[1:]}" for flag in found.flags.split(","))
+    return replace(found, features=features, flags=flags, refused=refused)
+
+
+def _described() -> Host:
+    """This machine by the answers of LLVM."""
     key = _key()
     found = object_cache().get(key) if key else None
     if found is not None:

@@ -30,6 +30,7 @@ from weft.codegen.backends.llvm.asm.program import Program as Emission
 from weft.codegen.backends.llvm.asm.program import kernel_symbol
 from weft.codegen.backends.llvm.kernel.emitter import kernel_params
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel
+from weft.codegen.backends.llvm.kernel.matrices import ASKS_AT_START, USES_MATRICES
 from weft.codegen.backends.llvm.machine.cross import cross_machine, emit_object
 from weft.codegen.backends.llvm.machine.machine import Machine, compile_module
 from weft.codegen.backends.llvm.sorting.library import emit_sorts
@@ -70,10 +71,13 @@ def object_source(
     *,
     opt: int = 2,
     hosted: bool = False,
+    linux: bool = False,
     c_functions: frozenset[str] = frozenset(),
     **machine: Any,
 ) -> ObjectSource:
     """The program of an entry, ready for a code generator of LLVM; `hosted` where there is an operating system.
+
+    Where that is Linux, code with matrices in registers asks it for leave as the program starts.
 
     `c_functions` are C functions that kernels may call beside those that are declared, `machine` what else the emission
     is told: the features of the processor, how floats are computed.
@@ -102,6 +106,9 @@ def object_source(
     _entry(writer, entry, entry_kernel, model)
     _message(writer, emission.sites, model)
     text = str(writer)
+    if linux and USES_MATRICES in text:
+        writer.add_global(ASKS_AT_START)
+        text = str(writer)
     for name in functions:
         symbol = quoted(kernel_symbol(name))
         text = text.replace(f"define i32 @{symbol}(", f"define internal i32 @{symbol}(")
@@ -270,8 +277,8 @@ def linkable(module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:
     options |= {"fast_math": machine.fast_math, "strict_math": machine.strict_math}
     model_of_machine = machine.described().machine
     options |= {"gathers": model_of_machine.gather, "sorts": model_of_machine.sort_bits}
-    source = object_source(module, entry, model, hosted=True, **options)
     told = Machine(machine.cpu, machine.features, plan.opt)
+    source = object_source(module, entry, model, hosted=True, linux="-linux" in told.triple, **options)
     code, _ = compile_module(told, source.text)
     flags = [f"-mtriple={told.triple}", f"-mcpu={told.cpu}", f"-mattr={told.features}"]
     return object_artifacts(source, code, model, plan.parts[plan.driver].to_json(), flags)
@@ -293,6 +300,7 @@ def object_code(job: Job) -> ArtifactSet:
         job.plan.model,
         opt=job.plan.opt,
         hosted=job.plan.hosted,
+        linux=job.plan.hosted and "-linux" in machine.triple,
         c_functions=job.plan.c_functions,
         features=machine.names,
         gathers=part.machine.gather,

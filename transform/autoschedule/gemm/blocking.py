@@ -22,7 +22,7 @@ from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
 from weft.support.forks import cached_property
 from weft.transform.analysis.access_pattern import same_extents
-from weft.transform.autoschedule.gemm.dot_products.dot import Dot, dot_of
+from weft.transform.autoschedule.gemm.dot_products.dot import Dot, dot_of, matrix_dot_of
 from weft.transform.autoschedule.gemm.match import Contraction, converted
 from weft.transform.autoschedule.gemm.tiles import flat_view, panels_of_chunk, times_of
 from weft.transform.autoschedule.gemm.tiling import (
@@ -104,7 +104,22 @@ class Blocking:
     @property
     def padded_kc(self) -> int:
         """The extent along k that a packed block has room for: whole groups."""
-        return ceil_div(self.kc, self.group) * self.group
+        return ceil_div(self.kc, self.depth) * self.depth
+
+    @property
+    def depth(self) -> int:
+        """Products along k that one instruction adds to each sum."""
+        return 1 if self.dot is None else self.dot.depth
+
+    @property
+    def has_whole_vectors(self) -> bool:
+        """Whether the last columns take vectors as wide as all others: matrices have one width."""
+        return self.dot is not None and self.dot.instruction.is_matrix
+
+    @property
+    def padded_k(self) -> int:
+        """The extent along k of a packed constant: whole groups."""
+        return ceil_div(self.k_extent, self.depth) * self.depth
 
     @property
     def r(self) -> PrimVar:
@@ -165,7 +180,7 @@ class Blocking:
         """The packed panels of B, or all of a constant one."""
         if self.constant_b:
             panels = ceil_div(known(self.found.extents[self.found.v]), self.nr)
-            return Buffer("b_packed", (panels, self.nr * self.k_extent), self.found.vector.dtype)
+            return Buffer("b_packed", (panels, self.nr * self.padded_k), self.found.vector.dtype)
         many = self.capacity.knobs.many_panels
         max_panels = panels_of_chunk(self.nc, self.nr, self.chunks, self.separate_remainders, many)
         slots = (max_panels,) if self.reuses_panels else ()
@@ -191,7 +206,7 @@ class Blocking:
 
     def of_b(self, value: PrimExpr) -> PrimExpr:
         """What a tile reads of B, in the type of the sums."""
-        if not self.constant_b:
+        if not self.constant_b or (self.dot is not None and self.dot.b_type == self.found.vector.dtype):
             return value
         return self.found.of_b(value) if self.dot is None else converted(value, (self.dot.b_type,))
 
@@ -253,8 +268,8 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     assert found.r is not None
     extents, knobs, pins = found.extents, capacity.knobs, capacity.pins
     rows, columns = extents[found.r], extents[found.v]
-    mr = tile_rows(rows, capacity)
-    nr_vectors = min(tile_vectors(mr, columns, capacity), pins.get("nr_vectors", 2 * knobs.nr_vectors))
+    matrix = matrix_dot_of(found, capacity.machine, pins)
+    mr, nr_vectors = _tile(rows, columns, capacity, matrix)
     nr = nr_vectors * capacity.lanes
     # What masks and empty lanes cost a large product is more than what a text of their own costs to compile.
     sizes = [extents[x] for x in (found.v, found.r, *found.reduction)]
@@ -269,6 +284,8 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     # Panels that are packed one after another are written again and again: in all, chunks hold no more than stays near.
     repacks = plain and not is_large and not constant_b
     steps = _steps(found, capacity, granularity, is_large=is_large, constant_b=constant_b)
+    if matrix is not None and steps != extents[found.reduction[0]]:
+        steps = ceil_div(steps, matrix.depth) * matrix.depth
     has_partial_sums = found.partial_sums is not None and extents[found.reduction[0]] != steps
     max_mc = capacity.mc if found.window is None else knobs.window_mc
     size = _packed_bytes(found, capacity)
@@ -289,11 +306,11 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
         max_nc = max(nr, min(max_nc, capacity.knobs.unsplit_bytes // (steps * granularity * size)))
     in_blocks = reuses or has_partial_sums or not isinstance(columns, int)
     nc = pins.get("nc", _even_block(columns, max_nc, nr) if in_blocks else columns)
-    dot = _dot(found, capacity, steps, constant_a=constant_a, constant_b=constant_b)
+    dot = matrix or _dot(found, capacity, steps, constant_a=constant_a, constant_b=constant_b)
     constant_a = constant_a and dot is None  # columns are many: the copy of A is cheap beside them
     reads_a = is_narrow and not constant_a and not found.casts[0] and dot is None and not has_partial_sums
     # Without a direct nest for few rows, a single one must not be rounded up far.
-    is_alone = not found.runs or constant_b
+    is_alone, is_parted = not found.runs or constant_b, constant_b and not isinstance(rows, int)
     return Blocking(
         found,
         capacity,
@@ -304,7 +321,7 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
         mc,
         nc,
         _chunks(columns, nr, capacity, shares_rows=shares_rows, repacks=repacks),
-        *_remainders(mr, is_alone=is_alone, is_parted=constant_b and not isinstance(rows, int)),
+        *(((mr // 2,), None) if matrix else _remainders(mr, is_alone=is_alone, is_parted=is_parted)),
         along_k(found.scalar, found) if reads_a else None,
         constant_a,
         constant_b,
@@ -316,6 +333,16 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
         dot,
         dot is None and not constant_a and _has_rows_to_convert(found, capacity),
     )
+
+
+def _tile(rows: Extent, columns: Extent, capacity: Capacity, matrix: Dot | None) -> tuple[int, int]:
+    """Rows and vectors of a tile: as many as registers have room for, of matrices two by two."""
+    if matrix is None:
+        mr, pinned = tile_rows(rows, capacity), capacity.pins.get("nr_vectors", 2 * capacity.knobs.nr_vectors)
+        return mr, min(tile_vectors(mr, columns, capacity), pinned)
+    mr = matrix.most_rows if not isinstance(rows, int) else min(matrix.most_rows, matrix.padded_rows(rows))
+    vectors = 2 if not isinstance(columns, int) or columns > capacity.lanes else 1
+    return capacity.pins.get("mr", mr), capacity.pins.get("nr_vectors", vectors)
 
 
 def _remainders(mr: int, *, is_alone: bool, is_parted: bool) -> tuple[tuple[int, ...], int | None]:
@@ -410,7 +437,7 @@ def _steps_of_narrow(found: Contraction, capacity: Capacity, granularity: int) -
 
 def _packed_bytes(found: Contraction, capacity: Capacity) -> int:
     """The bytes of an element in packed operands."""
-    dot = dot_of(found, capacity.machine)
+    dot = matrix_dot_of(found, capacity.machine, capacity.pins) or dot_of(found, capacity.machine)
     return bits(capacity.dtype if dot is None else dot.a_type) // 8
 
 

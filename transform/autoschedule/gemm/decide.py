@@ -35,7 +35,7 @@ from weft.transform.autoschedule.gemm.convolutions.winograd import FORMS as _WIN
 from weft.transform.autoschedule.gemm.convolutions.winograd import Winograd, form_of_windows, winograd_of
 from weft.transform.autoschedule.gemm.convolutions.winograd_block import winograd_loops
 from weft.transform.autoschedule.gemm.direct import direct, streams
-from weft.transform.autoschedule.gemm.dot_products.dot import dot_of
+from weft.transform.autoschedule.gemm.dot_products.dot import dot_of, matrix_dot_of
 from weft.transform.autoschedule.gemm.epilogue import cases_without_terms, with_epilogue
 from weft.transform.autoschedule.gemm.few_columns import few_columns
 from weft.transform.autoschedule.gemm.inner_products import block_of_results, inner_products, is_inner, rows_that_pack
@@ -172,8 +172,8 @@ def complete_gemm(found: Contraction, decision: Decision, capacity: Capacity, co
     if reads_windows and _windows(found, form, capacity, constants) is None:
         raise refused(f"gemm of {decision.about!r}: there are no windows, or {_NEEDS.get(form, _OF_WINOGRAD)}")
     decision = _in_form(found, decision, form, capacity, constants)
-    _check_tile(decision, capacity)
     pinned = _pinned(decision, capacity)
+    _check_tile(decision, capacity, matrix_dot_of(found, capacity.machine, pinned.pins) is not None)
     windows = _windows(found, form, pinned, constants)
     if windows is not None:
         windows.check(decision)
@@ -275,11 +275,11 @@ _MATRIX_FORMS = (
 )
 
 
-def _check_tile(decision: Decision, capacity: Capacity) -> None:
+def _check_tile(decision: Decision, capacity: Capacity, has_matrices: bool) -> None:
     registers = capacity.machine.vector_registers
     rows = checked(decision, "mr", 1, 1024, "rows of a register tile")
     vectors = checked(decision, "nr_vectors", 1, 64, "vectors in a row of a register tile")
-    if rows * vectors + 2 > registers and (rows, vectors) != _smallest(capacity):
+    if not has_matrices and rows * vectors + 2 > registers and (rows, vectors) != _smallest(capacity):
         raise refused(
             f"gemm of {decision.about!r}: a tile of {rows} x {vectors} vectors needs {rows * vectors + 2} registers, "
             f"the machine has {registers}",

@@ -50,6 +50,8 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.autoschedule.gemm.blocking import Blocking, row_of_a
+from weft.transform.autoschedule.gemm.dot_products.matrix_packing import MatrixPacking
+from weft.transform.autoschedule.gemm.dot_products.matrix_tile import MatrixTile
 from weft.transform.autoschedule.gemm.dot_products.packing import DotPacking
 from weft.transform.autoschedule.gemm.epilogue import prefetches_of
 from weft.transform.autoschedule.gemm.packing import Packing, place_in_b
@@ -84,8 +86,14 @@ Panels = Callable[[Callable[[Panel], Stmt]], Stmt]
 
 def packed(blocking: Blocking) -> Stmt:
     """The loops of a contraction over packed blocks, inside those over outer variables."""
-    packing = Packing(blocking) if blocking.dot is None else DotPacking(blocking, blocking.dot)
-    return _Loops(blocking, packing).build()
+    return _Loops(blocking, _packing_of(blocking)).build()
+
+
+def _packing_of(blocking: Blocking) -> Packing | DotPacking:
+    if blocking.dot is None:
+        return Packing(blocking)
+    of_dot = MatrixPacking if blocking.dot.instruction.is_matrix else DotPacking
+    return of_dot(blocking, blocking.dot)
 
 
 @dataclass(frozen=True)
@@ -161,6 +169,7 @@ class _Loops:
                 lambda panel: inner(_moved(panel, first)),
                 blocking.chunks,
                 blocking.separate_remainders,
+                blocking.has_whole_vectors,
             )
 
         def over_k(block: Callable[[KBlock], Stmt]) -> Stmt:
@@ -273,6 +282,7 @@ class _Loops:
         """The tile of `rows` rows from `at` on in the block of rows that starts at `first`."""
         blocking, found = self.blocking, self.blocking.found
         p, lanes, extent = PrimVar("p", INDEX), panel.lanes, found.extents[blocking.k]
+        g = PrimVar("g", INDEX) if blocking.has_whole_vectors else None
 
         def element(i: PrimExpr, j: PrimExpr) -> BufferLoad:
             if blocking.has_partial_sums:
@@ -290,41 +300,62 @@ class _Loops:
             later = plus(p, const(blocking.capacity.knobs.prefetch_k, INDEX))
             return self._of_b(later, const(j, INDEX), 1, k_block, panel)
 
-        prefetches = rows > 2 and found.window is None  # windows are packed right before their tiles, and of many rows
+        by_vectors = not blocking.has_whole_vectors
+        # Windows are packed right before their tiles, and of many rows.
+        prefetches = by_vectors and rows > 2 and found.window is None
+        prefetches_c = by_vectors and not (blocking.shares_rows or blocking.has_partial_sums)
         several = blocking.splits_k
         end = binary("ge", plus(k_block.k, as_expr(k_block.steps, INDEX)), as_expr(extent, INDEX))
         is_last = end if several else None
         prefetched = prefetches_of(found, panel, rows, lambda i: plus(first, clamp(plus(at, i))), is_last)
-        tile = Tile(
+        in_registers = MatrixTile if blocking.has_whole_vectors else Tile
+        tile = in_registers(
             rows,
             panel,
-            scalar=lambda i: blocking.of_a(self._of_a(p, i, first, at, rows, clamp, k_block)),
-            vector=lambda j: blocking.of_b(self._of_b(p, j, lanes, k_block, panel)),
+            scalar=lambda i: blocking.of_a(self._of_a((p, g), i, first, at, rows, clamp, k_block)),
+            vector=lambda j: blocking.of_b(self._of_b(self._group_of(p, g), j, lanes, k_block, panel)),
             element=element,
-            loops=[(p, self._groups(k_block))],
+            loops=[(p, self._groups(k_block)), *([] if g is None else [(g, blocking.depth // blocking.group)])],
             dot=blocking.dot,
             adds_last=found.may_be_long,
             accumulates=found.accumulates or (several and binary("gt", k_block.k, const(0, INDEX))),
             epilogue=epilogue_of(found, panel, lambda i: plus(first, clamp(plus(at, i)))),
             is_last=is_last,
             long_epilogue=found.has_long_epilogue,
-            prefetch_c=None if blocking.shares_rows or blocking.has_partial_sums else prefetch_c,
+            prefetch_c=prefetch_c if prefetches_c else None,
             prefetch_b=[prefetch_b(j) for j in range(panel.vectors)] if prefetches else [],
         ).build(blocking.capacity.dtype)
         return sequence([*prefetched, tile])
 
     def _groups(self, k_block: KBlock) -> Extent:
         """How many groups along k a tile sums in a block."""
-        count, group = times_of(k_block.steps, self.blocking.granularity), self.blocking.group
+        count, group = times_of(k_block.steps, self.blocking.granularity), self.blocking.depth
         if group == 1:
             return count
         return ceil_div(count, group) if isinstance(count, int) else ceil_of(count, group)
 
+    def _group_of(self, p: PrimExpr, g: PrimExpr | None) -> PrimExpr:
+        """The number of the group of B at a step of k, and at a group of it where several make a step."""
+        return p if g is None else plus(times(p, self.blocking.depth // self.blocking.group), g)
+
     def _of_a(
-        self, p: PrimExpr, i: PrimExpr, first: PrimExpr, at: PrimExpr, rows: int, clamp: Access, k_block: KBlock
+        self,
+        step: tuple[PrimExpr, PrimExpr | None],
+        i: PrimExpr,
+        first: PrimExpr,
+        at: PrimExpr,
+        rows: int,
+        clamp: Access,
+        k_block: KBlock,
     ) -> PrimExpr:
-        """The element of A in a row at a step of k."""
-        blocking, load = self.blocking, self.blocking.found.scalar
+        """The element of A in a row at a step of k, or the group where several make a step."""
+        blocking, load, (p, g) = self.blocking, self.blocking.found.scalar, step
+        if g is not None:
+            assert blocking.dot is not None
+            row = plus(times(p, blocking.dot.padded_rows(rows)), i)
+            place = plus(times(row, blocking.depth), times(g, blocking.group))
+            place = plus(times(at, blocking.padded_kc), place)
+            return BufferLoad(blocking.a, (vector_index(place, blocking.group),))
         k = plus(times(k_block.k, blocking.granularity), p)  # of the whole sum
         if blocking.view_of_a is not None:
             lead = row_at(load, blocking.r, plus(first, clamp(plus(at, i)))).indices[: blocking.view_of_a.ndim - 1]

@@ -46,6 +46,7 @@ __all__ = [
     "epilogue_of",
     "flat_view",
     "fresh",
+    "masked",
     "minus",
     "panels_of_chunk",
     "plus",
@@ -56,6 +57,7 @@ __all__ = [
     "tiles_of",
     "times",
     "times_of",
+    "unrolled",
     "vector_at",
     "vector_index",
 ]
@@ -136,16 +138,16 @@ class Tile:
             return plus(times(i, vectors), j) if vectors > 1 else i
 
         def accumulate(i: PrimExpr) -> Stmt:
-            value = self._repeated(self.scalar(i))
+            value = self.repeated(self.scalar(i))
 
             def add(j: PrimExpr) -> Stmt:
                 total = local(accumulators, place(i, j))
                 return _store(total, self._added(total, value, local(b_row, j, group)))
 
-            return _unrolled("j", vectors, add)
+            return unrolled("j", vectors, add)
 
         def each(action: Callable[[PrimExpr, PrimExpr], Stmt]) -> Stmt:
-            return _unrolled("i", self.rows, lambda i: _unrolled("j", vectors, lambda j: action(i, j)))
+            return unrolled("i", self.rows, lambda i: unrolled("j", vectors, lambda j: action(i, j)))
 
         def added(total: BufferLoad, value: PrimExpr) -> Stmt:
             return _store(total, binary("add", total, value))
@@ -157,36 +159,36 @@ class Tile:
         prefetches_c = [] if prefetch_c is None else [each(lambda i, j: prefetch(prefetch_c(i, j)))]
         begin = clear = self._cleared(accumulators)
         if self.accumulates is not False and not self.adds_last:
-            held = each(lambda i, j: _store(own(i, j), _masked(self.element(i, j), mask(j))))
-            begin = self._if_accumulates(sequence([held, *prefetches_c]), clear)
+            held = each(lambda i, j: _store(own(i, j), masked(self.element(i, j), mask(j))))
+            begin = self.if_accumulates(sequence([held, *prefetches_c]), clear)
         elif self.accumulates is not False and prefetches_c:
-            begin = SeqStmt((clear, self._if_accumulates(prefetches_c[0], None)))
-        loads = _unrolled("j", vectors, lambda j: _store(local(b_row, j, group), self.vector(j)))
+            begin = SeqStmt((clear, self.if_accumulates(prefetches_c[0], None)))
+        loads = unrolled("j", vectors, lambda j: _store(local(b_row, j, group), self.vector(j)))
         prefetches = [prefetch(place) for place in self.prefetch_b]
         columns = self._column_sums(vectors, lambda j: local(b_row, j, group))
-        step: Stmt = SeqStmt((*prefetches, loads, *columns.update, _unrolled("i", self.rows, accumulate)))
+        step: Stmt = SeqStmt((*prefetches, loads, *columns.update, unrolled("i", self.rows, accumulate)))
         for var, extent in reversed(self.loops[1:]):
             step = For(var, 0, extent, step)
         step = self._first_loop(step, accumulators)
-        write = each(lambda i, j: _store(_masked(self.element(i, j), mask(j)), local(accumulators, place(i, j))))
+        write = each(lambda i, j: _store(masked(self.element(i, j), mask(j)), local(accumulators, place(i, j))))
         if self.epilogue is not None:
             if self.long_epilogue:
                 # One text for all vectors; they go through memory, where they can be indexed.
                 done = Buffer("done", accumulators.shape, dtype, "local")
-                copy = _unrolled("i", self.rows * vectors, lambda i: _store(local(done, i), local(accumulators, i)))
+                copy = unrolled("i", self.rows * vectors, lambda i: _store(local(done, i), local(accumulators, i)))
                 i, j = PrimVar("i", INDEX), PrimVar("j", INDEX)
-                each_vector = For(i, 0, self.rows, For(j, 0, vectors, self._finished(done, i, j, place(i, j))))
+                each_vector = For(i, 0, self.rows, For(j, 0, vectors, self.finished(done, i, j, place(i, j))))
                 finished: Stmt = SeqStmt((AllocBuffer(done), copy, each_vector))
             else:
-                finished = each(lambda i, j: self._finished(accumulators, i, j, place(i, j)))
+                finished = each(lambda i, j: self.finished(accumulators, i, j, place(i, j)))
             write = finished if self.is_last is None else IfThenElse(self.is_last, finished, write)
         last = [each(lambda i, j: columns.correct(own(i, j), j))] if columns.init else []
         if self.accumulates is not False and self.adds_last:
-            held = each(lambda i, j: added(own(i, j), _masked(self.element(i, j), mask(j))))
-            last.append(self._if_accumulates(held, None))
+            held = each(lambda i, j: added(own(i, j), masked(self.element(i, j), mask(j))))
+            last.append(self.if_accumulates(held, None))
         return SeqStmt((AllocBuffer(accumulators), AllocBuffer(b_row), *columns.init, begin, step, *last, write))
 
-    def _if_accumulates(self, stmt: Stmt, otherwise: Stmt | None) -> Stmt:
+    def if_accumulates(self, stmt: Stmt, otherwise: Stmt | None) -> Stmt:
         """A statement where C already holds a partial sum, another one where it does not."""
         assert self.accumulates is not False
         return stmt if self.accumulates is True else IfThenElse(self.accumulates, stmt, otherwise)
@@ -195,7 +197,7 @@ class Tile:
         """An action on the place of every vector of accumulators."""
         lanes = self.panel.lanes
         count = self.rows * self.panel.vectors
-        return _unrolled("i", count, lambda i: action(vector_index(times(i, lanes), lanes)))
+        return unrolled("i", count, lambda i: action(vector_index(times(i, lanes), lanes)))
 
     def _cleared(self, buffer: Buffer) -> Stmt:
         zero = const(0.0, with_lanes(buffer.dtype, self.panel.lanes))
@@ -227,10 +229,10 @@ class Tile:
         def correct(total: BufferLoad, j: PrimExpr) -> Stmt:
             return _store(total, binary("sub", total, binary("mul", place(j), const(dot.offset, kind))))
 
-        begin = _unrolled("j", vectors, lambda j: _store(place(j), const(0, kind)))
-        return _ColumnSums((AllocBuffer(buffer), begin), (_unrolled("j", vectors, add),), correct)
+        begin = unrolled("j", vectors, lambda j: _store(place(j), const(0, kind)))
+        return _ColumnSums((AllocBuffer(buffer), begin), (unrolled("j", vectors, add),), correct)
 
-    def _repeated(self, value: PrimExpr) -> PrimExpr:
+    def repeated(self, value: PrimExpr) -> PrimExpr:
         """An element of A, or a group of them, for all lanes."""
         lanes = self.panel.lanes
         if self.dot is None:
@@ -245,7 +247,7 @@ class Tile:
         first, second = (b, a) if self.dot.is_swapped else (a, b)
         return PrimCall("dot_product", (total, first, second), total.dtype)
 
-    def _finished(self, accumulators: Buffer, i: PrimExpr, j: PrimExpr, place: PrimExpr) -> Stmt:
+    def finished(self, accumulators: Buffer, i: PrimExpr, j: PrimExpr, place: PrimExpr) -> Stmt:
         """A vector of finished sums, stored."""
         assert self.epilogue is not None
         lanes, lane = self.panel.lanes, PrimVar("lane", INDEX)
@@ -275,11 +277,13 @@ def prefetch(place: BufferLoad) -> Stmt:
     return AttrStmt(None, PREFETCH, BufferLoad(place.buffer, indices), SeqStmt(()))
 
 
-def _masked(place: BufferLoad, mask: PrimExpr | None) -> BufferLoad:
+def masked(place: BufferLoad, mask: PrimExpr | None) -> BufferLoad:
+    """A vector of which a mask says the lanes that are there; None: all of them."""
     return place if mask is None else replace(place, predicate=mask)
 
 
-def _unrolled(name: str, count: int, inner: Callable[[PrimExpr], Stmt]) -> Stmt:
+def unrolled(name: str, count: int, inner: Callable[[PrimExpr], Stmt]) -> Stmt:
+    """A loop that is written out; of one iteration there is none."""
     if count == 1:
         return inner(const(0, INDEX))
     var = PrimVar(name, INDEX)
@@ -418,12 +422,14 @@ def cover_columns(
     inner: Callable[[Panel], Stmt],
     chunks: int | None = None,
     separate_remainders: bool = False,
+    whole_vectors: bool = False,
 ) -> Stmt:
     """Panels of `vectors` vectors and one for the rest: under a mask, where the machine has those.
 
     Of a symbolic number of columns every panel is under its mask, so that there is one text for all of them, unless it
     is a number of whole panels. With `chunks` the panels are shared out to so many at most, each of which is one
-    iteration of the outermost loop; many of them have one text with the rest then, unless `separate_remainders`.
+    iteration of the outermost loop; many of them have one text with the rest then, unless `separate_remainders`. With
+    `whole_vectors` the rest has vectors as wide as all others.
     """
     lanes = capacity.lanes
     width = vectors * lanes
@@ -463,7 +469,7 @@ def cover_columns(
         found.append(panels(0, whole, lambda at, chunk, number: inner(Panel(at, vectors, lanes, None, chunk, number))))
     if left:
         start = const(extent - left, INDEX)
-        lanes = min(lanes, 1 << (left - 1).bit_length())
+        lanes = lanes if whole_vectors else min(lanes, 1 << (left - 1).bit_length())
         count = -(-left // lanes)
         number = _number_of_last(whole, last + 1)
         found.append(inner(Panel(start, count, lanes, left if left < count * lanes else None, last, number)))
@@ -471,7 +477,7 @@ def cover_columns(
 
 
 def runs_of_panels(
-    extent: int, vectors: int, capacity: Capacity, separate_remainders: bool
+    extent: int, vectors: int, capacity: Capacity, separate_remainders: bool, whole_vectors: bool = False
 ) -> Iterator[tuple[int, int, int, int]]:
     """The panels that `cover_columns` shares out: (first column, width, how many, columns of the last one)."""
     width = vectors * capacity.lanes
@@ -488,7 +494,7 @@ def runs_of_panels(
     if whole:
         yield 0, width, whole, width
     if left:
-        lanes = min(capacity.lanes, 1 << (left - 1).bit_length())
+        lanes = capacity.lanes if whole_vectors else min(capacity.lanes, 1 << (left - 1).bit_length())
         yield whole * width, ceil_div(left, lanes) * lanes, 1, left
 
 

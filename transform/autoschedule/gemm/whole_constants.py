@@ -22,6 +22,7 @@ from weft.transform.autoschedule.gemm.blocking import Blocking, known
 from weft.transform.autoschedule.gemm.packing import each_k
 from weft.transform.autoschedule.gemm.tiles import plus, runs_of_panels, times
 from weft.transform.autoschedule.gemm.tiling import INDEX
+from weft.transform.autoschedule.rules.loops import sequence
 
 __all__ = ["divided", "packed_constants", "row_of_constant"]
 
@@ -43,9 +44,9 @@ def row_of_constant(blocking: Blocking, target: Buffer, start: PrimExpr) -> tupl
 
     Narrower ones, which cover the remainder, share the last row.
     """
-    width = blocking.nr if target is blocking.b else blocking.mr
+    width, length = (blocking.nr, blocking.padded_k) if target is blocking.b else (blocking.mr, blocking.k_extent)
     if isinstance(start, IntImm):
-        return const(start.value // width, INDEX), start.value % width * blocking.k_extent
+        return const(start.value // width, INDEX), start.value % width * length
     return divided(start, width), 0
 
 
@@ -61,7 +62,12 @@ def _copies_of_b(blocking: Blocking) -> Iterator[Stmt]:
     found, b = blocking.found, blocking.b
     load, v = found.vector, found.v
     columns = known(found.extents[v])
-    runs = runs_of_panels(columns, blocking.nr_vectors, blocking.capacity, blocking.separate_remainders)
+    whole = blocking.has_whole_vectors
+    runs = runs_of_panels(columns, blocking.nr_vectors, blocking.capacity, blocking.separate_remainders, whole)
+    if blocking.padded_k != blocking.k_extent:
+        row, i = PrimVar("row", INDEX), PrimVar("i", INDEX)
+        clear = BufferStore(b, const(0.0, b.dtype), (row, i))
+        yield For(row, 0, b.shape[0], For(i, 0, b.shape[1], clear))
     for start, width, count, last in runs:
         if last == width:
             yield _copy(blocking, load, v, b, start, width, count, width)
@@ -71,7 +77,7 @@ def _copies_of_b(blocking: Blocking) -> Iterator[Stmt]:
         end = start + (count - 1) * width
         i, (row, skipped) = PrimVar("i", INDEX), row_of_constant(blocking, b, const(end, INDEX))
         place = (row, plus(const(skipped, INDEX), i))
-        yield For(i, 0, blocking.k_extent * width, BufferStore(b, const(0.0, b.dtype), place))
+        yield For(i, 0, blocking.padded_k * width, BufferStore(b, const(0.0, b.dtype), place))
         yield _copy(blocking, load, v, b, end, width, 1, last)
 
 
@@ -93,12 +99,19 @@ def _copy(
     extent = known(blocking.found.extents[blocking.k])
     if blocking.group == 1 or target is not blocking.b:
         return For(panel, 0, count, each_k(blocking, const(0, INDEX), extent, at_k))
-    group, q, t = blocking.group, PrimVar("q", INDEX), PrimVar("t", INDEX)
-    column = plus(plus(const(start, INDEX), times(panel, width)), j)
-    value = substitute(load, {blocking.k: plus(times(q, group), t), var: column})
-    place = (row, plus(const(skipped, INDEX), plus(times(plus(times(q, width), j), group), t)))
-    copy = For(j, 0, used, For(t, 0, group, BufferStore(target, value, place)))
-    return For(panel, 0, count, For(q, 0, extent // group, copy))
+    group, q = blocking.group, PrimVar("q", INDEX)
+
+    def of_group(number: PrimExpr, count: int) -> Stmt:
+        j, t = PrimVar("j", INDEX), PrimVar("t", INDEX)
+        column = plus(plus(const(start, INDEX), times(panel, width)), j)
+        value = substitute(load, {blocking.k: plus(times(number, group), t), var: column})
+        place = (row, plus(const(skipped, INDEX), plus(times(plus(times(number, width), j), group), t)))
+        return For(j, 0, used, For(t, 0, count, BufferStore(target, value, place)))
+
+    copies: list[Stmt] = [For(q, 0, extent // group, of_group(q, group))]
+    if extent % group:
+        copies.append(of_group(const(extent // group, INDEX), extent % group))
+    return For(panel, 0, count, sequence(copies))
 
 
 def divided(a: PrimExpr, b: int) -> PrimExpr:

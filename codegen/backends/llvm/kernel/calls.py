@@ -172,8 +172,11 @@ def _call_extern(emitter: KernelEmitter, expr: PrimCall) -> str:
     spelled = emitter.module.declare(name, result, tuple(types))
     if result == "void":
         emitter.w.do(call("void", spelled, operands))
+        emitter.configure_matrices()
         return "0"
-    return emitter.w.emit(call(result, spelled, operands))
+    given = emitter.w.emit(call(result, spelled, operands))
+    emitter.configure_matrices()
+    return given
 
 
 def _call_packed(emitter: KernelEmitter, expr: PrimCall) -> str:

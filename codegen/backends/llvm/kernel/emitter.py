@@ -18,6 +18,7 @@ from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import Program, frame_word
 from weft.codegen.backends.llvm.asm.types import value_type
 from weft.codegen.backends.llvm.kernel.explicit import fills_registers, is_explicit
+from weft.codegen.backends.llvm.kernel.matrices import configure, has_matrix_tiles, release
 from weft.codegen.backends.llvm.kernel.nontemporal import Streams
 from weft.codegen.backends.llvm.values.expressions import CallForm, ExpressionEmitter
 from weft.codegen.backends.llvm.values.views import BufferView
@@ -121,6 +122,8 @@ class KernelEmitter(ExpressionEmitter):
         self.noalias = noalias
         self.parallel_loops = 0
         self.has_streamed = False
+        in_order = program.serial or program.threads == 1
+        self.has_matrices = has_matrix_tiles(function.body, self.arith, in_order=in_order)
         self.work: dict[Stmt, int] = {}
         self.loops: list[OpenLoop] = []
         self.loop_variables: set[PrimVar] = set()
@@ -140,6 +143,7 @@ class KernelEmitter(ExpressionEmitter):
     def emit_inside(self) -> None:
         """Emit the whole function, where there is room for its nesting."""
         self._parameters()
+        self.configure_matrices()
         self.statement(self.function.body)
         self.leave(0)
         self.w.finish(beside=bool(self.parallel_loops) and not self.stores)
@@ -220,6 +224,8 @@ class KernelEmitter(ExpressionEmitter):
         self.free_from(0)
         if self.has_streamed:
             fence(self.w)
+        if self.has_matrices:
+            release(self.w)
         self.w.ret("i32", str(status))
 
     def leave_if(self, status: str) -> None:
@@ -229,6 +235,12 @@ class KernelEmitter(ExpressionEmitter):
         self.w.open(bad)
         self.leave(status)
         self.w.open(good)
+        self.configure_matrices()  # of what gave the status, anything may have been called
+
+    def configure_matrices(self) -> None:
+        """Say what matrices are, where the function uses them; again after others may have said something else."""
+        if self.has_matrices:
+            configure(self.w)
 
 
 def call_back(w: FunctionWriter, site: int, words: Sequence[Size], results: int) -> tuple[str, str]:

@@ -12,11 +12,13 @@ from weft.codegen.backends.llvm.kernel.allocation import allocate, declare
 from weft.codegen.backends.llvm.kernel.conditions import exact_condition
 from weft.codegen.backends.llvm.kernel.emitter import WARM, KernelEmitter, StatementForm
 from weft.codegen.backends.llvm.kernel.failure_values import integers_seen
+from weft.codegen.backends.llvm.kernel.matrix_tiles import emit_matrix_tiles
 from weft.codegen.backends.llvm.values.expressions import dtype_of, is_cheap
 from weft.codegen.backends.llvm.values.lanes import broadcast
 from weft.codegen.host.kernels import result_dtype
 from weft.ir.structure.structural import structural_equal
 from weft.ir.tensor import (
+    MATRIX_TILES,
     PREFETCH,
     AllocBuffer,
     AssertStmt,
@@ -135,6 +137,8 @@ def _witness(emitter: KernelEmitter, condition: PrimExpr) -> tuple[list[str | in
 def _attr(emitter: KernelEmitter, stmt: AttrStmt) -> None:
     if stmt.key == PREFETCH and isinstance(stmt.value, BufferLoad):
         _prefetch(emitter, stmt.value)
+    if stmt.key == MATRIX_TILES and emit_matrix_tiles(emitter, stmt):
+        return
     emitter.statement(stmt.body)
 
 

@@ -9,6 +9,7 @@ from weft.errors import TargetError
 from weft.target import Target
 from weft.target.features import FLOATS_OF_X86, X86, named_features
 from weft.target.float_units import llvm_features
+from weft.target.processors import CPUS
 from weft.target.triple import Triple
 
 __all__ = ["CrossMachine", "cross_machine", "emit_object"]
@@ -28,7 +29,9 @@ class CrossMachine:
     @property
     def names(self) -> frozenset[str]:
         """The features that the code may use."""
-        return named_features(self.triple.split("-")[0], self.cpu, self.features)
+        arch = self.triple.split("-")[0]
+        own = CPUS[self.cpu].features if arch in X86 and self.cpu in CPUS else ()
+        return named_features(arch, self.cpu, ",".join((*(f"+{name}" for name in own), self.features)))
 
 
 def cross_machine(target: Target, opt: int = 2) -> CrossMachine:

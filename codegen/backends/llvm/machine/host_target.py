@@ -13,12 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from weft.dtypes import is_float
 from weft.errors import TargetError
 from weft.runtime.device.host import host
 from weft.target import Target
 from weft.target.builtin import LLVM
 from weft.target.features import LEVELS, named_features, with_flags
-from weft.target.machine_model import OVERRIDES, MachineModel, useful_dots
+from weft.target.machine_model import DOT_PRODUCTS, OVERRIDES, MachineModel, useful_dots
 from weft.target.processors import CPUS, CPUFacts
 from weft.target.triple import Triple
 
@@ -60,7 +61,10 @@ class HostTarget:
 @functools.lru_cache(maxsize=64)
 def _described(target: HostTarget) -> Target:
     has = target.names
-    dots = sorted(f"+{name}" for name in useful_dots(CPUS.get(host().cpu, CPUFacts("")), has))
+    useful = useful_dots(CPUS.get(host().cpu, CPUFacts("")), has)
+    # Instructions that sum floats in an order of their own are not taken where that is asked for to the letter.
+    exact = {dot.feature for dot in DOT_PRODUCTS if not (target.strict_math and is_float(dot.types[2]))}
+    dots = sorted(f"+{name}" for name in useful if name in exact)
     chosen: dict[str, Any] = {**dict(target.overrides), **({"mattr": dots} if dots else {})}
     if target.planner:
         chosen["planner"] = target.planner
@@ -163,7 +167,8 @@ def _check_feature(feature: str) -> None:
     if name not in known:
         raise TargetError(f"this processor family has no feature {name!r}", code="W732")
     if feature.startswith("+") and not known[name]:
-        raise TargetError(f"this machine lacks the feature {name}", code="W731")
+        why = f": {host().refused}" if name.startswith("amx-") and host().refused else ""
+        raise TargetError(f"this machine lacks the feature {name}{why}", code="W731")
 
 
 def _checked_cpu(cpu: str) -> str:

@@ -10,19 +10,30 @@ Where an instruction takes A without a sign and A has one, A is offset by half o
 of B's columns, which the tile computes as well, are subtracted again: exact, as sums wrap.
 
     a * b = (a + 128) * b - 128 * b
+
+Instructions over matrices come first where rows, columns and k fill them: A's tile has one row of MATRIX_BYTES after
+another then, B's panel is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from weft.dtypes import bits, includes
+from weft.ir.tensor import Extent
 from weft.target.machine_model import DotProduct, MachineModel
 from weft.transform.autoschedule.gemm.match import Contraction
+from weft.transform.autoschedule.rules.strides import step_along
 
-__all__ = ["Dot", "dot_of"]
+__all__ = ["Dot", "dot_of", "matrix_dot_of"]
+
+_MATRIX_BITS = 512
+"""Bits of a row of a matrix in registers, and of the vectors that its sums go through."""
+_FEWEST_STEPS = 2
+"""Steps along k from which on matrices in registers pay for being configured, cleared and stored."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +51,22 @@ class Dot:
 
     @property
     def group(self) -> int:
-        """The products that one instruction adds to each lane."""
+        """Neighbours along k that lie side by side in a panel of B: what vectors of the sums have lanes for."""
+        return _MATRIX_BITS // 16 // bits(self.b_type) if self.instruction.is_matrix else self.instruction.terms
+
+    @property
+    def depth(self) -> int:
+        """The products that one instruction adds to each sum, of which there are so many zeros as fill it up."""
         return self.instruction.terms
+
+    @property
+    def most_rows(self) -> int:
+        """The rows of the largest tile over matrices, two of them; 0 for an instruction over vectors."""
+        return 2 * self.instruction.shape[0] if self.instruction.is_matrix else 0
+
+    def padded_rows(self, rows: int) -> int:
+        """So many rows, filled up to whole matrices."""
+        return -(-rows // self.instruction.shape[0]) * self.instruction.shape[0]
 
 
 def dot_of(found: Contraction, machine: MachineModel) -> Dot | None:
@@ -65,7 +90,50 @@ def dot_of(found: Contraction, machine: MachineModel) -> Dot | None:
     return max(fitting, key=lambda dot: dot.group, default=None)
 
 
+def matrix_dot_of(found: Contraction, machine: MachineModel, pins: Mapping[str, Any]) -> Dot | None:
+    """The instruction over matrices that a contraction is large enough for; None where there is none.
+
+    `pins` are values of a decision: a tile of other sizes than those of matrices is one of vectors.
+    """
+    if found.window is not None or found.r is None or len(found.reduction) != 1:
+        return None
+    if (
+        machine.vector_bits != _MATRIX_BITS
+        or not machine.has_masks
+        or step_along(found.scalar, found.reduction[0]) != 1
+    ):
+        return None
+    for row in machine.dot_products:
+        first, second, sums = row.types
+        if not row.is_matrix or sums != found.dtype:
+            continue
+        if found.vector.dtype != second or not _keeps(second, found.casts[1]):
+            continue  # constants are packed as they are stored
+        fits = _fits(found.scalar.dtype, found.casts[0], first)
+        if fits and _fills(found, row) and _may_have(row, found.extents[found.reduction[0]], pins):
+            return Dot(row, first, second)
+    return None
+
+
+def _fills(found: Contraction, row: DotProduct) -> bool:
+    """Whether there is work for whole matrices, as far as sizes are known."""
+    assert found.r is not None
+    least = (row.shape[0], row.shape[1], _FEWEST_STEPS * row.terms)
+    sizes = (found.extents[x] for x in (found.r, found.v, found.reduction[0]))
+    return all(not isinstance(size, int) or size >= low for size, low in zip(sizes, least, strict=True))
+
+
+def _may_have(row: DotProduct, k_extent: Extent, pins: Mapping[str, Any]) -> bool:
+    rows, vectors, kc = pins.get("mr", 0), pins.get("nr_vectors", 0), pins.get("kc", k_extent)
+    whole_k = kc == k_extent or (isinstance(kc, int) and kc % row.terms == 0)
+    return rows in (0, row.shape[0], 2 * row.shape[0]) and vectors in (0, 1, 2) and whole_k
+
+
 def _fits(stored: str, casts: Sequence[str], wanted: str) -> bool:
     """Whether a type holds all values of the stored one, which no conversion changes."""
-    kinds = (stored, *casts)
-    return includes(wanted, stored) and all(includes(b, a) for a, b in pairwise(kinds))
+    return includes(wanted, stored) and _keeps(stored, casts)
+
+
+def _keeps(stored: str, casts: Sequence[str]) -> bool:
+    """Whether no conversion changes a value."""
+    return all(includes(b, a) for a, b in pairwise((stored, *casts)))

@@ -1,0 +1,177 @@
+"""Matrices in registers (Intel AMX): what statements under `MATRIX_TILES` say, by the instruction that is named there.
+
+    sums = 0;  for p:  for g:  for i:  for j:  sums[i, j] = dot_product(sums[i, j], A[p, i, g], B[p, g, j])
+
+A matrix has 16 rows of 64 bytes. Those of the sums are 0 to 3, two by two, those of A 4 and 5, those of B 6 and 7; what
+they are is configured once for each function, and again after whatever may have configured something else: they belong
+to nobody across calls. Where the processor has no such instruction, or the statements are of another form, they are
+emitted as they are.
+
+tdpbf16ps takes subnormal numbers as zeros, gives none, and adds up even and odd terms of a step apart, each product
+added with one rounding to nearest even (Intel, Software Developer's Manual, volume 2, TDPBF16PS).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weft import dtypes
+from weft.codegen.backends.llvm.asm.function import FunctionWriter
+from weft.codegen.backends.llvm.asm.instructions import Operand, call
+from weft.codegen.backends.llvm.asm.module import byte_text
+from weft.codegen.backends.llvm.math.arithmetic import Arithmetic
+from weft.ir.kernel.prim import const
+from weft.ir.node import replace
+from weft.ir.structure.visit import children
+from weft.ir.tensor import (
+    MATRIX_TILES,
+    AttrStmt,
+    BufferLoad,
+    BufferStore,
+    For,
+    PrimCall,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    SeqStmt,
+    Shuffle,
+    Stmt,
+)
+from weft.target import DOT_PRODUCTS, DotProduct
+
+__all__ = [
+    "ASKS_AT_START",
+    "NUMBER",
+    "PREFIX",
+    "ROWS",
+    "USES_MATRICES",
+    "MatrixNest",
+    "configure",
+    "do_matrices",
+    "has_matrix_tiles",
+    "matrix_nest_of",
+    "release",
+]
+
+ROWS, _BYTES = 16, 64
+PREFIX, NUMBER = "llvm.x86.", "i8 immarg"
+"""Of the names of intrinsics; the type of the number of a matrix."""
+_COUNTS = tuple((ROWS, m * ROWS, *n) for m in (1, 2) for n in ((), (2,)))
+"""The extents of the loops over groups, rows and columns."""
+USES_MATRICES = "@llvm.x86.ldtilecfg("
+"""What the text of code that uses matrices has."""
+ASKS_AT_START = """\
+declare i64 @syscall(i64, ...)
+define internal void @weft.matrices.ask() {
+  call i64 (i64, ...) @syscall(i64 158, i64 4131, i64 18)
+  ret void
+}
+@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [
+  { i32, ptr, ptr } { i32 65535, ptr @weft.matrices.ask, ptr null }
+]
+"""
+"""A function that asks Linux for leave as a program starts, as `weft.runtime.device.matrix_permission` does."""
+
+
+def has_matrix_tiles(stmt: Stmt, arith: Arithmetic, *, in_order: bool) -> bool:
+    """Whether code of a statement uses matrices, beside that of parallel loops, which are functions of their own unless
+    they run `in_order`."""
+    if isinstance(stmt, AttrStmt) and stmt.key == MATRIX_TILES:
+        return matrix_nest_of(stmt, arith) is not None
+    if isinstance(stmt, For) and stmt.kind == "parallel" and not in_order:
+        return False
+    return any(has_matrix_tiles(part, arith, in_order=in_order) for part in children(stmt) if isinstance(part, Stmt))
+
+
+def configure(w: FunctionWriter) -> None:
+    """Eight matrices of 16 rows of 64 bytes, from here on in this thread."""
+    content = bytes([1, *[0] * 15, *[_BYTES, 0] * 8, *[0] * 16, *[ROWS] * 8, *[0] * 8])
+    w.module.add_global(f"@weft.matrices = private constant [64 x i8] {byte_text(content)}, align 64")
+    do_matrices(w, "ldtilecfg", ("ptr",), [("ptr", "@weft.matrices")])
+
+
+def release(w: FunctionWriter) -> None:
+    """No matrices from here on: the system need not save them."""
+    do_matrices(w, "tilerelease", (), [])
+
+
+@dataclass(frozen=True)
+class MatrixNest:
+    """The loops and accesses: `rows` and `columns` are matrices of the sums, of which `j` None is the only column."""
+
+    row: DotProduct
+    step: For
+    g: PrimVar
+    i: PrimVar
+    j: PrimVar | None
+    rows: int
+    columns: int
+    sums: BufferLoad
+    a: BufferLoad
+    b: BufferLoad
+
+    def at(self, m: int, n: int) -> dict[PrimVar, PrimExpr]:
+        """The variables at the first element of a matrix."""
+        places: dict[PrimVar, PrimExpr] = {self.g: const(0, "int64"), self.i: const(m * ROWS, "int64")}
+        return places if self.j is None else {**places, self.j: const(n, "int64")}
+
+
+def matrix_nest_of(stmt: AttrStmt, arith: Arithmetic) -> MatrixNest | None:
+    """What is said under the attribute, where an instruction does it."""
+    row = _instruction(stmt.value, arith)
+    if row is None or not isinstance(stmt.body, SeqStmt) or len(stmt.body.stmts) != 2:
+        return None
+    inner: Stmt = stmt.body.stmts[1]
+    loops: list[For] = []
+    while isinstance(inner, For):
+        loops.append(inner)
+        inner = inner.body
+    parts = _product_of(inner)
+    if parts is None or len(loops) not in (3, 4):
+        return None
+    step, group, rows, *columns = loops
+    counts = tuple(loop.extent for loop in (group, rows, *columns))
+    if counts not in _COUNTS:
+        return None
+    sums, a, b = parts
+    return MatrixNest(
+        row,
+        step,
+        group.loop_var,
+        rows.loop_var,
+        columns[0].loop_var if columns else None,
+        rows.extent // ROWS if isinstance(rows.extent, int) else 0,
+        2 if columns else 1,
+        sums,
+        a,
+        b,
+    )
+
+
+def _instruction(name: object, arith: Arithmetic) -> DotProduct | None:
+    for row in DOT_PRODUCTS:
+        if row.is_matrix and row.instruction == name and row.feature in arith.features:
+            return None if arith.strict and dtypes.is_float(row.types[2]) else row
+    return None
+
+
+def _product_of(stmt: Stmt) -> tuple[BufferLoad, BufferLoad, BufferLoad] | None:
+    """The first elements of sums, A and B."""
+    value = stmt.value if isinstance(stmt, BufferStore) else None
+    if not isinstance(value, PrimCall) or value.op != "dot_product":
+        return None
+    sums, a, b = value.args
+    if not (isinstance(a, Shuffle) and isinstance(a.vectors[0], BufferLoad)):
+        return None
+    if not (isinstance(sums, BufferLoad) and isinstance(b, BufferLoad)):
+        return None
+    return _first(sums), _first(a.vectors[0]), _first(b)
+
+
+def _first(load: BufferLoad) -> BufferLoad:
+    return replace(load, indices=tuple(x.base if isinstance(x, Ramp) else x for x in load.indices))
+
+
+def do_matrices(w: FunctionWriter, name: str, params: tuple[str, ...], operands: list[tuple[str, Operand]]) -> None:
+    """Call an intrinsic over matrices."""
+    w.do(call("void", w.module.declare(f"{PREFIX}{name}", "void", params), operands))

@@ -1,0 +1,166 @@
+"""Contractions by instructions over matrices: when they are taken, and that the loops say what they do."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import weft
+from weft.ir import IRModule, PrimFunc
+from weft.runtime.device.host import host
+from weft.target import MachineModel, Target
+from weft.transform import BindParams, Knobs, TileContractions
+from weft.transform.infra.decisions import decisions_of
+
+MACHINE = MachineModel(512, 32, dot_features=("amx-bf16", "amx-int8", "avx512vnni"))
+KINDS = (("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"), ("uint8", "uint8"), ("bfloat16", "bfloat16"))
+NAMES = ("tdpbssd", "tdpbsud", "tdpbusd", "tdpbuud", "tdpbf16ps")
+
+
+TEXT = """
+@I.ir_module
+class M:
+    @T.prim_func(private=True)
+    def kernel(x_: T.handle, w: T.Buffer((K, COLUMNS), "KW"), y_: T.handle):
+        n = T.int64()
+        x = T.match_buffer(x_, (ROWS, K), "KX")
+        y = T.match_buffer(y_, (ROWS, COLUMNS), "KY")
+        for i, j, k in T.grid(ROWS, COLUMNS, K):
+            with T.block("sum"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    y[vi, vj] = ZERO
+                y[vi, vj] = y[vi, vj] + T.Cast("KY", x[vi, vk]) * T.Cast("KY", w[vk, vj])
+
+    @R.function
+    def main(x: R.Tensor(("ROWS", K), "KX"), w: R.Tensor((K, COLUMNS), "KW")):
+        y = R.call_tir(M.kernel, (x, w), out_ty=R.Tensor(("ROWS", COLUMNS), "KY"))
+        return y
+"""
+
+
+def matmul(kinds: tuple[str, str], rows: int | str, k: int, columns: int, w: np.ndarray | None = None) -> IRModule:
+    text = TEXT if isinstance(rows, str) else TEXT.replace('"ROWS"', "ROWS").replace("n = T.int64()", "pass")
+    wide = "float32" if kinds[0] == "bfloat16" else "int32"
+    for name, value in (
+        ("ROWS", rows),
+        ("KX", kinds[0]),
+        ("KW", kinds[1]),
+        ("KY", wide),
+        ("ZERO", "0.0" if wide == "float32" else "0"),
+        ("COLUMNS", columns),
+    ):
+        text = text.replace(name, str(value))
+    module = weft.parse(text.replace("K)", f"{k})").replace("(K,", f"({k},"))
+    assert isinstance(module, IRModule)
+    return module if w is None else BindParams("main", {"w": w})(module)
+
+
+def array(dtype: str, *shape: int) -> np.ndarray:
+    generator = np.random.default_rng(0)
+    if dtype == "bfloat16":
+        return generator.standard_normal(shape).astype(ml_dtypes.bfloat16)
+    limits = np.iinfo(dtype)
+    return generator.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+
+def scheduled(module: IRModule, **knobs: int) -> IRModule:
+    return TileContractions(MACHINE, Knobs(**knobs))(weft.lower(module, "llvm", stop="fuse"))
+
+
+def instruction(module: IRModule) -> object:
+    functions = (f for f in module.functions.values() if isinstance(f, PrimFunc))
+    (found,) = (item.values.get("instruction") for f in functions for item in decisions_of(f) if item.kind == "gemm")
+    return found
+
+
+@pytest.mark.parametrize(("kinds", "name"), list(zip(KINDS, NAMES, strict=True)))
+def test_the_instruction_follows_from_the_types(kinds: tuple[str, str], name: str) -> None:
+    assert instruction(scheduled(matmul(kinds, 64, 256, 64))) == name
+    assert instruction(scheduled(matmul(kinds, "n", 256, 64))) == name
+
+
+@pytest.mark.parametrize("sizes", [(15, 256, 64), (64, 64, 64), (64, 256, 15)])
+def test_what_fills_no_matrices_goes_through_vectors(sizes: tuple[int, int, int]) -> None:
+    assert "matrix_tiles" not in scheduled(matmul(KINDS[0], *sizes)).script()
+
+
+def test_a_tile_of_other_sizes_than_those_of_matrices_is_one_of_vectors() -> None:
+    module = weft.lower(matmul(KINDS[0], 64, 256, 64), "llvm", stop="fuse")
+    text = TileContractions(MACHINE, Knobs())(module).script()
+    assert 'mr": 32' in text
+    narrow = MachineModel(256, 16, dot_features=MACHINE.dot_features)
+    assert "matrix_tiles" not in TileContractions(narrow, Knobs())(module).script()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "rows", "shape", "knobs"),
+    [
+        (KINDS[4], 17, (70, 18), {}),
+        (KINDS[0], "n", (130, 17), {"kc": 64}),
+    ],
+)
+def test_loops_say_what_the_instruction_does(
+    kinds: tuple[str, str], rows: int | str, shape: tuple[int, int], knobs: dict[str, int]
+) -> None:
+    """The interpreter adds up in the order of k, so results have the same bits."""
+    module = matmul(kinds, rows, *shape)
+    new = scheduled(module, **knobs)
+    assert "matrix_tiles" in new.script()
+    assert weft.verify(new) == []
+    weft.assert_structural_equal(weft.parse(new.script()), new)
+    x, w = array(kinds[0], 17, shape[0]), array(kinds[1], *shape)
+    np.testing.assert_array_equal(weft.interpret(new)["main"](x, w), weft.interpret(module)["main"](x, w))
+
+
+SIZES = [(37, 150, 45), (100, 700, 133)]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "is_constant"), [*((kinds, False) for kinds in KINDS), (KINDS[0], True), (KINDS[4], True)]
+)
+def test_compiled_sums_are_exact(kinds: tuple[str, str], is_constant: bool) -> None:
+    """By matrices where this machine has them, by what it has elsewhere: integers, which floats of any order hold."""
+    for rows, k, columns in SIZES:
+        x, w = array(kinds[0], rows, k), array(kinds[1], k, columns)
+        if kinds[0] == "bfloat16":
+            x, w = (np.round(item.astype("float32")).astype(ml_dtypes.bfloat16) for item in (x, w))
+        wide = "float32" if kinds[0] == "bfloat16" else "int32"
+        expected = x.astype(wide) @ w.astype(wide)
+        exe = weft.compile(matmul(kinds, "n", k, columns, w=w if is_constant else None))
+        for count in (rows, 1):
+            got = exe["main"](x[:count]) if is_constant else exe["main"](x[:count], w)
+            np.testing.assert_array_equal(got, expected[:count])
+
+
+def test_a_machine_without_matrices_does_what_the_loops_say() -> None:
+    """A schedule that was made for another machine runs everywhere."""
+    module = matmul(KINDS[2], 40, 200, 50)
+    x, w = array("uint8", 40, 200), array("int8", 200, 50)
+    new = scheduled(module)
+    assert "matrix_tiles" in new.script()
+    matrices = [name for name, has in host().features.items() if has and name.startswith("amx-")]
+    target = Target({"kind": "llvm", "mattr": ["-amx-tile"]} if matrices else {"kind": "llvm"})
+    np.testing.assert_array_equal(weft.compile(new, target)["main"](x, w), x.astype("int32") @ w.astype("int32"))
+
+
+@pytest.mark.skipif(not host().features.get("amx-bf16"), reason="the processor has no matrices, or the system refuses")
+def test_this_machine_takes_matrices_in_threads_and_beside_other_code() -> None:
+    """The system is asked once for the process; each thread says itself what its matrices are."""
+    w = array("bfloat16", 512, 512)
+    for threads in (1, 2):
+        exe = weft.compile(matmul(KINDS[4], "n", 512, 512, w=w), Target(f"llvm -threads={threads}"))
+        assert "tdpbf16ps" in str(exe.explain())
+        x = array("bfloat16", 300, 512)
+        expected = x.astype("float64") @ w.astype("float64")
+        error = np.abs(exe["main"](x).astype("float64") - expected)
+        assert np.all(error <= np.abs(expected) * 2.0**-20 + 2.0**-16)
+
+
+@pytest.mark.skipif(not host().features.get("amx-bf16"), reason="the processor has no matrices, or the system refuses")
+def test_subnormal_numbers_are_zeros() -> None:
+    x = np.full((16, 64), 2.0**-130, ml_dtypes.bfloat16)
+    w = np.full((64, 16), 2.0**10, ml_dtypes.bfloat16)
+    got = weft.compile(matmul(KINDS[4], 16, 64, 16, w=w))["main"](x)
+    np.testing.assert_array_equal(got, np.zeros((16, 16), "float32"))

@@ -1,0 +1,89 @@
+"""Packing for instructions over matrices: k is filled up with zeros to whole matrices, and rows with the last one.
+
+A   one step of k after another, `depth` products each: the rows of the tile side by side
+B   a panel for dot products in groups, with zeros for the groups that a last step has not
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from weft.dtypes import with_lanes
+from weft.ir.kernel.prim import as_expr, binary, const
+from weft.ir.tensor import BufferLoad, BufferStore, Extent, For, IfThenElse, PrimExpr, PrimVar, SeqStmt, Stmt
+from weft.transform.autoschedule.gemm.dot_products.packing import DotPacking
+from weft.transform.autoschedule.gemm.packing import place_in_b
+from weft.transform.autoschedule.gemm.tiles import (
+    Access,
+    Panel,
+    ceil_of,
+    minus,
+    plus,
+    row_at,
+    times,
+    times_of,
+    vector_at,
+    vector_index,
+)
+from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
+from weft.transform.autoschedule.rules.loops import sequence
+
+__all__ = ["MatrixPacking"]
+
+
+@dataclass(frozen=True)
+class MatrixPacking(DotPacking):
+    """The copies of the operands of a contraction whose products an instruction over matrices adds up."""
+
+    def tile_of_a(self, row: PrimExpr, at: PrimExpr, count: int, clamp: Access, k: PrimExpr, steps: Extent) -> Stmt:
+        """A tile of `count` rows from `at` on, of the block that starts at `row`."""
+        blocking, depth = self.blocking, self.dot.depth
+        padded, start = self.dot.padded_rows(count), times(at, blocking.padded_kc)
+
+        def each_row(step: PrimExpr, action: Callable[[BufferLoad, PrimExpr], Stmt]) -> Stmt:
+            i = PrimVar("i", INDEX)
+            own = i if padded == count else binary("min", i, const(count - 1, INDEX))
+            load = row_at(blocking.found.scalar, blocking.r, plus(row, clamp(plus(at, own))))
+            place = plus(start, times(plus(times(step, padded), i), depth))
+            return For(i, 0, padded, action(load, place))
+
+        def copied(load: BufferLoad, place: PrimExpr, step: PrimExpr, first: PrimExpr, lanes: int) -> Stmt:
+            value = vector_at(load, blocking.k, plus(k, plus(times(step, depth), first)), lanes)
+            return BufferStore(blocking.a, self._as_a(value), (vector_index(plus(place, first), lanes),))
+
+        def partly(load: BufferLoad, place: PrimExpr) -> Stmt:
+            t, zeros = PrimVar("t", INDEX), const(0, with_lanes(blocking.a.dtype, depth))
+            clear = BufferStore(blocking.a, zeros, (vector_index(place, depth),))
+            return SeqStmt((clear, For(t, 0, rest, copied(load, place, as_expr(whole, INDEX), t, 1))))
+
+        zero, p = const(0, INDEX), PrimVar("p", INDEX)
+        whole = steps // depth if isinstance(steps, int) else binary("floordiv", steps, const(depth, INDEX))
+        rest = minus(steps, times_of(whole, depth))
+        stmts: list[Stmt] = []
+        if whole != 0:
+            body = each_row(p, lambda load, place: copied(load, place, p, zero, depth))
+            stmts.append(For(p, 0, whole, body))
+        if rest != 0:
+            last = each_row(as_expr(whole, INDEX), partly)
+            is_there = None if isinstance(rest, int) else binary("gt", rest, zero)
+            stmts.append(last if is_there is None else IfThenElse(is_there, last, None))
+        return sequence(stmts)
+
+    def panel_of_b(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
+        """The groups of the panel one after another; zeros where it has no columns or no groups."""
+        copy = super().panel_of_b(k, steps, panel)
+        group, depth = self.dot.group, self.dot.depth
+        if isinstance(steps, int):
+            first: Extent = ceil_div(steps, group)
+            missing: Extent = ceil_div(steps, depth) * (depth // group) - first
+            if missing == 0:
+                return copy
+        else:
+            first = ceil_of(steps, group)
+            missing = minus(times(ceil_of(steps, depth), depth // group), first)
+        q, j, lanes = PrimVar("q", INDEX), PrimVar("j", INDEX), panel.lanes * group
+        place = times(plus(times(plus(as_expr(first, INDEX), q), panel.width), times(j, panel.lanes)), group)
+        zero = const(0, with_lanes(self.blocking.b.dtype, lanes))
+        clear = BufferStore(self.blocking.b, zero, place_in_b(self.blocking, panel, place, lanes))
+        return sequence([copy, For(q, 0, missing, For(j, 0, panel.vectors, clear, "unrolled"))])
