@@ -4,28 +4,32 @@ Only LLVM knows, and to load it takes longer than to load most programs. What it
 the system describes, and from its own library, so it is kept among compiled code under a hash of both and of the time
 that the system was started. Where the system describes no processor, LLVM is asked.
 
-Matrices in registers (features of the name `amx-*`) are there where the system lets this process use them, which each
-process asks for as it is described (`weft.runtime.device.matrix_permission`).
+Matrices in registers (Intel AMX, features of the name `amx-*`) have a state that is too large to be kept for every
+process. Linux lets a process use them that asks, once and for all of its threads and children (`arch_prctl` with
+`ARCH_REQ_XCOMP_PERM`, from 5.16 on); an instruction without it ends the process. Where the system refuses, or is not
+known here, these features are off.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from weft.errors import ArtifactError
 from weft.runtime.device.code_cache import object_cache
-from weft.runtime.device.matrix_permission import refusal_of_matrices
 from weft.support.forks import in_child, no_fork
 from weft.version import VERSION
 
-__all__ = ["Host", "allowed", "binding", "host", "llvm_version"]
+__all__ = ["Host", "allowed", "binding", "host", "llvm_version", "refusal_of_matrices"]
 
+_ARCH_PRCTL, _REQUEST, _TILE_DATA = 158, 0x1023, 18  # of asm/unistd_64.h, asm/prctl.h, and the number of the state
 _VARIES = ("cpu mhz", "bogomips")
 """Lines of the description that are another at other times."""
 _MOST = 1 << 14
@@ -85,6 +89,19 @@ def allowed(found: Host, refusal: Callable[[], str]) -> Host:
     features = {name: has and name not in matrices for name, has in found.features.items()}
     flags = ",".join(f"{'-' if flag[1:] in matrices else flag[0]}{flag[1:]}" for flag in found.flags.split(","))
     return replace(found, features=features, flags=flags, refused=refused)
+
+
+@functools.cache
+def refusal_of_matrices() -> str:
+    """Why this process may not use matrices in registers, which is asked for once; empty where it may."""
+    if not sys.platform.startswith("linux") or os.uname().machine != "x86_64":
+        return "only Linux is asked for leave to use them"
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        refused = library.syscall(ctypes.c_long(_ARCH_PRCTL), ctypes.c_long(_REQUEST), ctypes.c_long(_TILE_DATA)) != 0
+    except (AttributeError, OSError) as error:
+        return f"the system was not asked: {error}"
+    return f"the system refuses to let this process use them: {os.strerror(ctypes.get_errno())}" if refused else ""
 
 
 def _described() -> Host:

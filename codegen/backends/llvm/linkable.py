@@ -30,9 +30,9 @@ from weft.codegen.backends.llvm.asm.program import Program as Emission
 from weft.codegen.backends.llvm.asm.program import kernel_symbol
 from weft.codegen.backends.llvm.kernel.emitter import kernel_params
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel
-from weft.codegen.backends.llvm.kernel.matrices import ASKS_AT_START, USES_MATRICES
 from weft.codegen.backends.llvm.machine.cross import cross_machine, emit_object
 from weft.codegen.backends.llvm.machine.machine import Machine, compile_module
+from weft.codegen.backends.llvm.matrices.nest import ASKS_AT_START, USES_MATRICES
 from weft.codegen.backends.llvm.sorting.library import emit_sorts
 from weft.codegen.host.entry import Entry, Place, only_entry
 from weft.codegen.host.entry_kernel import entry_module

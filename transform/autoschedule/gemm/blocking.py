@@ -39,7 +39,17 @@ from weft.transform.autoschedule.rules.loops import BLOCK
 from weft.transform.autoschedule.rules.strides import kinds_in, step_along
 from weft.transform.infra.decisions import Decision, refused
 
-__all__ = ["Blocking", "along_k", "block_size", "blocking_of", "known", "row_of_a"]
+__all__ = [
+    "Blocking",
+    "along_k",
+    "block_size",
+    "blocking_of",
+    "depth_of",
+    "has_matrices",
+    "known",
+    "padded_k_of",
+    "row_of_a",
+]
 
 _MIN_PARTED = 8
 """Rows of a tile from which on a quarter of it has sums enough to hide the latency of multiply-adds."""
@@ -104,22 +114,7 @@ class Blocking:
     @property
     def padded_kc(self) -> int:
         """The extent along k that a packed block has room for: whole groups."""
-        return ceil_div(self.kc, self.depth) * self.depth
-
-    @property
-    def depth(self) -> int:
-        """Products along k that one instruction adds to each sum."""
-        return 1 if self.dot is None else self.dot.depth
-
-    @property
-    def has_whole_vectors(self) -> bool:
-        """Whether the last columns take vectors as wide as all others: matrices have one width."""
-        return self.dot is not None and self.dot.instruction.is_matrix
-
-    @property
-    def padded_k(self) -> int:
-        """The extent along k of a packed constant: whole groups."""
-        return ceil_div(self.k_extent, self.depth) * self.depth
+        return ceil_div(self.kc, depth_of(self)) * depth_of(self)
 
     @property
     def r(self) -> PrimVar:
@@ -180,7 +175,7 @@ class Blocking:
         """The packed panels of B, or all of a constant one."""
         if self.constant_b:
             panels = ceil_div(known(self.found.extents[self.found.v]), self.nr)
-            return Buffer("b_packed", (panels, self.nr * self.padded_k), self.found.vector.dtype)
+            return Buffer("b_packed", (panels, self.nr * padded_k_of(self)), self.found.vector.dtype)
         many = self.capacity.knobs.many_panels
         max_panels = panels_of_chunk(self.nc, self.nr, self.chunks, self.separate_remainders, many)
         slots = (max_panels,) if self.reuses_panels else ()
@@ -255,6 +250,21 @@ class Blocking:
         ):
             if not here:
                 raise refused(f"gemm of {decision.about!r}: {name}={decision.values[name]} changes nothing: {why}")
+
+
+def depth_of(blocking: Blocking) -> int:
+    """Products along k that one instruction adds to each sum."""
+    return 1 if blocking.dot is None else blocking.dot.depth
+
+
+def padded_k_of(blocking: Blocking) -> int:
+    """The extent along k of a packed constant B: whole steps of its instruction."""
+    return ceil_div(blocking.k_extent, depth_of(blocking)) * depth_of(blocking)
+
+
+def has_matrices(blocking: Blocking) -> bool:
+    """Whether tiles are of matrices, so that the last columns take vectors as wide as all others."""
+    return blocking.dot is not None and blocking.dot.instruction.is_matrix
 
 
 def row_of_a(blocking: Blocking) -> int:

@@ -49,7 +49,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.transform.autoschedule.gemm.blocking import Blocking, row_of_a
+from weft.transform.autoschedule.gemm.blocking import Blocking, depth_of, has_matrices, row_of_a
 from weft.transform.autoschedule.gemm.dot_products.matrix_packing import MatrixPacking
 from weft.transform.autoschedule.gemm.dot_products.matrix_tile import MatrixTile
 from weft.transform.autoschedule.gemm.dot_products.packing import DotPacking
@@ -169,7 +169,7 @@ class _Loops:
                 lambda panel: inner(_moved(panel, first)),
                 blocking.chunks,
                 blocking.separate_remainders,
-                blocking.has_whole_vectors,
+                has_matrices(blocking),
             )
 
         def over_k(block: Callable[[KBlock], Stmt]) -> Stmt:
@@ -282,7 +282,7 @@ class _Loops:
         """The tile of `rows` rows from `at` on in the block of rows that starts at `first`."""
         blocking, found = self.blocking, self.blocking.found
         p, lanes, extent = PrimVar("p", INDEX), panel.lanes, found.extents[blocking.k]
-        g = PrimVar("g", INDEX) if blocking.has_whole_vectors else None
+        g = PrimVar("g", INDEX) if has_matrices(blocking) else None
 
         def element(i: PrimExpr, j: PrimExpr) -> BufferLoad:
             if blocking.has_partial_sums:
@@ -300,7 +300,7 @@ class _Loops:
             later = plus(p, const(blocking.capacity.knobs.prefetch_k, INDEX))
             return self._of_b(later, const(j, INDEX), 1, k_block, panel)
 
-        by_vectors = not blocking.has_whole_vectors
+        by_vectors = not has_matrices(blocking)
         # Windows are packed right before their tiles, and of many rows.
         prefetches = by_vectors and rows > 2 and found.window is None
         prefetches_c = by_vectors and not (blocking.shares_rows or blocking.has_partial_sums)
@@ -308,14 +308,18 @@ class _Loops:
         end = binary("ge", plus(k_block.k, as_expr(k_block.steps, INDEX)), as_expr(extent, INDEX))
         is_last = end if several else None
         prefetched = prefetches_of(found, panel, rows, lambda i: plus(first, clamp(plus(at, i))), is_last)
-        in_registers = MatrixTile if blocking.has_whole_vectors else Tile
+        in_registers = MatrixTile if has_matrices(blocking) else Tile
         tile = in_registers(
             rows,
             panel,
-            scalar=lambda i: blocking.of_a(self._of_a((p, g), i, first, at, rows, clamp, k_block)),
-            vector=lambda j: blocking.of_b(self._of_b(self._group_of(p, g), j, lanes, k_block, panel)),
+            scalar=lambda i: blocking.of_a(
+                self._of_a(p, i, first, at, rows, clamp, k_block)
+                if g is None
+                else _group_of_a(blocking, (p, g), i, at, rows)
+            ),
+            vector=lambda j: blocking.of_b(self._of_b(_group_of_b(blocking, p, g), j, lanes, k_block, panel)),
             element=element,
-            loops=[(p, self._groups(k_block)), *([] if g is None else [(g, blocking.depth // blocking.group)])],
+            loops=[(p, self._groups(k_block)), *([] if g is None else [(g, depth_of(blocking) // blocking.group)])],
             dot=blocking.dot,
             adds_last=found.may_be_long,
             accumulates=found.accumulates or (several and binary("gt", k_block.k, const(0, INDEX))),
@@ -329,33 +333,16 @@ class _Loops:
 
     def _groups(self, k_block: KBlock) -> Extent:
         """How many groups along k a tile sums in a block."""
-        count, group = times_of(k_block.steps, self.blocking.granularity), self.blocking.depth
+        count, group = times_of(k_block.steps, self.blocking.granularity), depth_of(self.blocking)
         if group == 1:
             return count
         return ceil_div(count, group) if isinstance(count, int) else ceil_of(count, group)
 
-    def _group_of(self, p: PrimExpr, g: PrimExpr | None) -> PrimExpr:
-        """The number of the group of B at a step of k, and at a group of it where several make a step."""
-        return p if g is None else plus(times(p, self.blocking.depth // self.blocking.group), g)
-
     def _of_a(
-        self,
-        step: tuple[PrimExpr, PrimExpr | None],
-        i: PrimExpr,
-        first: PrimExpr,
-        at: PrimExpr,
-        rows: int,
-        clamp: Access,
-        k_block: KBlock,
+        self, p: PrimExpr, i: PrimExpr, first: PrimExpr, at: PrimExpr, rows: int, clamp: Access, k_block: KBlock
     ) -> PrimExpr:
-        """The element of A in a row at a step of k, or the group where several make a step."""
-        blocking, load, (p, g) = self.blocking, self.blocking.found.scalar, step
-        if g is not None:
-            assert blocking.dot is not None
-            row = plus(times(p, blocking.dot.padded_rows(rows)), i)
-            place = plus(times(row, blocking.depth), times(g, blocking.group))
-            place = plus(times(at, blocking.padded_kc), place)
-            return BufferLoad(blocking.a, (vector_index(place, blocking.group),))
+        """The element of A in a row at a step of k."""
+        blocking, load = self.blocking, self.blocking.found.scalar
         k = plus(times(k_block.k, blocking.granularity), p)  # of the whole sum
         if blocking.view_of_a is not None:
             lead = row_at(load, blocking.r, plus(first, clamp(plus(at, i)))).indices[: blocking.view_of_a.ndim - 1]
@@ -381,6 +368,21 @@ class _Loops:
         row, skipped = row_of_constant(blocking, blocking.b, panel.start)
         place = plus(const(skipped, INDEX), place) if skipped else place
         return BufferLoad(blocking.b, (row, vector_index(place, lanes)))
+
+
+def _group_of_b(blocking: Blocking, p: PrimExpr, g: PrimExpr | None) -> PrimExpr:
+    """The number of the group of B at a step of k, and at a group of it where several make a step."""
+    return p if g is None else plus(times(p, depth_of(blocking) // blocking.group), g)
+
+
+def _group_of_a(
+    blocking: Blocking, step: tuple[PrimExpr, PrimExpr], i: PrimExpr, at: PrimExpr, rows: int
+) -> BufferLoad:
+    """A group of A in a row at a step of k, of a tile of matrices."""
+    assert blocking.dot is not None
+    row = plus(times(step[0], blocking.dot.padded_rows(rows)), i)
+    place = plus(times(at, blocking.padded_kc), plus(times(row, depth_of(blocking)), times(step[1], blocking.group)))
+    return BufferLoad(blocking.a, (vector_index(place, blocking.group),))
 
 
 def _moved(panel: Panel, start: PrimExpr) -> Panel:

@@ -18,7 +18,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
-from weft.transform.autoschedule.gemm.blocking import Blocking, known
+from weft.transform.autoschedule.gemm.blocking import Blocking, has_matrices, known, padded_k_of
 from weft.transform.autoschedule.gemm.packing import each_k
 from weft.transform.autoschedule.gemm.tiles import plus, runs_of_panels, times
 from weft.transform.autoschedule.gemm.tiling import INDEX
@@ -44,7 +44,7 @@ def row_of_constant(blocking: Blocking, target: Buffer, start: PrimExpr) -> tupl
 
     Narrower ones, which cover the remainder, share the last row.
     """
-    width, length = (blocking.nr, blocking.padded_k) if target is blocking.b else (blocking.mr, blocking.k_extent)
+    width, length = (blocking.nr, padded_k_of(blocking)) if target is blocking.b else (blocking.mr, blocking.k_extent)
     if isinstance(start, IntImm):
         return const(start.value // width, INDEX), start.value % width * length
     return divided(start, width), 0
@@ -62,9 +62,9 @@ def _copies_of_b(blocking: Blocking) -> Iterator[Stmt]:
     found, b = blocking.found, blocking.b
     load, v = found.vector, found.v
     columns = known(found.extents[v])
-    whole = blocking.has_whole_vectors
+    whole = has_matrices(blocking)
     runs = runs_of_panels(columns, blocking.nr_vectors, blocking.capacity, blocking.separate_remainders, whole)
-    if blocking.padded_k != blocking.k_extent:
+    if padded_k_of(blocking) != blocking.k_extent:
         row, i = PrimVar("row", INDEX), PrimVar("i", INDEX)
         clear = BufferStore(b, const(0.0, b.dtype), (row, i))
         yield For(row, 0, b.shape[0], For(i, 0, b.shape[1], clear))
@@ -77,7 +77,7 @@ def _copies_of_b(blocking: Blocking) -> Iterator[Stmt]:
         end = start + (count - 1) * width
         i, (row, skipped) = PrimVar("i", INDEX), row_of_constant(blocking, b, const(end, INDEX))
         place = (row, plus(const(skipped, INDEX), i))
-        yield For(i, 0, blocking.padded_k * width, BufferStore(b, const(0.0, b.dtype), place))
+        yield For(i, 0, padded_k_of(blocking) * width, BufferStore(b, const(0.0, b.dtype), place))
         yield _copy(blocking, load, v, b, end, width, 1, last)
 
 

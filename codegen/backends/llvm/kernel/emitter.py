@@ -18,8 +18,8 @@ from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import Program, frame_word
 from weft.codegen.backends.llvm.asm.types import value_type
 from weft.codegen.backends.llvm.kernel.explicit import fills_registers, is_explicit
-from weft.codegen.backends.llvm.kernel.matrices import configure, has_matrix_tiles, release
 from weft.codegen.backends.llvm.kernel.nontemporal import Streams
+from weft.codegen.backends.llvm.matrices.nest import configure, has_matrix_tiles, release
 from weft.codegen.backends.llvm.values.expressions import CallForm, ExpressionEmitter
 from weft.codegen.backends.llvm.values.views import BufferView
 from weft.codegen.host.kernels import result_dtype, shared_positions

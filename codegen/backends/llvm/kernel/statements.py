@@ -12,7 +12,7 @@ from weft.codegen.backends.llvm.kernel.allocation import allocate, declare
 from weft.codegen.backends.llvm.kernel.conditions import exact_condition
 from weft.codegen.backends.llvm.kernel.emitter import WARM, KernelEmitter, StatementForm
 from weft.codegen.backends.llvm.kernel.failure_values import integers_seen
-from weft.codegen.backends.llvm.kernel.matrix_tiles import emit_matrix_tiles
+from weft.codegen.backends.llvm.matrices.tiles import emit_matrix_tiles
 from weft.codegen.backends.llvm.values.expressions import dtype_of, is_cheap
 from weft.codegen.backends.llvm.values.lanes import broadcast
 from weft.codegen.host.kernels import result_dtype

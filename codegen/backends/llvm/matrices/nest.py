@@ -70,7 +70,7 @@ define internal void @weft.matrices.ask() {
   { i32, ptr, ptr } { i32 65535, ptr @weft.matrices.ask, ptr null }
 ]
 """
-"""A function that asks Linux for leave as a program starts, as `weft.runtime.device.matrix_permission` does."""
+"""A function that asks Linux for leave as a program starts, as `weft.runtime.device.host` does."""
 
 
 def has_matrix_tiles(stmt: Stmt, arith: Arithmetic, *, in_order: bool) -> bool:

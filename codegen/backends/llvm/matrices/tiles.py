@@ -5,7 +5,7 @@ from __future__ import annotations
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.instructions import binary, icmp, phi
 from weft.codegen.backends.llvm.kernel.emitter import KernelEmitter
-from weft.codegen.backends.llvm.kernel.matrices import (
+from weft.codegen.backends.llvm.matrices.nest import (
     NUMBER,
     PREFIX,
     MatrixNest,
