@@ -1,5 +1,6 @@
 """References of operators that the package of ONNX lacks, or has wrong.
 
+    Loop               as there; without a condition it goes on, without steps it has no rows, and rows are stacked
     Unique             as there; in the order of occurrence also of slices and of tensors
     ZipMap             rows of scores -> a list of mappings from labels to scores
     CategoryMapper     strings <-> integers
@@ -30,6 +31,15 @@ def distinct(x: np.ndarray, axis: int | None = None, sorted: int = 1) -> tuple[n
         values = np.take(values, order, 0 if axis is None else axis)
         first, counts, inverse = first[order], counts[order], np.argsort(order)[inverse.reshape(-1)]
     return values, first.astype("int64"), inverse.reshape(-1).astype("int64"), counts.astype("int64")
+
+
+def no_rows(item: Any) -> np.ndarray:
+    """What a loop without steps has collected of a result of its body."""
+    helper = require("onnx.helper", "onnx")
+    tensor = item.type.tensor_type
+    return np.zeros(
+        (0, *(dim.dim_value for dim in tensor.shape.dim)), helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+    )
 
 
 def zip_map(x: np.ndarray, classlabels_int64s: Any = None, classlabels_strings: Any = None) -> list[dict[Any, float]]:
@@ -85,7 +95,26 @@ def coupled_probabilities(pairs: np.ndarray) -> np.ndarray:
 def own_bodies() -> list[Any]:
     """The operators for the evaluator of the package."""
     base = require("onnx.reference.op_run", "onnx").OpRun
+    loop = require("onnx.reference.ops.op_loop", "onnx").Loop
     machine = require("onnx.reference.ops.aionnxml.op_svm_classifier", "onnx").SVMClassifier
+
+    class Loop(loop):
+        def __init__(self, node: Any, parameters: Any) -> None:
+            super().__init__(node, parameters)
+            body = self._run_body
+
+            def run_body(*args: Any, **options: Any) -> list[Any]:
+                results = list(body(*args, **options))
+                first = len(results) - self.K
+                return [*results[:first], *(np.expand_dims(row, 0) for row in results[first:])]
+
+            self._run_body = run_body
+
+        def _run(self, times: Any, going: Any, *values: Any, **options: Any) -> Any:
+            going = np.asarray(True) if going is None else going
+            if not going or (times is not None and times < 1):
+                return (*values[: self.N], *map(no_rows, self.body.proto_.output[1 + self.N :]))
+            return super()._run(times, going, *values, **options)
 
     class Unique(base):
         def _run(self, x: Any, **options: Any) -> Any:
@@ -121,4 +150,4 @@ def own_bodies() -> list[Any]:
             pairs.T[upper] = 1 - pairs[upper]
             return coupled_probabilities(pairs)
 
-    return [Unique, ZipMap, CategoryMapper, CastMap, SVMClassifier]
+    return [Loop, Unique, ZipMap, CategoryMapper, CastMap, SVMClassifier]
