@@ -6,6 +6,7 @@ the run binds: an axis that may be reduced is split into (what stays, what is su
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ import numpy as np
 from weft.frontend.emitter import Unsupported, require_sizes
 from weft.frontend.onnx.node import OnnxNode
 from weft.ir.dim import Dim
-from weft.ir.graph import Constant, Expr, ShapeExpr
+from weft.ir.graph import BindingBlock, Constant, Expr, If, SeqExpr, ShapeExpr, Var
 from weft.script import relax as R
 
 __all__ = [
     "along_run_axis",
     "axes_mask",
+    "chosen_at_run",
     "count_of",
     "element",
     "int64",
@@ -107,3 +109,16 @@ def along_run_axis(n: OnnxNode, x: Expr, axis: Expr, operator: Any) -> Expr:
     parts = [R.prod(R.where(test(place, axis), own, int64(1)), 0, True) for test in (R.less, R.equal, R.greater)]
     sizes = n.sizes_of(n.emit(R.concat(parts, 0), "parts"), "part")
     return R.reshape(operator(n.emit(R.reshape(x, sizes), "joined"), 1), dims)
+
+
+def chosen_at_run(n: OnnxNode, number: Expr, results: Sequence[Callable[[], Expr]]) -> Var:
+    """One of several results, by a number of the run; the last one where it is none of the others."""
+    if len(results) == 1:
+        return n.emit(results[0]())
+    builder, chosen = n.emitter.builder, []
+    test = n.emit(R.equal(number, 0), "test")
+    for made in (results[0], lambda: chosen_at_run(n, R.subtract(number, 1), results[1:])):
+        with builder.collect() as bindings:
+            result = n.emit(made())
+        chosen.append(SeqExpr((BindingBlock(tuple(bindings)),) if bindings else (), result))
+    return builder.emit(If(test, *chosen), n.proto.output[0])

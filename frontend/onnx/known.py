@@ -126,8 +126,8 @@ def _constant(node: OnnxNode) -> Any:
 _TRUSTED = frozenset(
     # element by element
     "Abs Add And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast Ceil Clip Div Equal Erf Exp Floor Greater"
-    " GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual Log Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Relu Round"
-    " Sigmoid Sign Sqrt Sub Sum Tanh Where Xor Cos Sin"
+    " GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual Log Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Relu"
+    " Round Sigmoid Sign Sqrt Sub Sum Tanh Where Xor Cos Sin"
     # along axes
     " ArgMax ArgMin CumSum MatMul ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
     " TopK"

@@ -34,7 +34,6 @@ _UNARY = {
     "Ceil": R.ceil,
     "Cos": R.cos,
     "Cosh": R.cosh,
-    "Erf": R.erf,
     "Exp": R.exp,
     "Floor": R.floor,
     "IsNaN": R.isnan,
@@ -227,9 +226,13 @@ def shrink(n: OnnxNode, x: Expr) -> Expr:
     """x + bias below -lambd, x - bias above lambd, else 0."""
     limit, bias = float(n.attr("lambd")), float(n.attr("bias"))
     if not is_float(n.dtype(x)):
-        limit, bias = (int(limit), int(bias)) if limit == int(limit) and bias == int(bias) else (None, None)
-        if limit is None:
-            raise Unsupported("a threshold with a fraction, of integers")
+        if limit != int(limit) or bias != int(bias) or is_unsigned(n.dtype(x)):
+            return R.astype(_shrunk(R.astype(x, "float64"), limit, bias), n.dtype(x))
+        limit, bias = int(limit), int(bias)
+    return _shrunk(x, limit, bias)
+
+
+def _shrunk(x: Expr, limit: float, bias: float) -> Expr:
     zero = R.zeros_like(x)
     below = R.where(R.less(x, -limit), R.add(x, bias), zero)
     return R.where(R.greater(x, limit), R.subtract(x, bias), below)
@@ -249,6 +252,7 @@ row("HardSigmoid", hard_sigmoid)
 row("HardSwish", hard_swish)
 row("Gelu", gelu)
 row("LeakyRelu", lambda n, x: R.where(R.less(x, 0.0), R.multiply(x, float(n.attr("alpha"))), x))
+row("Erf", lambda n, x: R.erf(x) if is_float(n.dtype(x)) else R.astype(R.erf(R.astype(x, "float32")), n.dtype(x)))
 row("Mish", mish)
 row("PRelu", prelu)
 row("Shrink", shrink)

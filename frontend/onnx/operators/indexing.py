@@ -9,7 +9,7 @@ import numpy as np
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.node import OnnxNode
 from weft.frontend.onnx.table import row
-from weft.ir.dim import DimExpr, product
+from weft.ir.dim import product
 from weft.ir.graph import Constant, Expr, PrimValue, TupleGetItem
 from weft.script import relax as R
 
@@ -72,7 +72,12 @@ def _top_k_at_run(n: OnnxNode, x: Expr) -> Any:
 
 
 def nonzero(n: OnnxNode, x: Expr) -> Expr:
-    """The positions of what is not zero, one column each."""
+    """The positions of what is not zero, one column each; of a scalar no rows, and one column where it is not zero."""
+    if n.rank(x) == 0:
+        count = n.sizes_of(
+            n.emit(R.reshape(R.astype(R.not_equal(x, R.zeros_like(x)), "int64"), (1,)), "count"), "count"
+        )
+        return R.zeros((0, *count), "int64")
     return n.named_result(R.nonzero(x), n.proto.output[0])
 
 
@@ -87,12 +92,15 @@ def compress(n: OnnxNode, x: Expr, condition: Expr) -> Expr:
 
 def unique(n: OnnxNode, x: Expr) -> Any:
     """The distinct elements or slices, sorted or as they occur, with positions and counts."""
+    if n.dtype(x) == "bool":
+        values, *places = unique(n, n.emit(R.astype(x, "uint8")))
+        return [R.astype(values, "bool"), *places]
     axis = n.axis(x) if n.given("axis") else None
     occurring = not n.attr("sorted", 1)
     wanted = [n.output_wanted(index) or (occurring and index == 1) for index in range(1, 4)]
     found = n.emit(R.unique(x, True, *wanted, axis=axis), "unique")
     if not any(wanted):
-        return n.named_result(found, n.proto.output[0])
+        return [n.named_result(found, n.proto.output[0])]
     parts: list[Any] = []
     position = 0
     for index in range(4):
@@ -163,16 +171,13 @@ def tensor_scatter(n: OnnxNode, cache: Expr, update: Expr, indices: Expr | None)
     """New rows of a cache, behind those that are there."""
     axis = n.axis(cache, "axis", -2)
     shape, new = n.shape(cache), n.shape(update)
-    if any(isinstance(size, DimExpr) for size in (*shape, *new)):
-        raise Unsupported("a cache of symbolic sizes")
-    sizes = n.dims(update, range(len(new)))
-    steps = np.arange(sizes[axis]).reshape([-1 if i == axis else 1 for i in range(len(sizes))])
-    place: Any = Constant(np.broadcast_to(steps, sizes).astype("int64"))
+    steps = R.reshape(R.arange(new[axis]), tuple(size if i == axis else 1 for i, size in enumerate(new)))
+    place = n.emit(R.broadcast_to(steps, new), "place")
     if indices is not None:
         start = R.reshape(R.astype(indices, "int64"), tuple([new[0]] + [1] * (len(new) - 1)))
         place = R.add(place, start)
     if n.attr("mode", "linear") == "circular":
-        place = R.floor_mod(place, Constant(np.asarray(shape[axis], "int64")))
+        place = R.floor_mod(place, R.full((), PrimValue(shape[axis]), "int64"))
     return R.scatter_elements(cache, place, update, axis)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft.frontend.emitter import Unsupported
-from weft.frontend.onnx.node import OnnxNode
+from weft.frontend.onnx.node import OnnxNode, element_dtype
 from weft.frontend.onnx.table import row
 from weft.ir.dim import product
 from weft.ir.graph import Constant, Expr
@@ -68,6 +68,8 @@ def layer_norm(n: OnnxNode, x: Expr, scale: Expr, bias: Expr | None) -> Any:
     wide = x if n.dtype(x) in ("float32", "float64") else n.emit(R.astype(x, "float32"))
     y, mean, inverse = _normalised(n, wide, axes, epsilon)
     y = R.multiply(R.astype(y, n.dtype(x)) if wide is not x else y, scale)
+    stash = element_dtype(n.attr("stash_type", 1))  # of the mean and the deviation
+    mean, inverse = (v if n.dtype(v) == stash else R.astype(v, stash) for v in (mean, inverse))
     return (y if bias is None else R.add(y, bias), mean, inverse)[: len(n.proto.output)]
 
 

@@ -37,11 +37,25 @@ def reduced(function: Any) -> Any:
 
 def _plain(operator: Any, before: Any = None, after: Any = None) -> Any:
     """An operator of ours, with what is done to each value before, and to the result after."""
+    return reduced(_between(operator, before, after))
 
+
+def _between(operator: Any, before: Any, after: Any) -> Any:
     def reduce(n: OnnxNode, x: Expr, axes: Any, keeps: bool) -> Expr:
         given = before(x) if before is not None else x
         result = operator(given, axes, keeps) if axes is not None or not _empty(n) else given
         return after(result) if after is not None else result
+
+    return reduce
+
+
+def _real(function: Any) -> Any:
+    """A reduction whose result is real: integers are computed in float64, and what it gives is cut to theirs."""
+
+    def reduce(n: OnnxNode, x: Expr, axes: Any, keeps: bool) -> Expr:
+        if is_float(n.dtype(x)):
+            return function(n, x, axes, keeps)
+        return R.astype(function(n, n.emit(R.astype(x, "float64")), axes, keeps), n.dtype(x))
 
     return reduced(reduce)
 
@@ -116,9 +130,9 @@ row("ReduceMax", _extreme(R.max))
 row("ReduceMin", _extreme(R.min))
 row("ReduceMean", reduced(_mean))
 row("ReduceL1", _plain(R.sum, R.abs))
-row("ReduceL2", _plain(R.sum, R.square, R.sqrt))
-row("ReduceLogSum", _plain(R.sum, None, R.log))
-row("ReduceLogSumExp", reduced(_log_sum_exp))
+row("ReduceL2", _real(_between(R.sum, R.square, R.sqrt)))
+row("ReduceLogSum", _real(_between(R.sum, None, R.log)))
+row("ReduceLogSumExp", _real(_log_sum_exp))
 row("ReduceSumSquare", _plain(R.sum, R.square))
 
 # Running sums ---------------------------------------------------------------------------------------------------------
@@ -190,12 +204,16 @@ def gemm(n: OnnxNode, a: Expr, b: Expr, c: Expr | None) -> Expr:
     """alpha a b + beta c, either factor transposed."""
     a = R.permute_dims(a, (1, 0)) if n.attr("transA") else a
     b = R.permute_dims(b, (1, 0)) if n.attr("transB") else b
+    alpha, beta, dtype = n.attr("alpha"), n.attr("beta"), n.dtype(n.need(0))
+    if not is_float(dtype) and (alpha != 1 or beta != 1):
+        a, b = (R.astype(factor, "float64") for factor in (a, b))
+        result = _affine(a, b, None if c is None else R.astype(c, "float64"), alpha, beta)
+        return R.astype(result, dtype)
+    return _affine(a, b, c, alpha, beta)
+
+
+def _affine(a: Expr, b: Expr, c: Expr | None, alpha: float, beta: float) -> Expr:
     result = R.matmul(a, b)
-    alpha, beta = n.attr("alpha"), n.attr("beta")
-    if not is_float(n.dtype(n.need(0))):
-        if alpha != 1 or beta != 1:
-            raise Unsupported("a product of integers with factors that are no integers")
-        return result if c is None else R.add(result, c)
     result = R.multiply(result, float(alpha)) if alpha != 1 else result
     if c is None:
         return result
@@ -219,7 +237,12 @@ def _centred(n: OnnxNode, x: Expr, zero: int, axis: int) -> Expr:
 
 
 row("MatMul", lambda n, a, b: R.matmul(a, b))
-row("Det", lambda n, x: R.linalg.det(x))
+row(
+    "Det",
+    lambda n, x: (
+        R.astype(R.linalg.det(R.astype(x, "float32")), "float16") if n.dtype(x) == "float16" else R.linalg.det(x)
+    ),
+)
 row("Gemm", gemm)
 row("MatMulInteger", matmul_integer)
 row("Einsum", lambda n, *xs: R.einsum(list(xs), n.attr("equation").replace(" ", "")))

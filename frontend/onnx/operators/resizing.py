@@ -159,7 +159,7 @@ def _resized(n: OnnxNode, x: Expr, axis: int, how: AxisResize) -> Expr:
 
 def upsample(n: OnnxNode, x: Expr) -> Any:
     """Resize before it had that name: positions are index / scale."""
-    if n.has(1) and n.known(1) is None:
+    if n.has(1) and (n.known(1) is None or not all(isinstance(size, int) for size in n.shape(x))):
         return _resized_at_run(n, x, list(range(n.rank(x))), 9, 1, 9)
     scales = np.asarray(n.attr("scales"), "float64") if n.given("scales") else n.constant(1).reshape(-1)
     result, mode = x, n.attr("mode", "nearest")

@@ -12,7 +12,7 @@ from weft.frontend.onnx.computed import axes_mask, count_of, element, int64, siz
 from weft.frontend.onnx.node import OnnxNode, element_dtype
 from weft.frontend.onnx.table import row
 from weft.frontend.onnx.values import is_sizes
-from weft.ir.dim import Dim, DimExpr, product
+from weft.ir.dim import Dim, DimExpr, maximum, minimum, product
 from weft.ir.graph import Constant, Expr, PrimValue, ShapeExpr
 from weft.script import relax as R
 
@@ -192,12 +192,14 @@ def concat(n: OnnxNode, *xs: Expr) -> Any:
 def split(n: OnnxNode, x: Expr) -> Any:
     """Parts of an axis: of given sizes, or as equal as can be."""
     axis, count = n.axis(x, "axis", 0), len(n.proto.output)
-    if n.has(1) and n.known(1) is None:
+    if n.has(1) and ((known := n.known(1)) is None or is_sizes(known)):
         return _split_at_run(n, x, axis)
     sizes = n.ints(1, "split")
     if sizes is None:
-        total = n.dims(x, [axis])[0]
-        count = int(n.attr("num_outputs", count) or count)
+        total, count = n.shape(x)[axis], int(n.attr("num_outputs", count) or count)
+        if not isinstance(total, int):
+            part = -(-total // count)
+            return _parts(x, axis, [minimum(part * index, total) for index in range(count + 1)])
         part = -(-total // count)
         sizes = [max(min(part, total - index * part), 0) for index in range(count)]
     if len(sizes) == 1:
@@ -210,6 +212,11 @@ def _split_at_run(n: OnnxNode, x: Expr, axis: int) -> Any:
     starts: list[Dim] = [0]
     for size in n.sizes(1):
         starts.append(starts[-1] + size)
+    return _parts(x, axis, starts)
+
+
+def _parts(x: Expr, axis: int, starts: list[Dim]) -> list[Expr]:
+    """The parts of an axis between places of it."""
     return [R.strided_slice(x, [axis], [start], [end], assume_inbound=True) for start, end in pairwise(starts)]
 
 
@@ -377,20 +384,33 @@ def trilu(n: OnnxNode, x: Expr) -> Expr:
 
 def center_crop_pad(n: OnnxNode, x: Expr) -> Expr:
     """Axes at given sizes: cut or padded with 0 at both ends."""
-    wanted = n.ints(1)
-    axes = n.attr("axes") or list(range(n.rank(x)))
-    result, rank = x, n.rank(x)
-    widths = [0] * (2 * rank)
-    for axis, size in zip(axes, wanted or [], strict=True):
-        axis %= rank
-        own = n.dims(x, [axis])[0]
-        if own > size:
+    axes, rank = n.attr("axes") or list(range(n.rank(x))), n.rank(x)
+    result, widths = x, [0] * (2 * rank)
+    for axis, size in zip((axis % rank for axis in axes), n.sizes(1), strict=True):
+        own = n.shape(x)[axis]
+        if not (isinstance(own, int) and isinstance(size, int)):
+            result = _centred(n, result, axis, own, size)
+        elif own > size:
             start = (own - size) // 2
             result = R.strided_slice(result, [axis], [start], [start + size])
         elif own < size:
             widths[2 * axis] = (size - own) // 2
             widths[2 * axis + 1] = size - own - (size - own) // 2
     return R.nn.pad(result, widths, "constant", 0) if any(widths) else result
+
+
+def _centred(n: OnnxNode, x: Expr, axis: int, own: Dim, size: Dim) -> Expr:
+    """An axis cut or padded where only the run tells which: every new element is read at its place, or is 0."""
+    first = R.subtract(
+        R.full((), PrimValue(maximum(own - size, 0) // 2), "int64"),
+        R.full((), PrimValue(maximum(size - own, 0) // 2), "int64"),
+    )
+    index = n.emit(R.add(R.arange(size), first), "index")
+    last = n.emit(_last(own), "last")
+    inside = R.logical_and(R.greater_equal(index, int64(0)), R.less_equal(index, last))
+    inside = R.reshape(inside, tuple(size if i == axis else 1 for i in range(n.rank(x))))
+    read = n.emit(R.take(x, R.minimum(R.maximum(index, int64(0)), last), axis), "read")
+    return n.emit(R.where(inside, read, R.zeros_like(read)), "centred")
 
 
 row("DepthToSpace", depth_to_space)
