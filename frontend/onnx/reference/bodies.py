@@ -71,7 +71,11 @@ def cast_map(x: Any, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max_map
 
 
 def coupled_probabilities(pairs: np.ndarray) -> np.ndarray:
-    """The probabilities of k classes from those of one in each pair, by LIBSVM's iteration and tolerance."""
+    """The probabilities of k classes from those of one in each pair, by LIBSVM's iteration and tolerance.
+
+    >>> coupled_probabilities(np.array([[0, 0.75], [0.25, 0]])).round(2).tolist()
+    [0.75, 0.25]
+    """
     count = len(pairs)
     products = -pairs.T * pairs
     np.fill_diagonal(products, 0)
