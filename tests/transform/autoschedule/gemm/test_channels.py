@@ -231,3 +231,23 @@ def test_groups_of_images_can_be_pinned(group: int) -> None:
     x = random(3, 16, 5, 5)
     got = weft.compile(scheduled, target)["main"](x)
     np.testing.assert_allclose(got, expected(x, w, (1, 1), (0, 0), (1, 1)), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("channels", "kernel", "strides", "prefetched"),
+    [(32, 1, 1, True), (40, 1, 1, True), (32, 1, 2, False), (32, 3, 1, False), (256, 1, 1, False)],
+)
+def test_tiles_of_single_elements_prefetch_those_of_the_next_block(
+    channels: int, kernel: int, strides: int, prefetched: bool
+) -> None:
+    """Of 256 channels the weights are large: panels meet elements of one image again and again."""
+    target, w = "llvm -vector-bits=512 -vector-registers=32 -l2-cache=256K", random(channels, 480, kernel, kernel)
+    module = convolution(("n", 480, 7, 7), w.shape, strides=strides)
+    text = weft.lower(module, target, params={"w": w}, stop="schedule", opt=ALL_PRODUCTS).script()
+    assert '"form": "channels"' in text
+    assert ('"prefetch", data[T.min(i0 + ' in text) == prefetched
+    compiled = weft.compile(module, target, params={"w": w}, opt=ALL_PRODUCTS)["main"]
+    for images in (0, 1, 3):
+        x = random(images, 480, 7, 7)
+        want = expected(x, w, [strides] * 2, (0, 0), (1, 1))
+        np.testing.assert_allclose(compiled(x), want, rtol=1e-4, atol=1e-4)

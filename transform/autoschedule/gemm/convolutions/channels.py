@@ -61,7 +61,7 @@ from weft.transform.autoschedule.gemm.tiles import (
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, packs_whole
 from weft.transform.autoschedule.registry import Site, checked
 from weft.transform.autoschedule.rules.loops import SHARED, nested, sequence
-from weft.transform.autoschedule.rules.strides import loads_in
+from weft.transform.autoschedule.rules.strides import loads_in, step_along
 from weft.transform.autoschedule.rules.transposes import transposed
 from weft.transform.infra.decisions import Decision, refused
 
@@ -402,9 +402,10 @@ class ChannelBlock:
             vector=weights,
             element=lambda i, j: BufferLoad(self.sums, (plus(start, i), vector_index(times(j, lanes), lanes))),
             loops=loops,
-            prefetch_b=self._later_weights(
-                plus(self.row, row), x, k, sizes.number({**reduction, found.reduction[0]: p})
-            ),
+            prefetch_b=[
+                *self._later_weights(plus(self.row, row), x, k, sizes.number({**reduction, found.reduction[0]: p})),
+                *self._later_elements(plus(self.row, row), x, positions, reduction),
+            ],
             accumulates=several and binary("gt", k, const(0, INDEX)),
             adds_last=found.is_long_sum,
         ).build(found.dtype)
@@ -430,6 +431,38 @@ class ChannelBlock:
         panel = binary("floordiv", self.panel.start, const(sizes.nr, INDEX))
         later = times(plus(times(k, sizes.granularity), const(steps, INDEX)), sizes.nr)
         return [BufferLoad(sizes.weights, (panel, plus(later, start)))]
+
+    @property
+    def prefetches_elements(self) -> bool:
+        """Whether tiles prefetch elements of the next block, which small weights meet for the first time there.
+
+        Windows of one element read each plane in pieces that are too short for what the processor prefetches itself.
+        """
+        sizes, found = self.sizes, self.sizes.found
+        has_images = bool(found.outer) and found.vector.indices[0] is found.outer[0]
+        is_dense = step_along(found.vector, sizes.window.axes[-1]) == 1
+        return sizes.granularity == 1 and has_images and is_dense and not sizes.has_large_weights
+
+    def _later_elements(
+        self, row: PrimExpr, x: PrimExpr, positions: int, step: Mapping[PrimVar, PrimExpr]
+    ) -> list[BufferLoad]:
+        """What a step of a tile prefetches of X: what the same tile of the next block, or image, reads in it."""
+        sizes, found = self.sizes, self.sizes.found
+        if not self.prefetches_elements:
+            return []
+        batch, height = found.outer[0], const(sizes.height, INDEX)
+        later = plus(row, const(self.count, INDEX))
+        image = plus(batch, binary("floordiv", later, height))
+        last = binary("sub", as_expr(found.extents[batch], INDEX), const(1, INDEX))
+        rows = places_of(sizes.window, binary("floormod", later, height))
+        rest = {var: const(0, INDEX) for var in found.reduction[1:]}
+        line = sizes.capacity.machine.line_bytes * 8 // bits(found.vector.dtype)
+
+        def element(column: int) -> BufferLoad:
+            own = {sizes.window.axes[-1]: plus(x, const(column, INDEX)), batch: binary("min", image, last)}
+            return substitute(found.vector, {**step, **rest, **rows, **own})
+
+        return [element(column) for column in range(0, positions, line)]
 
     def stored(self) -> Stmt:
         """Finished sums, transposed in squares and stored along the positions."""
