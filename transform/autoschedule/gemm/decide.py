@@ -26,7 +26,7 @@ from weft.dtypes import bits, is_float
 from weft.ir import FrozenMap
 from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, Stmt
 from weft.target.machine_model import MachineModel
-from weft.transform.autoschedule.gemm.blocking import blocking_of
+from weft.transform.autoschedule.gemm.blocking import blocking_of, has_matrices
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
 from weft.transform.autoschedule.gemm.convolutions.channels import Channels, channels_of, with_images
 from weft.transform.autoschedule.gemm.convolutions.implicit_gemm import match_planes, match_windows
@@ -220,7 +220,9 @@ def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, const
         if base != _PACKED:
             packs = _packs(found, capacity, constants)
             assert not isinstance(packs, bool)
-            others = direct(found, pinned) if found.runs else inner_products(found, capacity, constants)
+            # A tile of matrices says nothing of the rows that vectors have registers for.
+            own = capacity if has_matrices(blocking) else pinned
+            others = direct(found, own) if found.runs else inner_products(found, capacity, constants)
             tiles = IfThenElse(packs, tiles, others)
     if base != form:
         few = few_columns(found, capacity, constants)

@@ -13,7 +13,7 @@ from weft.ir.tensor import Binary, Buffer, BufferLoad, Extent, IntImm, PrimExpr,
 from weft.support.forks import cached_property
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import most_of
-from weft.transform.autoschedule.gemm.dot_products.dot import dot_of, matrix_dot_of
+from weft.transform.autoschedule.gemm.dot_products.dot import dot_of
 from weft.transform.autoschedule.gemm.match import Contraction, uses
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.rules.strides import step_along
@@ -179,11 +179,7 @@ def packing_pays(found: Contraction, capacity: Capacity, constants: frozenset[Bu
         large = at_least(_times(columns, k_extent), min(capacity.knobs.converted_from, capacity.pack_from))
         reads_rows = bool(found.casts[0]) and step_along(found.scalar, found.reduction[0]) == 1
         wide = at_least(columns, 2 if reads_rows else capacity.knobs.nr_vectors * capacity.lanes)
-    matrix = matrix_dot_of(found, capacity.machine, capacity.pins)
-    if matrix is not None:
-        several, wide = at_least(rows, matrix.instruction.shape[0]), at_least(columns, matrix.instruction.shape[1])
-        large = at_least(k_extent, matrix.depth)
-    elif packs_whole(found, found.vector, found.v, constants):
+    if packs_whole(found, found.vector, found.v, constants):
         is_far = at_least(_times(columns, k_extent), capacity.pack_from) is True
         several = is_far or at_least(rows, capacity.knobs.few_rows)
     result: bool | PrimExpr = True

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft.ir import IRModule, PrimFunc
+from weft.ir import AllocBuffer, IRModule, PrimFunc, walk
+from weft.ir.tensor import MATRIX_TILES, AttrStmt
 from weft.runtime.device.host import host
 from weft.target import MachineModel, Target
 from weft.transform import BindParams, Knobs, TileContractions
@@ -86,6 +87,18 @@ def test_what_fills_no_matrices_goes_through_vectors(sizes: tuple[int, int, int]
     assert "matrix_tiles" not in scheduled(matmul(KINDS[0], *sizes)).script()
 
 
+@pytest.mark.parametrize("kinds", [KINDS[0], KINDS[4]])
+def test_few_rows_of_a_symbolic_number_have_tiles_that_registers_have_room_for(kinds: tuple[str, str]) -> None:
+    """The form that few rows take goes through vectors: 2 rows took 2 to 4 times as long in tiles of 32."""
+    (kernel,) = (f for f in scheduled(matmul(kinds, "n", 256, 64)).functions.values() if isinstance(f, PrimFunc))
+    parts = list(walk(kernel))
+    assert any(isinstance(part, AttrStmt) and part.key == MATRIX_TILES for part in parts)
+    local = [part.buffer for part in parts if isinstance(part, AllocBuffer) and part.buffer.scope == "local"]
+    sizes = [buffer.shape[0] for buffer in local if buffer.dtype in ("int32", "float32")]
+    assert sizes
+    assert all(isinstance(size, int) and size <= 32 * 16 for size in sizes)
+
+
 def test_a_tile_of_other_sizes_than_those_of_matrices_is_one_of_vectors() -> None:
     module = weft.lower(matmul(KINDS[0], 64, 256, 64), "llvm", stop="fuse")
     text = TileContractions(MACHINE, Knobs())(module).script()
@@ -97,8 +110,8 @@ def test_a_tile_of_other_sizes_than_those_of_matrices_is_one_of_vectors() -> Non
 @pytest.mark.parametrize(
     ("kinds", "rows", "shape", "knobs"),
     [
-        (KINDS[4], 17, (70, 18), {}),
-        (KINDS[0], "n", (130, 17), {"kc": 64}),
+        (KINDS[4], 17, (70, 18), {"pack_from": 1}),
+        (KINDS[0], "n", (130, 17), {"kc": 64, "pack_from": 1}),
     ],
 )
 def test_loops_say_what_the_instruction_does(
