@@ -54,6 +54,7 @@ __all__ = [
     "most_of",
     "nest_of",
     "nests_of",
+    "part_of",
     "reading",
     "same_extents",
     "size_of",
@@ -67,11 +68,13 @@ class Reading(IntEnum):
 
     SAME = 0
     """Each where the nest stores: out[i, j] from x[i, j]."""
-    ONCE = 1
+    PART = 1
+    """Each of one of several equal parts of the columns, in the order of the nest: out[i, j] from x[i, j + n]."""
+    ONCE = 2
     """Each at most once, in another order."""
-    REPEATED = 2
+    REPEATED = 3
     """Some of them more than once."""
-    UNKNOWN = 3
+    UNKNOWN = 4
     """Outside of the nests that are understood."""
 
 
@@ -275,6 +278,8 @@ def reading(nest: Nest, load: BufferLoad) -> Reading:
         alike = all(_same_place(x, y, nest) for x, y in zip(load.indices, nest.store.indices, strict=True))
         if alike and same_extents(load.buffer.shape, nest.store.buffer.shape):
             return Reading.SAME
+    if part_of(nest, load) is not None:
+        return Reading.PART
     used = [set(_variables(index, nest)) for index in load.indices]
     needed = {var for var, extent in nest.extents.items() if not _is_one(extent)}
     if needed - set().union(*used) or any(isinstance(x, BufferLoad) for index in load.indices for x in walk(index)):
@@ -283,6 +288,35 @@ def reading(nest: Nest, load: BufferLoad) -> Reading:
     if separate or _same_size(tuple(nest.extents.values()), load.buffer.shape):
         return Reading.ONCE
     return Reading.REPEATED
+
+
+def part_of(nest: Nest, load: BufferLoad) -> int | None:
+    """Which of several equal parts of a buffer's columns a load of a nest reads, each where the nest stores; None for
+    other loads."""
+    store, shape = nest.store, load.buffer.shape
+    if nest.reduction or not shape or len(load.indices) != len(store.indices):
+        return None
+    *rows, column = load.indices
+    *stored, v = store.indices
+    width, whole = store.buffer.shape[-1], shape[-1]
+    if not all(_same_place(x, y, nest) for x, y in zip(rows, stored, strict=True)) or not isinstance(v, PrimVar):
+        return None
+    if not isinstance(width, int) or not isinstance(whole, int) or whole <= width or not width or whole % width:
+        return None
+    if not same_extents(shape[:-1], store.buffer.shape[:-1]) or not same_extents((nest.extents.get(v, 0),), (width,)):
+        return None
+    start = _start_of(column, v)
+    return start // width if start is not None and start % width == 0 and start < whole else None
+
+
+def _start_of(index: PrimExpr, var: PrimVar) -> int | None:
+    """The constant that is added to a variable in an index, None where that is not all."""
+    if index is var:
+        return 0
+    if not isinstance(index, Binary) or index.kind != "add":
+        return None
+    a, b = (index.a, index.b) if index.a is var else (index.b, index.a)
+    return b.value if a is var and isinstance(b, IntImm) else None
 
 
 def _same_place(index: PrimExpr, stored: PrimExpr, nest: Nest) -> bool:

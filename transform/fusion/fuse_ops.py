@@ -76,6 +76,11 @@ LIGHT = ("elementwise", "broadcast", "injective")
 HEAVY = ("reduction", "contraction")
 _NEAR, _MORE_TERMS = 16, 4
 """How far before a contraction another one is looked for that takes its place in a group, and what it has to have."""
+_PRODUCT_AND_ROUNDING = 2
+"""Nests of a kernel that rounds the sums of a product."""
+_MOST_PARTS, _PART_MULTIPLE = 4, 16
+"""Of the columns of a product that are put together: tiles hold vectors of each, which have so many elements at most.
+"""
 
 
 # What a decision sees ------------------------------------------------------------------------------------------------
@@ -96,7 +101,8 @@ class KernelCall:
 
     `uses` are those by other calls of the list; `escapes` says that the result is needed beyond them. `segment` numbers
     the parts of the block between calls that nothing may be moved across. `terms` are those of a sum, 0 where that
-    follows from symbols.
+    follows from symbols. `columns` are those of a product of matrices whose second operand is read along them or a
+    constant, where their number is known; 0 for others.
     """
 
     index: int
@@ -113,6 +119,7 @@ class KernelCall:
     uses: tuple[Use, ...] = ()
     escapes: bool = False
     terms: int = 1
+    columns: int = 0
 
 
 Decide = Callable[[Sequence[KernelCall], int], Sequence[Sequence[int]]]
@@ -126,7 +133,8 @@ def group_by_consumers(calls: Sequence[KernelCall], max_ops: int) -> list[list[i
     Kernels with one value for each element are computed inside their consumers: when all loads are in the same place,
     or the value costs little. A reduction or contraction takes the elementwise kernels after it, which then work in
     its place in memory; those that round its sums, or compute from them what others only move (`concat`, a
-    permutation), stay with it where their consumers cannot take it in. Of two contractions that are added, the one with
+    permutation), stay with it where their consumers cannot take it in. Those that put equal parts of the columns of a
+    product together follow it as well, so that it is never stored. Of two contractions that are added, the one with
     more terms has them: what it reads of the other waits for memory least.
     """
     groups: list[_Group] = []
@@ -146,17 +154,26 @@ def _common_group(call: KernelCall, of: dict[int, _Group]) -> _Group | None:
     return next(iter(found.values())) if len(found) == 1 and not call.escapes else None
 
 
-def _sums(calls: Sequence[KernelCall]) -> dict[int, int]:
-    """The bits of a sum of the contractions that elementwise kernels alone follow, by the index of each of those."""
-    found: dict[int, int] = {}
+def _sums(calls: Sequence[KernelCall]) -> dict[int, KernelCall]:
+    """The contractions that elementwise kernels alone follow, by the index of each of those."""
+    found: dict[int, KernelCall] = {}
     for call in calls:
-        width = bits(call.result.dtype or "") if call.pattern == "contraction" else found.get(call.index)
-        if width is None or call.escapes or len(call.uses) != 1:
+        source = call if call.pattern == "contraction" else found.get(call.index)
+        if source is None or call.escapes or len(call.uses) != 1:
             continue
         (use,) = call.uses
         if use.reading is Reading.SAME and calls[use.consumer].pattern in LIGHT:
-            found[use.consumer] = width
+            found[use.consumer] = source
     return found
+
+
+def _joins_parts(product: KernelCall, sink: KernelCall) -> bool:
+    """Whether tiles of a product have what is put together from parts of its columns: a few of whole vectors."""
+    shape = sink.result.shape
+    columns = shape[-1] if isinstance(shape, tuple) and shape else None
+    if not isinstance(columns, int) or not product.columns:
+        return False
+    return columns % _PART_MULTIPLE == 0 and columns < product.columns <= _MOST_PARTS * columns
 
 
 class _Group:
@@ -195,15 +212,17 @@ class _Group:
             self.cost = max(self.cost, call.cost)
         return True
 
-    def parts(self, call: KernelCall, sums: Mapping[int, int], calls: Sequence[KernelCall]) -> bool:
+    def parts(self, call: KernelCall, sums: Mapping[int, KernelCall], calls: Sequence[KernelCall]) -> bool:
         """Whether a call would part sums from what rounds them, so that they would be stored, or from arithmetic that
         their tiles do for nothing, which what only moves their results would do: it stays out."""
-        width = sums.get(call.index)
-        rounds = width is not None and bits(call.result.dtype or "") < width
+        source = sums.get(call.index)
+        rounds = source is not None and bits(call.result.dtype or "") < bits(source.result.dtype or "")
         moves = self.sink.cost is Cost.MOVE and call.cost is not Cost.MOVE and not self.heavy
-        if width is None or not (rounds or moves):
+        if source is None or not (rounds or moves):
             return False
         how, _ = self._reading(call, [calls[use.consumer] for use in call.uses])
+        if how is Reading.PART and not self.heavy and _joins_parts(source, self.sink):
+            return False
         return how is not Reading.SAME or (rounds and self.heavy)
 
     def _reading(self, call: KernelCall, into: Sequence[KernelCall]) -> tuple[Reading, int]:
@@ -216,6 +235,8 @@ class _Group:
 
     def _fits_before(self, call: KernelCall, how: Reading) -> bool:
         """Whether a reduction or contraction can be followed by the group: in its place, or as its tiles are stored."""
+        if how is Reading.PART and not self.heavy:
+            return _joins_parts(call, self.sink)
         in_tiles = call.pattern == "contraction"  # the sums of a tile need no memory of their own
         return not self.heavy and how is Reading.SAME and (in_tiles or call.result.dtype == self.sink.result.dtype)
 
@@ -373,6 +394,26 @@ class _KernelFacts:
             self.known_uses[position] = self._use(position)
         return self.known_uses[position]
 
+    def columns(self, args: Sequence[Expr]) -> int:
+        """The columns of a product of matrices that is the only thing the kernel computes, or rounds; 0 for others.
+
+        Its second operand is read along them, or a constant.
+        """
+        nest = self.nests[0] if self.nests else None
+        if (
+            nest is None
+            or not nest.is_contraction
+            or len(nest.reduction) != 1
+            or len(self.nests) > _PRODUCT_AND_ROUNDING
+        ):
+            return 0
+        v, columns = nest.store.indices[-1], nest.store.buffer.shape[-1]
+        constants = {p for p, arg in zip(self.function.params, args, strict=False) if isinstance(arg, Constant)}
+        loads = [part for part in walk(nest.store.value) if isinstance(part, BufferLoad)]
+        runs = any(load.buffer is not nest.store.buffer and load.indices[-1] is v for load in loads)
+        own = any(load.buffer in constants and v in load.indices for load in loads)
+        return columns if isinstance(columns, int) and (runs or own) else 0
+
     def _use(self, position: int) -> tuple[Reading, int]:
         buffer = self.function.params[position]
         if not isinstance(buffer, Buffer) or buffer in self.checked:
@@ -518,6 +559,7 @@ def _calls_of(bindings: Sequence[Binding], positions: Sequence[int], outlined: _
                 tuple(uses[index]),
                 escapes[index],
                 facts.terms,
+                facts.columns(call.args[1].fields),  # type: ignore[attr-defined]
             )
         )
     return found

@@ -32,7 +32,7 @@ from weft.transform.autoschedule.gemm.tiling import (
     packs_whole,
     tile_of,
     tile_rows,
-    tile_vectors,
+    vectors_of,
 )
 from weft.transform.autoschedule.registry import checked
 from weft.transform.autoschedule.rules.loops import BLOCK
@@ -279,7 +279,7 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     extents, knobs, pins = found.extents, capacity.knobs, capacity.pins
     rows, columns = extents[found.r], extents[found.v]
     matrix = matrix_dot_of(found, capacity.machine, pins)
-    mr, nr_vectors = _tile(rows, columns, capacity, matrix)
+    mr, nr_vectors = _tile(found, capacity, matrix)
     nr = nr_vectors * capacity.lanes
     # What masks and empty lanes cost a large product is more than what a text of their own costs to compile.
     sizes = [extents[x] for x in (found.v, found.r, *found.reduction)]
@@ -345,11 +345,13 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     )
 
 
-def _tile(rows: Extent, columns: Extent, capacity: Capacity, matrix: Dot | None) -> tuple[int, int]:
+def _tile(found: Contraction, capacity: Capacity, matrix: Dot | None) -> tuple[int, int]:
     """Rows and vectors of a tile: as many as registers have room for, of matrices two by two."""
+    assert found.r is not None
+    rows, columns = found.extents[found.r], found.extents[found.v]
     if matrix is None:
         mr, pinned = tile_rows(rows, capacity), capacity.pins.get("nr_vectors", 2 * capacity.knobs.nr_vectors)
-        return mr, min(tile_vectors(mr, columns, capacity), pinned)
+        return mr, vectors_of(found, mr, capacity, pinned)
     mr = matrix.most_rows if not isinstance(rows, int) else min(matrix.most_rows, matrix.padded_rows(rows))
     vectors = 2 if not isinstance(columns, int) or columns > capacity.lanes else 1
     return capacity.pins.get("mr", mr), capacity.pins.get("nr_vectors", vectors)

@@ -11,6 +11,7 @@
     planes, images               copied: what pads the input is done plane by plane, image by image
     a, b                         how operands are packed: blocks or panels, constant (when compiled), in place
     shares, reuses_panels, repacks_per_block, accumulates, remainders, epilogue      what follows from the rest
+    parts                        of the columns, which tiles put together
 
 The first seven may be pinned, but for lanes.
 """
@@ -36,12 +37,19 @@ from weft.transform.autoschedule.gemm.convolutions.winograd import Winograd, for
 from weft.transform.autoschedule.gemm.convolutions.winograd_block import winograd_loops
 from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.dot_products.dot import dot_of, matrix_dot_of
-from weft.transform.autoschedule.gemm.epilogue import cases_without_terms, with_epilogue
+from weft.transform.autoschedule.gemm.epilogue import cases_without_terms, with_epilogue, with_parts
 from weft.transform.autoschedule.gemm.few_columns import few_columns
 from weft.transform.autoschedule.gemm.inner_products import block_of_results, inner_products, is_inner, rows_that_pack
 from weft.transform.autoschedule.gemm.match import Contraction, match, products_of, views_of
 from weft.transform.autoschedule.gemm.packed import packed
-from weft.transform.autoschedule.gemm.tiling import Capacity, at_least, packing_pays, tile_rows, tile_vectors
+from weft.transform.autoschedule.gemm.tiling import (
+    Capacity,
+    at_least,
+    even_vectors,
+    packing_pays,
+    tile_rows,
+    vectors_of,
+)
 from weft.transform.autoschedule.gemm.whole_constants import packed_constants
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.registry import GEMM_ORDER, Rule, Site, Taken, checked
@@ -51,6 +59,8 @@ from weft.transform.infra.decisions import Decision, refused
 __all__ = ["GemmRule", "apply_gemm", "complete_gemm", "decide_gemm"]
 
 _PACKED, _DIRECT, _INNER, _CHANNELS, _PLANES = "packed", "direct", "inner", "channels", "planes"
+_FEWEST_ROWS = 6
+"""Of a tile whose vectors are more than the knobs say."""
 _OR = f"{_PACKED} or "
 _OR_INNER = f" or {_INNER}"
 
@@ -133,9 +143,9 @@ def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]
         return {"form": form, **windows.values(), "epilogue": found.epilogue is not None}
     if _base(found, form) != _DIRECT:
         values = blocking_of(found, capacity, constants).values()
-        return {"form": form, **values, "epilogue": found.epilogue is not None}
+        return {"form": form, **values, "epilogue": found.epilogue is not None, **_parts(found)}
     rows = 1 if found.r is None else tile_rows(found.extents[found.r], capacity)
-    vectors = tile_vectors(rows, found.extents[found.v], capacity)
+    vectors = vectors_of(found, rows, capacity)
     return {
         "form": form,
         "mr": rows,
@@ -143,7 +153,13 @@ def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]
         "lanes": capacity.lanes,
         "accumulates": found.accumulates or streams(found, capacity),
         "epilogue": found.epilogue is not None,
+        **_parts(found),
     }
+
+
+def _parts(found: Contraction) -> dict[str, Any]:
+    """What a record says of the parts of the columns, where there are some."""
+    return {} if found.parts is None else {"parts": found.part_count}
 
 
 def _reason(found: Contraction, form: str) -> str:
@@ -174,6 +190,7 @@ def complete_gemm(found: Contraction, decision: Decision, capacity: Capacity, co
     decision = _in_form(found, decision, form, capacity, constants)
     pinned = _pinned(decision, capacity)
     _check_tile(decision, capacity, matrix_dot_of(found, capacity.machine, pinned.pins) is not None)
+    _check_parts(found, decision, pinned)
     windows = _windows(found, form, pinned, constants)
     if windows is not None:
         windows.check(decision)
@@ -288,6 +305,16 @@ def _check_tile(decision: Decision, capacity: Capacity, has_matrices: bool) -> N
         )
 
 
+def _check_parts(found: Contraction, decision: Decision, capacity: Capacity) -> None:
+    """PassError W528 for panels that are no whole vectors of each part of the columns."""
+    vectors = decision.values["nr_vectors"] if found.parts is not None else 1
+    if found.parts is not None and even_vectors(found, vectors, capacity) != vectors:
+        raise refused(
+            f"gemm of {decision.about!r}: panels of nr_vectors={vectors} are no whole vectors of each of "
+            f"{found.part_count} parts of {found.parts.columns} columns"
+        )
+
+
 def _smallest(capacity: Capacity) -> tuple[int, int]:
     """The tile that is taken where there are too few registers for any."""
     return capacity.max_mr, capacity.knobs.nr_vectors
@@ -317,7 +344,28 @@ def _found(site: Site, machine: MachineModel, knobs: Knobs) -> _Found | None:
             has_place = fused.runs or is_inner(fused, knobs, site.constants)
             if has_place or _packs(fused, capacity, site.constants) is not False:
                 return _Found(fused, capacity, takes_next=True)
+        parted = with_parts(found, following[0], following[1:], capacity, site.constants)
+        if parted is not None and _is_free(site, found) and _is_tiled(found, capacity, site.constants):
+            return _Found(
+                with_collapsed_rows(parted, 2 * capacity.max_mr), _for_parts(parted, capacity, site.constants), True
+            )
     return _Found(with_collapsed_rows(found, 2 * capacity.max_mr), capacity)
+
+
+def _is_tiled(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> bool:
+    """Whether sums are in tiles of columns, whatever the sizes are."""
+    in_place = found.runs or not is_inner(found, capacity.knobs, constants)
+    return in_place and few_columns(found, capacity, constants) is False
+
+
+def _for_parts(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> Capacity:
+    """The capacity where a tile has vectors of each part: so many that elements which are converted fill them, where
+    there are registers, as pieces of rows would be parts of cache lines."""
+    vectors = max(capacity.knobs.nr_vectors, found.part_count)
+    wider = found.part_count * bits(found.dtype) // bits(found.vector.dtype)
+    if found.vector.buffer not in constants and _FEWEST_ROWS * wider < capacity.machine.vector_registers:
+        vectors = max(vectors, wider)
+    return dataclasses.replace(capacity, knobs=dataclasses.replace(capacity.knobs, nr_vectors=vectors))
 
 
 def _is_free(site: Site, found: Contraction) -> bool:

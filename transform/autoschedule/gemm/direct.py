@@ -37,10 +37,12 @@ from weft.transform.autoschedule.gemm.tiles import (
     Panel,
     Tile,
     blocks,
+    column_at,
     cover_columns,
     cover_rows,
     epilogue_of,
     fresh,
+    in_panels,
     plus,
     row_at,
     tiles_of,
@@ -48,7 +50,7 @@ from weft.transform.autoschedule.gemm.tiles import (
     vector_at,
     vector_index,
 )
-from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, tile_rows, tile_vectors
+from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, tile_rows, vectors_of
 from weft.transform.autoschedule.rules.loops import BLOCK, SHARED, sequence
 
 __all__ = ["direct", "streams"]
@@ -64,6 +66,8 @@ def direct(found: Contraction, capacity: Capacity) -> Stmt:
     far = _FarRows.of(found, capacity, 1 if rows is None else rows)
     if far is not None:
         return far.build()
+    if found.parts is not None and _is_far(found, capacity):
+        return _outer(found, _in_blocks_of_rows(found, capacity))
     if _streams_partial_sums(found, capacity):
         return _outer(found, _PartialSumBlocks(found, capacity).build())
     over_columns = _streams if streams(found, capacity) else _columns
@@ -82,6 +86,72 @@ def direct(found: Contraction, capacity: Capacity) -> Stmt:
     far = _FarRows.of(found, capacity, 1)
     one = _outer(found, over_columns(found, capacity, 1, single)) if far is None else far.build()
     return IfThenElse(binary("eq", rows, const(1, INDEX)), one, several)
+
+
+def _in_blocks_of_rows(found: Contraction, capacity: Capacity) -> Stmt:
+    """All columns of some rows as those of a product without parts, which are put together next."""
+    rows, sums_at = 1 if found.r is None else found.extents[found.r], found.partial_sums
+    assert sums_at is not None
+    size = 2 * capacity.max_mr if found.store.buffer.dtype == found.dtype else 8
+
+    def block(first: PrimExpr, count: Extent) -> Stmt:
+        most = rows if isinstance(rows, int) and rows < size else size
+        if not isinstance(rows, int):
+            most = binary("min", rows, const(size, INDEX))
+        sums = Buffer("sums", (most, found.extents[found.v]), found.dtype)
+        place = (_ZERO if found.r is None else found.r, found.v)
+        scalar, extents = found.scalar, found.extents
+        if found.r is not None:
+            scalar = substitute(scalar, {found.r: plus(first, found.r)})
+            extents = {**extents, found.r: count}
+        product = dataclasses.replace(
+            found,
+            store=replace(sums_at, buffer=sums, indices=place),
+            scalar=scalar,
+            extents=extents,
+            outer=(),
+            epilogue=None,
+            partial_sums=None,
+            parts=None,
+        )
+        i = PrimVar("i", INDEX)
+        complete = _completed(found, capacity, vectors_of(found, 1, capacity), sums, i, plus(first, i))
+        return SeqStmt((AllocBuffer(sums), direct(product, capacity), For(i, 0, count, complete)))
+
+    return block(_ZERO, 1) if found.r is None else blocks(found.r, rows, size, block)
+
+
+def _completed(found: Contraction, capacity: Capacity, vectors: int, sums: Buffer, at: PrimExpr, row: PrimExpr) -> Stmt:
+    """What becomes of the sums of a row, which are in row `at` of a buffer: along its first axis, where it has three,
+    are parts of each."""
+    chunks = sums.shape[0] if sums.ndim == 3 else 1
+
+    def panel(panel: Panel) -> Stmt:
+        chunk = PrimVar("chunk", INDEX)
+
+        def columns(j: PrimExpr) -> PrimExpr:
+            return column_at(found, panel.start, panel.width, times(j, panel.lanes))
+
+        def part(j: PrimExpr) -> BufferLoad:
+            place = (at, vector_index(columns(j), panel.lanes))
+            load = BufferLoad(sums, place if sums.ndim == 2 else (chunk, *place))
+            mask = panel.mask(j)
+            return load if mask is None else replace(load, predicate=mask)
+
+        return Tile(
+            1,
+            panel,
+            scalar=lambda i: const(1.0, found.dtype),
+            vector=part,
+            element=lambda i, j: vector_at(row_at(found.target, found.r, row), found.v, columns(j), panel.lanes),
+            loops=[(chunk, chunks)],
+            accumulates=found.accumulates,
+            epilogue=epilogue_of(found, panel, lambda i: row),
+            parts=found.part_count,
+            long_epilogue=found.has_long_epilogue,
+        ).build(found.dtype)
+
+    return cover_columns(found.v.name, found.extents[found.v], vectors, capacity, panel)
 
 
 def streams(found: Contraction, capacity: Capacity) -> bool:
@@ -109,11 +179,10 @@ def _stream_vectors(found: Contraction, rows: int, depth: int, capacity: Capacit
     cache, as far as threads have some tiles each.
     """
     knobs, columns = capacity.knobs, found.extents[found.v]
-    vectors = tile_vectors(rows, columns, capacity)
     most = knobs.stream_min_vectors
     if isinstance(columns, int) and depth * columns * bits(found.vector.dtype) <= 8 * capacity.machine.l2_bytes:
         most = max(most, min(knobs.stream_vectors, columns // (capacity.lanes * knobs.few_chunks)))
-    return min(vectors, most)
+    return vectors_of(found, rows, capacity, most)
 
 
 def _is_in_last_cache(found: Contraction, columns: int, k_extent: Extent, capacity: Capacity) -> bool:
@@ -188,16 +257,18 @@ class _FarRows:
             count = binary("max", _ZERO, binary("min", left, const(size, INDEX)))
         body = self._chunk(partial, chunk, start, count)
         shared = For(chunk, 0, chunks, body, annotations=FrozenMap({SHARED: True}), span=self.found.store.span)
-        return SeqStmt((AllocBuffer(partial), shared, *self._finish(partial, chunks)))
+        return SeqStmt((AllocBuffer(partial), shared, *self._finish(partial)))
 
     @property
     def _vectors(self) -> int:
-        most = self.capacity.knobs.stream_far_vectors
-        return min(tile_vectors(self.rows, self.columns, self.capacity), most)
+        return vectors_of(self.found, self.rows, self.capacity, self.capacity.knobs.stream_far_vectors)
 
     def _chunk(self, partial: Buffer, chunk: PrimExpr, first: PrimExpr, count: Extent) -> Stmt:
         """The sums along a part of k."""
-        found, knobs = dataclasses.replace(self.found, epilogue=None, accumulates=False), self.capacity.knobs
+        found, knobs = (
+            dataclasses.replace(self.found, epilogue=None, accumulates=False, parts=None),
+            self.capacity.knobs,
+        )
         depth, vectors = knobs.stream_far_k, self._vectors
         ahead = min(self.columns - 1, knobs.stream_ahead * 8 // bits(found.vector.dtype))
 
@@ -223,39 +294,10 @@ class _FarRows:
         (k,) = found.reduction
         return blocks(k, count, depth, rows_of_b, at_least_one=True, one_loop=True)
 
-    def _finish(self, partial: Buffer, chunks: int) -> list[Stmt]:
+    def _finish(self, partial: Buffer) -> list[Stmt]:
         """C, a row after the other."""
-        found, capacity = self.found, self.capacity
-
-        def row(number: int) -> Stmt:
-            at = const(number, INDEX)
-
-            def panel(panel: Panel) -> Stmt:
-                chunk = PrimVar("chunk", INDEX)
-
-                def columns(j: PrimExpr) -> PrimExpr:
-                    return plus(panel.start, times(j, panel.lanes))
-
-                def part(j: PrimExpr) -> BufferLoad:
-                    load = BufferLoad(partial, (chunk, at, vector_index(columns(j), panel.lanes)))
-                    mask = panel.mask(j)
-                    return load if mask is None else replace(load, predicate=mask)
-
-                return Tile(
-                    1,
-                    panel,
-                    scalar=lambda i: const(1.0, found.dtype),
-                    vector=part,
-                    element=lambda i, j: vector_at(row_at(found.target, found.r, at), found.v, columns(j), panel.lanes),
-                    loops=[(chunk, chunks)],
-                    accumulates=found.accumulates,
-                    epilogue=epilogue_of(found, panel, lambda i: at),
-                    long_epilogue=found.has_long_epilogue,
-                ).build(found.dtype)
-
-            return cover_columns(found.v.name, self.columns, self._vectors, capacity, panel)
-
-        return [row(number) for number in range(self.rows)]
+        rows = [const(number, INDEX) for number in range(self.rows)]
+        return [_completed(self.found, self.capacity, self._vectors, partial, row, row) for row in rows]
 
 
 @dataclass(frozen=True)
@@ -301,7 +343,7 @@ class _PartialSumBlocks:
         """A block of columns from `start` on."""
         found, capacity = self.found, self.capacity
         (k,) = found.reduction
-        k_extent = found.extents[k]
+        k_extent, width = found.extents[k], vectors * capacity.lanes
 
         def rows_of_b(at: PrimExpr, depth: Extent) -> Stmt:
             is_last = binary("ge", plus(at, as_expr(depth, INDEX)), as_expr(k_extent, INDEX))
@@ -315,7 +357,7 @@ class _PartialSumBlocks:
                 there = dataclasses.replace(panel, start=plus(start, panel.start))
                 return self._rows(there, k_range, element, first, rows)
 
-            return cover_columns(found.v.name, count, vectors, capacity, panel)
+            return cover_columns(found.v.name, in_panels(found, count, width), vectors, capacity, panel)
 
         return blocks(k, k_extent, capacity.knobs.stream_k, rows_of_b, at_least_one=True, one_loop=True)
 
@@ -363,7 +405,7 @@ def _outer(found: Contraction, body: Stmt) -> Stmt:
 
 def _columns(found: Contraction, capacity: Capacity, rows: int, tile: Callable[[Panel, KRange | None], Stmt]) -> Stmt:
     columns = found.extents[found.v]
-    vectors = tile_vectors(rows, columns, capacity)
+    vectors = vectors_of(found, rows, capacity)
     return cover_columns(found.v.name, columns, vectors, capacity, lambda panel: tile(panel, None))
 
 
@@ -402,7 +444,9 @@ def _tile(
     vectors, lanes = panel.vectors, panel.lanes
 
     def columns(load: BufferLoad, j: PrimExpr) -> BufferLoad:
-        return vector_at(load, found.v, panel.start if vectors == 1 else plus(panel.start, times(j, lanes)), lanes)
+        if vectors == 1:
+            return vector_at(load, found.v, panel.start, lanes)
+        return vector_at(load, found.v, column_at(found, panel.start, panel.width, times(j, lanes)), lanes)
 
     def in_row(load: BufferLoad, i: PrimExpr) -> BufferLoad:
         return load if row is None else row_at(load, found.r, row(i))
@@ -429,6 +473,7 @@ def _tile(
         accumulates=found.accumulates or (k_range is not None and k_range.accumulates),
         is_last=is_last,
         epilogue=epilogue_of(found, panel, row),
+        parts=found.part_count,
         long_epilogue=found.has_long_epilogue,
         adds_last=found.is_long_sum,
         prefetch_b=prefetch_b,

@@ -3,6 +3,12 @@
 c[i, j] = c[i, j] + a[i, k] * b[k, j]        tiles of c
 y[i, j] = T.max(c[i, j] + bias[j], 0.0)      as each tile is stored; y may be c
 
+c[i, j] = c[i, j] + a[i, k] * b[k, j]        j: columns of all parts, as of a gate and what it multiplies
+y[i, j] = silu(c[i, j]) * c[i, j + n]        j: columns of one part
+
+Panels have the columns of both parts side by side, so that a tile ends with all sums that a result needs: c, which is
+as wide as all parts, is nowhere in memory. B is packed in that order, or read from as many places at once.
+
 What sets results before where a sum has no terms is left out: tiles store them in any case, from accumulators of zero.
 """
 
@@ -11,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from weft.dtypes import bits
 from weft.ir import Node, replace, rewrite, structural_equal, substitute, walk
 from weft.ir.kernel.prim import as_expr, binary
 from weft.ir.tensor import (
@@ -37,21 +44,25 @@ from weft.transform.analysis.access_pattern import (
     Reading,
     cost,
     nest_of,
+    part_of,
     reading,
     same_extents,
     writes_whole,
 )
-from weft.transform.autoschedule.gemm.match import Contraction, Epilogue
+from weft.transform.autoschedule.gemm.match import Contraction, Epilogue, Parts
 from weft.transform.autoschedule.gemm.tiles import Panel, flat_view, plus, product_of, times
-from weft.transform.autoschedule.gemm.tiling import INDEX
+from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity
 from weft.transform.autoschedule.registry import Site, only_sets
 from weft.transform.autoschedule.rules.loops import sequence
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, step_along, uses
 
-__all__ = ["Vectors", "cases_without_terms", "prefetches_of", "with_epilogue"]
+__all__ = ["Vectors", "cases_without_terms", "prefetches_of", "with_epilogue", "with_parts"]
 
 _FEWEST_ROWS, _FEWEST_TERMS = 4, 32
 """Of tiles that last long enough for what they prefetch."""
+_LINE_BITS = 512
+"""Of a cache line. Where vectors are shorter, pieces of rows that are copied into panels are parts of lines, which
+takes longer than a pass over results of the type of the sums: narrower ones are worth it for the memory of sums."""
 
 
 def with_epilogue(found: Contraction, stmt: Stmt, later: Sequence[Stmt]) -> Contraction | None:
@@ -153,6 +164,66 @@ def _attached(found: Contraction, nest: Nest) -> Contraction | None:
     return dataclasses.replace(found, views=views, epilogue=Epilogue(total, value, cost(value) is Cost.EXPENSIVE))
 
 
+def with_parts(
+    found: Contraction, stmt: Stmt, later: Sequence[Stmt], capacity: Capacity, constants: frozenset[Buffer]
+) -> Contraction | None:
+    """The contraction with the next statement, which puts parts of its columns together, as its epilogue; None where
+    that cannot be.
+
+    `later` are the statements after that one.
+    """
+    nest, result = nest_of(stmt), found.result
+    if nest is None or result is None or not _takes_place(found, nest, later):
+        return None
+    columns, whole = nest.store.buffer.shape[-1], result.shape[-1]
+    if not isinstance(columns, int) or not isinstance(whole, int) or columns % capacity.lanes:
+        return None
+    own = [load for load in loads_in(nest.store.value) if load.buffer is result]
+    places = [part_of(nest, load) for load in own]
+    if not own or None in places:
+        return None
+    pieces = capacity.lanes * bits(found.vector.dtype) < _LINE_BITS and found.vector.buffer not in constants
+    if pieces and nest.store.buffer.dtype == result.dtype:
+        return None
+    totals = tuple(PrimVar(f"total{part}", result.dtype) for part in range(whole // columns))
+    of = dict(zip(own, places, strict=True))
+    place = dict(zip(nest.store.indices, found.store.indices, strict=True))
+
+    def changed(node: Node) -> Node | None:
+        return totals[of[node] or 0] if isinstance(node, BufferLoad) and node in of else None
+
+    names = {x: y for x, y in place.items() if isinstance(x, PrimVar)}
+    value = substitute(rewrite(nest.store.value, changed), names)
+    if any(step_along(load, found.v) not in range(5) for load in loads_in(value)):
+        return None
+    return dataclasses.replace(
+        found,
+        store=replace(found.store, buffer=nest.store.buffer),
+        partial_sums=found.store,
+        epilogue=Epilogue(totals[0], value, cost(value) is Cost.EXPENSIVE),
+        parts=Parts(columns, totals),
+    )
+
+
+def _takes_place(found: Contraction, nest: Nest, later: Sequence[Stmt]) -> bool:
+    """Whether a nest goes once over the elements of a buffer that nothing else needs, as does the contraction."""
+    store, result = nest.store, found.result
+    is_plain = found.store.buffer is result and not found.views and found.window is None and len(found.reduction) == 1
+    if not is_plain or found.accumulates or found.filling is not None or result is None:
+        return False
+    rows = tuple(found.store.indices[:-1])
+    ends = found.store.indices[-1] is found.v and all(isinstance(x, PrimVar) for x in rows)
+    if not ends or nest.reduction or nest.init is not None or not writes_whole(nest):
+        return False
+    if len(store.indices) != len(found.store.indices) or not all(isinstance(x, PrimVar) for x in store.indices):
+        return False
+    if not same_extents(store.buffer.shape[:-1], result.shape[:-1]) or kinds_in(store.value) is None:
+        return False
+    operands = (found.scalar.buffer, found.vector.buffer, result)
+    is_read = any(load.buffer is store.buffer for load in loads_in(store.value))
+    return store.buffer not in operands and not is_read and not _mentioned(later, result)
+
+
 def _has_axes(load: BufferLoad, axes: Sequence[PrimExpr]) -> bool:
     return any(uses(index, x) for index in load.indices for x in axes if isinstance(x, PrimVar))
 
@@ -226,7 +297,7 @@ def prefetches_of(
     measured (512x64x512 took 5 % longer).
     """
     epilogue, r, terms = found.epilogue, found.r, product_of([found.extents[x] for x in found.reduction])
-    if epilogue is None or r is None or row is None or rows < _FEWEST_ROWS or not found.outer:
+    if epilogue is None or r is None or row is None or rows < _FEWEST_ROWS or not found.outer or found.parts:
         return
     if isinstance(terms, int) and terms < _FEWEST_TERMS:
         return

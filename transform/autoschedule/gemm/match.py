@@ -44,6 +44,7 @@ __all__ = [
     "Contraction",
     "Epilogue",
     "Filling",
+    "Parts",
     "Products",
     "Window",
     "converted",
@@ -91,6 +92,23 @@ class Epilogue:
     is_long: bool = False
 
 
+@dataclass(frozen=True)
+class Parts:
+    """Equal parts of the columns, of which an epilogue puts the same column of each together.
+
+    v numbers the columns of all parts in the order of panels: each has as many columns of every part, one part after
+    another. `totals` are the sums of a column in the epilogue, part after part.
+    """
+
+    columns: int
+    totals: tuple[PrimVar, ...]
+
+    @property
+    def count(self) -> int:
+        """How many parts there are."""
+        return len(self.totals)
+
+
 _FEW_STEPS = 4096
 
 
@@ -107,7 +125,7 @@ class Contraction:
     nest writes, of which `store` may go through a view; `partial_sums` stores sums that are not complete, where their
     epilogue stores another type. Where there is a `window`, B has its axes in place of v. `views` declare buffers that
     the accesses go through. A nest that `accumulates` adds to what C holds already. `filling` computes B, and becomes
-    part of the nest.
+    part of the nest. Where the epilogue puts `parts` of the columns together, `store` has those of one part.
     """
 
     store: BufferStore
@@ -126,11 +144,17 @@ class Contraction:
     casts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     partial_sums: BufferStore | None = None
     filling: Filling | None = None
+    parts: Parts | None = None
 
     @property
     def dtype(self) -> str:
         """The type of the sums."""
         return (self.partial_sums or self.store).buffer.dtype
+
+    @property
+    def part_count(self) -> int:
+        """How many parts of the columns are put together."""
+        return 1 if self.parts is None else self.parts.count
 
     @property
     def target(self) -> BufferLoad:

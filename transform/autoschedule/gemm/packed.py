@@ -61,10 +61,13 @@ from weft.transform.autoschedule.gemm.tiles import (
     Tile,
     blocks,
     ceil_of,
+    column_at,
     cover_columns,
     cover_rows,
+    divided,
     epilogue_of,
     fresh,
+    in_panels,
     minus,
     plus,
     row_at,
@@ -74,7 +77,7 @@ from weft.transform.autoschedule.gemm.tiles import (
     vector_index,
 )
 from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
-from weft.transform.autoschedule.gemm.whole_constants import divided, row_of_constant
+from weft.transform.autoschedule.gemm.whole_constants import row_of_constant
 from weft.transform.autoschedule.rules.loops import sequence
 
 __all__ = ["packed"]
@@ -163,7 +166,7 @@ class _Loops:
         def panels(inner: Callable[[Panel], Stmt]) -> Stmt:
             return cover_columns(
                 blocking.found.v.name,
-                columns,
+                in_panels(blocking.found, columns, blocking.nr),
                 blocking.nr_vectors,
                 blocking.capacity,
                 lambda panel: inner(_moved(panel, first)),
@@ -290,11 +293,11 @@ class _Loops:
                 indices = (clamp(plus(at, i)), vector_index(as_expr(column, INDEX), lanes))
                 return BufferLoad(blocking.partial_sums, indices)
             row = row_at(found.target, blocking.r, plus(first, clamp(plus(at, i))))
-            return vector_at(row, found.v, plus(panel.start, times(j, lanes)), lanes)
+            return vector_at(row, found.v, column_at(found, panel.start, panel.width, times(j, lanes)), lanes)
 
         def prefetch_c(i: PrimExpr, j: PrimExpr) -> BufferLoad:
             row = row_at(found.target, blocking.r, plus(first, plus(plus(at, const(rows, INDEX)), i)))
-            return vector_at(row, found.v, plus(panel.start, times(j, lanes)), lanes)
+            return vector_at(row, found.v, column_at(found, panel.start, panel.width, times(j, lanes)), lanes)
 
         def prefetch_b(j: int) -> BufferLoad:
             later = plus(p, const(blocking.capacity.knobs.prefetch_k, INDEX))
@@ -303,7 +306,7 @@ class _Loops:
         by_vectors = not has_matrices(blocking)
         # Windows are packed right before their tiles, and of many rows.
         prefetches = by_vectors and rows > 2 and found.window is None
-        prefetches_c = by_vectors and not (blocking.shares_rows or blocking.has_partial_sums)
+        prefetches_c = by_vectors and not (blocking.shares_rows or blocking.has_partial_sums or found.parts)
         several = blocking.splits_k
         end = binary("ge", plus(k_block.k, as_expr(k_block.steps, INDEX)), as_expr(extent, INDEX))
         is_last = end if several else None
@@ -324,6 +327,7 @@ class _Loops:
             adds_last=found.may_be_long,
             accumulates=found.accumulates or (several and binary("gt", k_block.k, const(0, INDEX))),
             epilogue=epilogue_of(found, panel, lambda i: plus(first, clamp(plus(at, i)))),
+            parts=found.part_count,
             is_last=is_last,
             long_epilogue=found.has_long_epilogue,
             prefetch_c=prefetch_c if prefetches_c else None,

@@ -32,6 +32,7 @@ from weft.transform.autoschedule.gemm.match import Window
 from weft.transform.autoschedule.gemm.tiles import (
     Access,
     Panel,
+    column_at,
     fresh,
     minus,
     plus,
@@ -144,7 +145,7 @@ class Packing:
         last = binary("sub", as_expr(found.extents[v], INDEX), const(1, INDEX))
 
         def column(at: PrimExpr) -> PrimExpr:
-            place = plus(panel.start, at)
+            place = column_at(found, panel.start, width, at)
             return place if panel.left is None else binary("min", place, last)
 
         def row(t: int) -> PrimExpr:
@@ -173,7 +174,8 @@ class Packing:
         j, found = PrimVar("j", INDEX), self.blocking.found
 
         def at_k(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
-            value = found.of_b(substitute(found.vector, {**values, found.v: plus(panel.start, j)}))
+            column = column_at(found, panel.start, panel.width, j)
+            value = found.of_b(substitute(found.vector, {**values, found.v: column}))
             place = place_in_b(self.blocking, panel, plus(times(number, panel.width), j))
             copy = BufferStore(self.blocking.b, value, place)
             return For(j, 0, panel.width, copy, "unrolled") if panel.left is None else For(j, 0, panel.left, copy)
@@ -186,7 +188,8 @@ class Packing:
 
         def at_k(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
             at = times(j, panel.lanes)
-            value = vector_at(substitute(found.vector, values), found.v, plus(panel.start, at), panel.lanes)
+            column = column_at(found, panel.start, panel.width, at)
+            value = vector_at(substitute(found.vector, values), found.v, column, panel.lanes)
             place = place_in_b(self.blocking, panel, plus(times(number, panel.width), at), panel.lanes)
             mask = panel.mask(j)
             if mask is not None:

@@ -40,12 +40,15 @@ __all__ = [
     "Tile",
     "blocks",
     "ceil_of",
+    "column_at",
     "cover",
     "cover_columns",
     "cover_rows",
+    "divided",
     "epilogue_of",
     "flat_view",
     "fresh",
+    "in_panels",
     "masked",
     "minus",
     "panels_of_chunk",
@@ -100,8 +103,9 @@ class Tile:
 
     `scalar(i)` is the element of A in row i, `vector(j)` vector j of B, both for the current values of the `loops`
     (variable, extent) of the reduction; `element(i, j)` is the vector of C; `accumulates` says when C already holds a
-    partial sum. `epilogue(i, column, sum)` stores what becomes of one sum, of a column of the panel, once
-    `is_last` says that it is complete (None: always); `long_epilogue` that this takes many instructions.
+    partial sum. `epilogue(i, column, sums)` stores what becomes of the sums of a column of the panel, one of each of
+    `parts`, once `is_last` says that they are complete (None: always); `long_epilogue` that this takes many
+    instructions.
     It is added last (`adds_last`), for a sum of sums loses fewer digits than one long sum, or gone on with.
     `block` steps of the first loop are added up by themselves before they go to the sum of all (None: all steps).
     `prefetch_c(i, j)` is a vector of C that the next tile goes on with, `prefetch_b` are vectors of B that a later step
@@ -115,7 +119,8 @@ class Tile:
     element: Callable[[PrimExpr, PrimExpr], BufferLoad]
     loops: Sequence[tuple[PrimVar, Extent]]
     accumulates: PrimExpr | bool = False
-    epilogue: Callable[[PrimExpr, PrimExpr, BufferLoad], BufferStore] | None = None
+    epilogue: Callable[[PrimExpr, PrimExpr, Sequence[BufferLoad]], BufferStore] | None = None
+    parts: int = 1
     is_last: PrimExpr | None = None
     long_epilogue: bool = False
     prefetch_c: Callable[[PrimExpr, PrimExpr], BufferLoad] | None = None
@@ -146,8 +151,8 @@ class Tile:
 
             return unrolled("j", vectors, add)
 
-        def each(action: Callable[[PrimExpr, PrimExpr], Stmt]) -> Stmt:
-            return unrolled("i", self.rows, lambda i: unrolled("j", vectors, lambda j: action(i, j)))
+        def each(action: Callable[[PrimExpr, PrimExpr], Stmt], count: int = vectors) -> Stmt:
+            return unrolled("i", self.rows, lambda i: unrolled("j", count, lambda j: action(i, j)))
 
         def added(total: BufferLoad, value: PrimExpr) -> Stmt:
             return _store(total, binary("add", total, value))
@@ -177,10 +182,10 @@ class Tile:
                 done = Buffer("done", accumulators.shape, dtype, "local")
                 copy = unrolled("i", self.rows * vectors, lambda i: _store(local(done, i), local(accumulators, i)))
                 i, j = PrimVar("i", INDEX), PrimVar("j", INDEX)
-                each_vector = For(i, 0, self.rows, For(j, 0, vectors, self.finished(done, i, j, place(i, j))))
+                each_vector = For(i, 0, self.rows, For(j, 0, vectors // self.parts, self.finished(done, i, j, place)))
                 finished: Stmt = SeqStmt((AllocBuffer(done), copy, each_vector))
             else:
-                finished = each(lambda i, j: self.finished(accumulators, i, j, place(i, j)))
+                finished = each(lambda i, j: self.finished(accumulators, i, j, place), vectors // self.parts)
             write = finished if self.is_last is None else IfThenElse(self.is_last, finished, write)
         last = [each(lambda i, j: columns.correct(own(i, j), j))] if columns.init else []
         if self.accumulates is not False and self.adds_last:
@@ -247,12 +252,16 @@ class Tile:
         first, second = (b, a) if self.dot.is_swapped else (a, b)
         return PrimCall("dot_product", (total, first, second), total.dtype)
 
-    def finished(self, accumulators: Buffer, i: PrimExpr, j: PrimExpr, place: PrimExpr) -> Stmt:
-        """A vector of finished sums, stored."""
+    def finished(
+        self, accumulators: Buffer, i: PrimExpr, j: PrimExpr, place: Callable[[PrimExpr, PrimExpr], PrimExpr]
+    ) -> Stmt:
+        """What becomes of vector j of the finished sums of each part, stored."""
         assert self.epilogue is not None
         lanes, lane = self.panel.lanes, PrimVar("lane", INDEX)
-        column = plus(times(j, lanes), lane)
-        stmt: Stmt = self.epilogue(i, column, BufferLoad(accumulators, (plus(times(place, lanes), lane),)))
+        column, each = plus(times(j, lanes), lane), self.panel.vectors // self.parts
+        places = [place(i, plus(j, const(part * each, INDEX)) if part else j) for part in range(self.parts)]
+        sums = [BufferLoad(accumulators, (plus(times(at, lanes), lane),)) for at in places]
+        stmt: Stmt = self.epilogue(i, column, sums)
         if self.panel.left is not None:
             stmt = IfThenElse(binary("lt", column, as_expr(self.panel.left, INDEX)), stmt, None)
         return For(lane, 0, lanes, stmt, "vectorized")
@@ -292,17 +301,19 @@ def unrolled(name: str, count: int, inner: Callable[[PrimExpr], Stmt]) -> Stmt:
 
 def epilogue_of(
     found: Contraction, panel: Panel, row: Access | None
-) -> Callable[[PrimExpr, PrimExpr, BufferLoad], BufferStore] | None:
+) -> Callable[[PrimExpr, PrimExpr, Sequence[BufferLoad]], BufferStore] | None:
     """What a tile does with its sums when the contraction has an epilogue."""
     described = found.epilogue
     if described is None:
         return None
+    totals = (described.total,) if found.parts is None else found.parts.totals
+    start = divided(panel.start, len(totals))
 
-    def epilogue(i: PrimExpr, column: PrimExpr, total: BufferLoad) -> BufferStore:
-        places: dict[PrimVar, PrimExpr] = {found.v: plus(panel.start, column)}
+    def epilogue(i: PrimExpr, column: PrimExpr, sums: Sequence[BufferLoad]) -> BufferStore:
+        places: dict[PrimVar, PrimExpr] = {found.v: plus(start, column)}
         if found.r is not None and row is not None:
             places[found.r] = row(i)
-        value = substitute(described.value, {**places, described.total: total})
+        value = substitute(described.value, {**places, **dict(zip(totals, sums, strict=True))})
         indices = tuple(substitute(index, places) for index in found.store.indices)
         return BufferStore(found.store.buffer, value, indices, span=found.store.span)
 
@@ -326,6 +337,29 @@ def vector_at(load: BufferLoad, v: PrimVar, first: PrimExpr, lanes: int) -> Buff
         return vector_index(substitute(index, {v: first}), lanes)
 
     return replace(load, indices=tuple(at(index) for index in load.indices))
+
+
+def column_at(found: Contraction, start: PrimExpr, width: int, at: PrimExpr) -> PrimExpr:
+    """The column of the operands at a place in a panel of some width that starts at `start`."""
+    parts = found.parts
+    if parts is None:
+        return plus(start, at)
+    each = width // parts.count
+    within = plus(divided(start, parts.count), binary("floormod", at, const(each, INDEX)))
+    return plus(times(binary("floordiv", at, const(each, INDEX)), parts.columns), within)
+
+
+def divided(a: PrimExpr, b: int) -> PrimExpr:
+    """a / b for what is a sum of multiples of b in form, or in fact."""
+    if b == 1:
+        return a
+    if isinstance(a, IntImm) and a.value % b == 0:
+        return const(a.value // b, INDEX)
+    if isinstance(a, Binary) and a.kind == "mul" and isinstance(a.b, IntImm) and a.b.value % b == 0:
+        return times(a.a, a.b.value // b)
+    if isinstance(a, Binary) and a.kind == "add":
+        return plus(divided(a.a, b), divided(a.b, b))
+    return binary("floordiv", a, const(b, INDEX))
 
 
 def row_at(load: BufferLoad, r: PrimVar | None, row: PrimExpr | None) -> BufferLoad:
@@ -474,6 +508,13 @@ def cover_columns(
         number = _number_of_last(whole, last + 1)
         found.append(inner(Panel(start, count, lanes, left if left < count * lanes else None, last, number)))
     return sequence(found)
+
+
+def in_panels(found: Contraction, columns: Extent, width: int) -> Extent:
+    """A number of columns, said to be whole panels where parts of them are put together."""
+    if found.parts is None or isinstance(columns, int):
+        return columns
+    return times(divided(columns, width), width)
 
 
 def runs_of_panels(

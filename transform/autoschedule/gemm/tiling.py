@@ -23,12 +23,14 @@ __all__ = [
     "Capacity",
     "at_least",
     "ceil_div",
+    "even_vectors",
     "packing_pays",
     "packs_whole",
     "tile_of",
     "tile_rows",
     "tile_vectors",
     "vector_tiers",
+    "vectors_of",
 ]
 
 INDEX = "int64"
@@ -127,6 +129,21 @@ def tile_vectors(rows: int, columns: Extent, capacity: Capacity) -> int:
         whole = ceil_div(columns, capacity.lanes) if capacity.masks else columns // capacity.lanes
         vectors = max(1, min(vectors, whole))
     return vectors
+
+
+def vectors_of(found: Contraction, rows: int, capacity: Capacity, most: int = 1 << 20) -> int:
+    """Vectors in a row of a tile of a contraction, at most so many."""
+    return even_vectors(found, min(tile_vectors(rows, found.extents[found.v], capacity), most), capacity)
+
+
+def even_vectors(found: Contraction, vectors: int, capacity: Capacity) -> int:
+    """So many vectors, or as many as leave no remainder with each part of the columns in whole ones."""
+    if found.parts is None:
+        return vectors
+    each = max(1, vectors // found.parts.count)
+    while found.parts.columns % (each * capacity.lanes):
+        each -= 1
+    return each * found.parts.count
 
 
 def tile_of(capacity: Capacity) -> tuple[int, int]:

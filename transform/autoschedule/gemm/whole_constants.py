@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from weft.ir import substitute
 from weft.ir.kernel.prim import const
 from weft.ir.tensor import (
     AllocBuffer,
-    Binary,
     Buffer,
     BufferLoad,
     BufferStore,
@@ -20,11 +19,11 @@ from weft.ir.tensor import (
 )
 from weft.transform.autoschedule.gemm.blocking import Blocking, has_matrices, known, padded_k_of
 from weft.transform.autoschedule.gemm.packing import each_k
-from weft.transform.autoschedule.gemm.tiles import plus, runs_of_panels, times
+from weft.transform.autoschedule.gemm.tiles import divided, plus, runs_of_panels, times
 from weft.transform.autoschedule.gemm.tiling import INDEX
 from weft.transform.autoschedule.rules.loops import sequence
 
-__all__ = ["divided", "packed_constants", "row_of_constant"]
+__all__ = ["packed_constants", "row_of_constant"]
 
 
 def packed_constants(blocking: Blocking) -> Iterator[Stmt]:
@@ -85,40 +84,43 @@ def _copy(
     blocking: Blocking, load: BufferLoad, var: PrimVar, target: Buffer, start: int, width: int, count: int, used: int
 ) -> Stmt:
     """`count` panels or tiles of `width` from `start` on, of which `used` are there: each along k."""
-    panel, j = PrimVar("panel", INDEX), PrimVar("j", INDEX)
+    found, panel = blocking.found, PrimVar("panel", INDEX)
     first, skipped = row_of_constant(blocking, target, const(start, INDEX))
     row = first if count == 1 else plus(first, panel)
     widens = target is blocking.a and blocking.widens_a
 
+    def each_column(copied: Callable[[PrimExpr, PrimExpr], Stmt]) -> Stmt:
+        """What is done for each place in a panel or tile, and the column or row there."""
+        j, part, first = PrimVar("j", INDEX), PrimVar("part", INDEX), plus(const(start, INDEX), times(panel, width))
+        if found.parts is None or var is not found.v:
+            return For(j, 0, used, copied(j, plus(first, j)))
+        each = width // found.part_count
+        column = plus(plus(divided(first, found.part_count), times(part, found.parts.columns)), j)
+        return For(part, 0, found.part_count, For(j, 0, each, copied(plus(times(part, each), j), column)))
+
     def at_k(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
-        column = plus(plus(const(start, INDEX), times(panel, width)), j)
-        place = (row, plus(const(skipped, INDEX), plus(times(number, width), j)))
-        value = substitute(load, {**values, var: column})
-        return For(j, 0, used, BufferStore(target, blocking.found.of_a(value) if widens else value, place))
+        def copied(at: PrimExpr, column: PrimExpr) -> Stmt:
+            place = (row, plus(const(skipped, INDEX), plus(times(number, width), at)))
+            value = substitute(load, {**values, var: column})
+            return BufferStore(target, found.of_a(value) if widens else value, place)
+
+        return each_column(copied)
 
     extent = known(blocking.found.extents[blocking.k])
     if blocking.group == 1 or target is not blocking.b:
         return For(panel, 0, count, each_k(blocking, const(0, INDEX), extent, at_k))
     group, q = blocking.group, PrimVar("q", INDEX)
 
-    def of_group(number: PrimExpr, count: int) -> Stmt:
-        j, t = PrimVar("j", INDEX), PrimVar("t", INDEX)
-        column = plus(plus(const(start, INDEX), times(panel, width)), j)
-        value = substitute(load, {blocking.k: plus(times(number, group), t), var: column})
-        place = (row, plus(const(skipped, INDEX), plus(times(plus(times(number, width), j), group), t)))
-        return For(j, 0, used, For(t, 0, count, BufferStore(target, value, place)))
+    def of_group(number: PrimExpr, terms: int) -> Stmt:
+        def copied(at: PrimExpr, column: PrimExpr) -> Stmt:
+            t = PrimVar("t", INDEX)
+            value = substitute(load, {blocking.k: plus(times(number, group), t), var: column})
+            place = (row, plus(const(skipped, INDEX), plus(times(plus(times(number, width), at), group), t)))
+            return For(t, 0, terms, BufferStore(target, value, place))
+
+        return each_column(copied)
 
     copies: list[Stmt] = [For(q, 0, extent // group, of_group(q, group))]
     if extent % group:
         copies.append(of_group(const(extent // group, INDEX), extent % group))
     return For(panel, 0, count, sequence(copies))
-
-
-def divided(a: PrimExpr, b: int) -> PrimExpr:
-    """a / b for what is a sum of multiples of b in form."""
-    if isinstance(a, IntImm) and a.value % b == 0:
-        return const(a.value // b, INDEX)
-    if isinstance(a, Binary) and a.kind == "mul" and isinstance(a.b, IntImm) and a.b.value % b == 0:
-        return times(a.a, a.b.value // b)
-    assert isinstance(a, Binary) and a.kind == "add", a  # noqa: PT018
-    return plus(divided(a.a, b), divided(a.b, b))

@@ -90,12 +90,16 @@ def dot_of(found: Contraction, machine: MachineModel) -> Dot | None:
     return max(fitting, key=lambda dot: dot.group, default=None)
 
 
+_MATRIX_VECTORS = 2
+"""In a row of a tile of matrices."""
+
+
 def matrix_dot_of(found: Contraction, machine: MachineModel, pins: Mapping[str, Any]) -> Dot | None:
     """The instruction over matrices that a contraction is large enough for; None where there is none.
 
     `pins` are values of a decision: a tile of other sizes than those of matrices is one of vectors.
     """
-    if found.window is not None or found.r is None or len(found.reduction) != 1:
+    if found.window is not None or found.r is None or len(found.reduction) != 1 or found.part_count > _MATRIX_VECTORS:
         return None
     if (
         machine.vector_bits != _MATRIX_BITS

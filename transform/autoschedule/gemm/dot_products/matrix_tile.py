@@ -47,11 +47,14 @@ class MatrixTile(Tile):
         sums = Buffer("sums", (rows * vectors * lanes,), dtype)
 
         def own(i: PrimExpr, j: PrimExpr) -> BufferLoad:
-            return BufferLoad(sums, (vector_index(times(plus(times(i, vectors), j), lanes), lanes),))
+            return BufferLoad(sums, (vector_index(times(place(i, j), lanes), lanes),))
 
-        def each(count: int, action: Callable[[PrimExpr, PrimExpr], Stmt]) -> Stmt:
+        def place(i: PrimExpr, j: PrimExpr) -> PrimExpr:
+            return plus(times(i, vectors), j)
+
+        def each(count: int, action: Callable[[PrimExpr, PrimExpr], Stmt], width: int = vectors) -> Stmt:
             i = PrimVar("i", INDEX)
-            return For(i, 0, count, unrolled("j", vectors, lambda j: action(i, j)))
+            return For(i, 0, count, unrolled("j", width, lambda j: action(i, j)))
 
         def stored(i: PrimExpr, j: PrimExpr, value: PrimExpr) -> Stmt:
             return BufferStore(sums, value, own(i, j).indices)
@@ -72,7 +75,7 @@ class MatrixTile(Tile):
             stmts.append(self.if_accumulates(added, None))
         write = each(self.rows, lambda i, j: _into(held(i, j), own(i, j)))
         if self.epilogue is not None:
-            finished = each(self.rows, lambda i, j: self.finished(sums, i, j, plus(times(i, vectors), j)))
+            finished = each(self.rows, lambda i, j: self.finished(sums, i, j, place), vectors // self.parts)
             write = finished if self.is_last is None else IfThenElse(self.is_last, finished, write)
         return SeqStmt((AllocBuffer(sums), *stmts, write))
 

@@ -28,6 +28,7 @@ from weft.transform.autoschedule.gemm.packing import place_in_b, windows
 from weft.transform.autoschedule.gemm.tiles import (
     Access,
     Panel,
+    column_at,
     minus,
     plus,
     row_at,
@@ -160,7 +161,8 @@ class DotPacking:
         at, mask = times(j, panel.lanes), panel.mask(j)
 
         def row(t: int) -> PrimExpr:
-            load = vector_at(self._at_k(found.vector, k, q, t), found.v, plus(panel.start, at), panel.lanes)
+            column = column_at(found, panel.start, panel.width, at)
+            load = vector_at(self._at_k(found.vector, k, q, t), found.v, column, panel.lanes)
             load = load if mask is None else BufferLoad(load.buffer, load.indices, mask)
             return _guarded(self._as_b(load), is_there(t))
 
@@ -178,10 +180,10 @@ class DotPacking:
         return For(j, 0, panel.width, sequence(stores))
 
     def _column(self, panel: Panel, at: PrimExpr) -> PrimExpr:
-        place = plus(panel.start, at)
+        found = self.blocking.found
+        place = column_at(found, panel.start, panel.width, at)
         if panel.left is None:
             return place
-        found = self.blocking.found
         return binary("min", place, binary("sub", as_expr(found.extents[found.v], INDEX), const(1, INDEX)))
 
     def _squares(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:

@@ -288,7 +288,7 @@ class Tile:
             store = self.plain.store
             stmt: Stmt = BufferStore(store.buffer, total, tuple(substitute(x, places) for x in store.indices))
         else:
-            stmt = epilogue(const(i, INDEX), column, total)
+            stmt = epilogue(const(i, INDEX), column, [total])
         if form.columns % form.width:
             stmt = IfThenElse(binary("lt", plus(start, column), as_expr(form.columns, INDEX)), stmt, None)
         return For(lane, 0, form.lanes, stmt, "vectorized")
