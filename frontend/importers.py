@@ -11,7 +11,6 @@ are read as ONNX.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 from weft.errors import ModelError
 from weft.ir.module import IRModule
 from weft.support.providers import load as load_place
+from weft.support.records import record
 
 __all__ = [
     "IMPORTERS",
@@ -37,7 +37,7 @@ Read = Callable[[Path, Progress], IRModule]
 """An importer: (path, progress) -> the module."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Importer:
     """What reads files of an ending, and what compares a model with its reference where it has one.
 

@@ -18,13 +18,14 @@ from weakref import WeakKeyDictionary
 
 from weft.errors import ModelError
 from weft.ir.module import IRModule
+from weft.support.records import record
 
 __all__ = ["ImportReport", "ImportedNode", "attach_report", "import_report"]
 
 How = Literal["native", "composed", "known", "python"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ImportedNode:
     """A node of the model: its name, its operator, how it was imported, into which operators, why, and its cost.
 

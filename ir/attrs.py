@@ -13,12 +13,12 @@ values against it (W436).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from weft.ir.tensor import MATRIX_TILES, PREFETCH, IntImm
 from weft.support.guards import is_listing, is_mapping
+from weft.support.records import record
 
 __all__ = [
     "ABSENT", "ARTIFACTS", "ASSIGNED", "ATTRIBUTES", "BASE_PY_MODULE", "CARRIED", "CHAIN", "CHEAPER", "CODEGEN",
@@ -46,7 +46,7 @@ class Carrier(StrEnum):
     STATEMENT = "attribute statements"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AttributeKey:
     """One key: what carries it, its value in words and as a test, its meaning, other spellings that are read as it."""
 

@@ -14,13 +14,14 @@ same node (the variable of a binding, after its value) says so in the class attr
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
 from weft.errors import RecursionDepthError
 from weft.ir.structure.portable import deep_copy, reduced, shallow_copy, short_text
 from weft.support.guards import is_listing, is_number, is_tuple
 from weft.support.providers import provider
+from weft.support.records import frozen
 
 if TYPE_CHECKING:
     from weft.errors import Span
@@ -88,7 +89,7 @@ def derived(*, init: Literal[False] = False) -> Any:
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field, binder, ignored, derived))
 def node(cls: type[N]) -> type[N]:
     """Make a class a node: a frozen, slotted dataclass with identity comparison."""
-    return dataclass(frozen=True, eq=False, slots=True, repr=False)(cls)
+    return frozen(cls)
 
 
 _FIELDS: dict[type, tuple[FieldInfo, ...]] = {}

@@ -34,6 +34,7 @@ from weft.runtime.loaded import LoadedModule
 from weft.runtime.safe_archive import DAMAGE, Limits, open_file, read_archive, write_archive, write_whole
 from weft.support.forks import cached_property
 from weft.support.providers import provider
+from weft.support.records import record
 
 __all__ = ["Artifact", "ArtifactSet", "NotSerializable", "Symbol", "artifacts_of", "missing_symbols"]
 
@@ -49,7 +50,7 @@ class NotSerializable(ArtifactError):
     default_code = "W813"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Symbol:
     """A symbol that an artifact provides or needs: its name and its signature (a C prototype, or empty)."""
 

@@ -22,10 +22,11 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import IO
 
 from weft.errors import ArtifactError
+from weft.support.records import record
 
 __all__ = ["DAMAGE", "Limits", "open_file", "packing", "read_archive", "write_archive", "write_whole"]
 
@@ -52,7 +53,7 @@ _LONGEST_NAME = 255
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Limits:
     """What an archive may hold at most: entries, bytes of all of them, bytes of the manifest and of the directory.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from weft.errors import TargetError
+from weft.support.records import record
 from weft.target.float_units import effective_unit
 from weft.target.machine_model import MachineModel, machine_model
 from weft.target.processors import CPU, HOST_CPUS, CPUFacts, find_cpu
@@ -18,7 +19,7 @@ __all__ = ["Features", "cpu_of", "facts_of", "features_of", "gcc_flags_of", "mac
 _BASELINES = {"x86_64": "x86-64", "AMD64": "x86-64", "aarch64": "generic-aarch64", "arm64": "generic-aarch64"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Features:
     """What follows from a target's processor; read-only."""
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from weft.errors import PassError, TargetError
 from weft.ir.kernel.externs import Extern, made_extern
+from weft.support.records import record
 
 __all__ = [
     "KINDS",
@@ -39,7 +40,7 @@ DRIVING_LABEL = "host"
 CONFIG_FIELDS = ("executor", "runtime", "memory", "package")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Field:
     """A typed option of a kind; `type` is int, size, str, bool or list (of strings); `bounds` are those of a number."""
 
@@ -75,7 +76,7 @@ def List(default: tuple[str, ...] = (), doc: str = "") -> Field:
     return Field("list", default, doc)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Hook:
     """A function of a target that returns the Pass to run in a phase.
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from weft import dtypes
+from weft.support.records import record
 from weft.target.features import vector_bits, with_flags
 from weft.target.processors import CPUS, CPUFacts
 
@@ -37,7 +38,7 @@ STACK_TOTAL = 24 << 10
 """What all buffers of a function take there together: threads may have small stacks."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DotProduct:
     """An instruction that adds up products: c[m, n] += a[m, k] * b[k, n] for each group of lanes (or once, in tiles).
 

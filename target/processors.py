@@ -8,8 +8,9 @@ Facts are the vendors' (Arm, Intel, AMD, RISC-V International, NVIDIA). A `CPU` 
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from typing import Any
+
+from weft.support.records import record
 
 __all__ = ["CPU", "CPUS", "HOST_CPUS", "CPUFacts", "find_cpu", "nearest_cpu"]
 
@@ -17,7 +18,7 @@ HOST_CPUS = ("host", "native")
 """The names of the processor of this machine, whatever it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CPUFacts:
     """One row: architecture (the first component of the triple), optional units, vector width in bits.
 

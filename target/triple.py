@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
 
 from weft.errors import Source, Span, TargetError
+from weft.support.records import record
 
 __all__ = ["Triple"]
 
@@ -35,7 +35,7 @@ _ENVIRONMENTS = (
 _FORMATS = ("elf", "coff", "macho", "wasm")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Triple:
     """A normalised triple.
 

@@ -21,6 +21,7 @@ from weft.errors import TargetError
 from weft.runtime.executable import Program
 from weft.runtime.programs import RUNNERS, Runner
 from weft.support.providers import load
+from weft.support.records import record
 from weft.target.builtin import EXECUTORS as NAMES
 
 __all__ = ["EXECUTORS", "Build", "Executor", "register_executor", "unregister_executor"]
@@ -29,7 +30,7 @@ Build = Callable[..., Program]
 """(module, plan, owner of each function) -> the program."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Executor:
     """What makes programs, or its place, and whether they are straight lines of steps that call no functions."""
 

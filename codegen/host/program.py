@@ -30,6 +30,7 @@ from weft.ir.dim import Dim
 from weft.ir.graph import Constant, Function, Var
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import TensorType, Type
+from weft.support.records import record
 
 __all__ = [
     "Alloc",
@@ -64,7 +65,7 @@ __all__ = [
 # Operands.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Size:
     """A number computed from the symbols of the function."""
 
@@ -76,7 +77,7 @@ class Size:
         return str(self.dim)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Number:
     """A number that is known."""
 
@@ -87,7 +88,7 @@ class Number:
         return f"{self.value}:{self.dtype}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Extents:
     """A shape, whose sizes are computed from the symbols of the function."""
 
@@ -98,7 +99,7 @@ class Extents:
         return f"({', '.join(map(str, self.dims))}{',' if len(self.dims) == 1 else ''})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Group:
     """A tuple."""
 
@@ -108,7 +109,7 @@ class Group:
         return f"[{_listed(self.fields)}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Item:
     """A field of a tuple."""
 
@@ -120,7 +121,7 @@ class Item:
         return f"{operand_text(self.value)}[{self.index}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Text:
     """A string; dtypes as values are strings as well."""
 
@@ -130,7 +131,7 @@ class Text:
         return repr(self.text)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FunctionName:
     """A function of the module as a value."""
 

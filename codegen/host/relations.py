@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from weft.codegen.host.program import Number, Operand, Size
 from weft.ir.dim import Dim, DimExpr, free_symbols, operation, substitute
@@ -16,6 +15,7 @@ from weft.ir.graph import Constant, Var
 from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
 from weft.ir.tensor import PrimFunc, PrimVar
 from weft.ir.types import TensorType, Type
+from weft.support.records import record
 
 __all__ = ["Relation", "relations"]
 
@@ -23,7 +23,7 @@ _MADE_UP = re.compile(r"(lv|gv)?\d*|_.*")
 """Names of variables for parts of expressions: nobody wrote them."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Relation:
     """One size of an argument: what it must be, and what it is, each as a dimension of the caller (if any) and text."""
 
@@ -45,7 +45,7 @@ class Relation:
         return [f"{kernel}: {self.wanted_text} is ", 0, f", {self.given_text} is ", 1, ", and they must be equal"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Source:
     """Where a kernel's symbol gets its value: a dimension of the caller, and its text."""
 

@@ -7,20 +7,20 @@ an error of the model (ModelError W973).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import ModelError
 from weft.frontend.onnx.model import Model
 from weft.frontend.onnx.tensors import dtype_name
 from weft.ir.types import AnyType, TensorType, Type
+from weft.support.records import record
 
 __all__ = ["Declared", "declared_types"]
 
 _SMALL = 1024  # bytes of an initial value that deduction may look at
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Declared:
     """The types of the values of the main graph by name, of sizes only what is a number; and which may be absent."""
 

@@ -14,13 +14,14 @@ operator without a row is what ONNX defines it as (`DEFINED`), or `REASONS` says
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from weft.support.records import record
 
 __all__ = ["DEFINED", "REASONS", "TABLE", "Row", "find_row", "row"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Row:
     """One operator from one version on.
 

@@ -80,6 +80,7 @@ from weft.ir.structure.visit import walk
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.support.providers import provider
+from weft.support.records import record
 
 __all__ = [
     "VOID",
@@ -101,7 +102,7 @@ __all__ = [
 VOID = TupleType(())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShapeCheck:
     """Two dimensions that must be equal, or in order, when the program runs, and why."""
 

@@ -15,15 +15,15 @@ Errors: TargetError W763 for a declaration without a C name, or another one of t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from weft import dtypes
 from weft.errors import TargetError
+from weft.support.records import record
 
 __all__ = ["Extern", "declare_extern", "find_extern", "is_math_intrinsic", "made_extern", "remove_extern"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Extern:
     """A C function: its name, the dtype of its result, the dtypes of its parameters."""
 

@@ -27,13 +27,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from weft import dtypes
 from weft.errors import DTypeError, Span
+from weft.support.records import record
 
 __all__ = [
     "INTRINSICS",
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Intrinsic:
     """One row: `arity` -1 means any number of arguments; `numpy` takes and gives arrays or NumPy scalars.
 
@@ -70,7 +70,7 @@ class Intrinsic:
     formula: Callable[..., Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InOwnType:
     """A function of arrays that looks at their bits: it gets types that NumPy lacks as those of `ml_dtypes`, not as
     float32."""

@@ -18,6 +18,7 @@ from typing import TypeVar, cast
 from weft.dtypes import Scalable
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, floordiv, floormod, maximum, minimum, prove_le, prove_nonnegative, symbol, symbol_name
+from weft.ir.kernel.layered_map import LayeredMap
 from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.node import Node, fields_of
 from weft.ir.structure.visit import children
@@ -55,7 +56,6 @@ from weft.ir.tensor import (
     Unary,
     While,
 )
-from weft.support.layered_map import LayeredMap
 
 __all__ = ["Access", "Bounds", "Interval", "accesses", "block_accesses", "stated_accesses"]
 

@@ -53,6 +53,7 @@ from weft.ir.op.precision import UNDECLARED, Precision
 from weft.ir.tensor import IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type, VDevice
 from weft.support.guards import is_array, is_listing
+from weft.support.records import record
 
 __all__ = [
     "FIXED",
@@ -135,7 +136,7 @@ class _Required:
 REQUIRED = _Required()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Param:
     """A parameter: name, kind (see the module), default, and for attributes what they may be.
 
@@ -607,7 +608,7 @@ _CONVERT: dict[ValueKind, Callable[[Any], Any]] = {
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Number:
     """A Python number that waits for the dtype of its neighbours (`of` any)."""
 

@@ -13,8 +13,9 @@ nothing has the reason of its family, below; one from outside without either is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from weft.support.records import record
 
 __all__ = [
     "DECIDES",
@@ -47,7 +48,7 @@ class Reads(StrEnum):
     PART = "some elements of a larger tensor"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Precision:
     """The policy of an operator, the operands that it is about, and why where it is `never`.
 

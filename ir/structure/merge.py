@@ -15,7 +15,6 @@ nothing provides yet meets the code that the other module has for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import PassError, WeftError
@@ -26,11 +25,12 @@ from weft.ir.node import EMPTY, FrozenMap, Node, replace
 from weft.ir.structure.structural import first_mismatch
 from weft.ir.structure.visit import rewrite, walk
 from weft.support.providers import provider
+from weft.support.records import record
 
 __all__ = ["MergeResult", "extract", "merge", "rename_functions"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MergeResult:
     """The merged module and, for every function of the other module, its name in the result."""
 

@@ -44,6 +44,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import record
 
 __all__ = ["Argument", "Check", "Traced", "check", "create_prim_func", "trace"]
 
@@ -75,7 +76,7 @@ def check(shape: Iterable[Size], condition: Callable[..., PrimExpr], message: st
     return Check(condition(*variables), message, kind, dims, variables)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Traced:
     """A created function and the symbols that became scalar parameters at its end, in order."""
 

@@ -9,8 +9,9 @@ The numbers are exact: nothing wraps. `solve_linear` finds the symbol of a size 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
+
+from weft.support.records import record
 
 __all__ = [
     "OPERATIONS",
@@ -42,7 +43,7 @@ OPERATIONS: Mapping[str, Callable[..., int]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Operation:
     """One operation of a size's tree."""
 
@@ -50,7 +51,7 @@ class Operation:
     operands: tuple[Tree, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Expression:
     """A size that is computed: its text, as messages show it, and its tree."""
 

@@ -10,12 +10,13 @@ The JSON form of all of them is `weft.runtime.abi.json_form`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from weft.errors import RecursionDepthError, tuple_words
 from weft.runtime.abi.dims import Dim, shape_text
 from weft.runtime.abi.frame import DYNAMIC_RANK
+from weft.support.records import record
 
 __all__ = [
     "Buffer",
@@ -41,7 +42,7 @@ Use = Literal["", "copied", "written", "constant"]
 """What becomes of a tensor: only read; a copy of it written; written in place; a constant, which nobody writes."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tensor:
     """A dense tensor. `dtype` None: any; `dims` None: any of that `rank`; `rank` -1: any.
 
@@ -71,7 +72,7 @@ class Tensor:
         return dtype if self.rank < 0 else f"{dtype} of rank {self.rank}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Buffer:
     """A parameter of a tensor-level function; `strides` None: dense."""
 
@@ -94,7 +95,7 @@ class Buffer:
         return f"{self.dtype}[{shape_text(self.dims)}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shape:
     """A tuple of sizes; `dims` None: any of that `rank`; `rank` -1: any."""
 
@@ -112,7 +113,7 @@ class Shape:
         return "a shape" if self.rank < 0 else f"a shape of {self.rank} sizes"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scalar:
     """A number. `dim` names the size that it is, if it is one; a `is_size` is not negative.
 
@@ -137,7 +138,7 @@ class Scalar:
         return self.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tuple:
     """Values in order; RecursionDepthError W951 for tuples in more than 64 others, or of more than 65,536 words.
 
@@ -166,7 +167,7 @@ class Tuple:
         return tuple_words(self, lambda item: item.fields if isinstance(item, Tuple) else None, str)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class String:
     """A string, which the runtime holds."""
 
@@ -179,7 +180,7 @@ class String:
         return "a string"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Function:
     """A function as a value, which the runtime holds."""
 
@@ -192,7 +193,7 @@ class Function:
         return "a function"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Object:
     """Any object, which the runtime holds."""
 
@@ -205,7 +206,7 @@ class Object:
         return "anything"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StridedBuffer:
     """A buffer that a kernel hands to a function outside: data, owner, sizes, strides."""
 
@@ -221,7 +222,7 @@ class StridedBuffer:
         return f"{self.dtype} of rank {self.rank}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Text:
     """A string that stands in the program."""
 
@@ -236,7 +237,7 @@ class Text:
         return "a string"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Strides:
     """The strides of a buffer, as claims about sizes are made: of messages alone."""
 
@@ -250,7 +251,7 @@ Type = Tensor | Buffer | Shape | Scalar | Tuple | String | Function | Object | S
 Sized = Tensor | Buffer | Shape | Scalar | Strides
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parameter:
     """A parameter; `span` is its place in the source text as data (`weft.runtime.abi.failures.span_of`)."""
 
@@ -259,7 +260,7 @@ class Parameter:
     span: list[Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Signature:
     """A compiled function: `symbol` is its entry in the object code ("" for none), `result` None for nothing."""
 

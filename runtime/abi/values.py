@@ -35,6 +35,7 @@ from weft.runtime.abi.scalars import (
 )
 from weft.runtime.abi.signature import Binder
 from weft.support.dlpack import offered_array
+from weft.support.records import record
 
 __all__ = ["DTYPE_CODES", "ArgumentPacker", "FastPath", "Occupied", "copy_into", "unpack"]
 
@@ -258,7 +259,7 @@ class ArgumentPacker:
         self.objects.append(value)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlainArray:
     """Dense arrays of one dtype, whose sizes are numbers and symbols."""
 

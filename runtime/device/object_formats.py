@@ -15,9 +15,9 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from weft.errors import ArtifactError
+from weft.support.records import record
 
 __all__ = [
     "COFF_MACHINES",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ObjectSymbol:
     """A symbol that an object defines, or refers to; a local one is seen by the object alone."""
 
@@ -40,7 +40,7 @@ class ObjectSymbol:
     local: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SymbolTable:
     """Where the rows of a table of symbols stand in a file, where their names begin, and the header of these names."""
 

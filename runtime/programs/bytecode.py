@@ -31,13 +31,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import ArtifactError
 from weft.runtime.abi.dims import OPERATIONS
 from weft.runtime.abi.json_form import parameter_from_json, type_from_json
 from weft.runtime.abi.types import Signature
+from weft.support.records import record
 
 __all__ = [
     "BUILTINS",
@@ -228,7 +228,7 @@ class _Check:
             raise self.refuse(f"has no operand {kind!r}")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BytecodeFunction:
     """A function as the machine runs it: the operands that are types and sizes are records."""
 

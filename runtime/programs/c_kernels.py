@@ -14,7 +14,7 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from weft.runtime.artifact import Artifact, Symbol
 from weft.runtime.device.artifact_symbols import check_symbols, outside_needs
 from weft.runtime.device.cpu import CPU
 from weft.runtime.loading import jit
+from weft.support.records import record
 
 __all__ = ["C_KERNELS", "c_kernels_data", "check_c_kernels", "load_c_kernels"]
 
@@ -61,7 +62,7 @@ def check_c_kernels(artifact: Artifact) -> None:
     check_symbols(artifact, replace(artifact, provides=provides, needs=outside_needs(content.code)))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Entry:
     """The C function of a kernel, where its sizes are found, and the bytes of its workspace."""
 
@@ -71,7 +72,7 @@ class _Entry:
     workspace: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Content:
     """What the data of an artifact holds."""
 

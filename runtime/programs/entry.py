@@ -16,7 +16,6 @@ Errors: ArtifactError W841 for a program of another form, ArgumentError W852 for
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from weft.runtime.programs.vm import adopted, fresh_memory, kernel_scalar
 from weft.support.array_memory import content_bytes
 from weft.support.isolation import Typed
 from weft.support.profile import Profiled
+from weft.support.records import record
 
 __all__ = ["FORMATS", "VERSION", "AotFunction", "EntryFunction", "GraphFunction", "entry_function", "entry_functions"]
 
@@ -104,7 +104,7 @@ def _dims(data: Sequence[Any]) -> tuple[Dim, ...]:
     return tuple(map(dim_from_json, data))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """A tensor that a node reads or writes: where it is, from which byte on, its sizes."""
 
@@ -115,14 +115,14 @@ class Place:
     offset: Dim
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Size:
     """A number that is computed from the symbols of the call."""
 
     dim: Dim
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Node:
     """One node: a kernel, a function outside, a copy or a check."""
 

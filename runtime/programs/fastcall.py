@@ -27,6 +27,7 @@ from weft.dtypes import array_dtype, is_numpy, shares_bits, storage
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim, Expression, Tree
 from weft.runtime.abi.values import PlainArray, plain_array
+from weft.support.records import record
 
 __all__ = [
     "ARRAY",
@@ -93,7 +94,7 @@ MOST_PAIRS = 512
 _FASTCALL, _KEYWORDS = 0x0080, 0x0002
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Linear:
     """A size that is `factor * name + offset`."""
 
@@ -102,7 +103,7 @@ class Linear:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ResultTensor:
     """A tensor of a result: its dtype, its sizes (None: not linear in one symbol), the index of its first word."""
 

@@ -23,13 +23,13 @@ from __future__ import annotations
 import ast
 import bisect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from weft.ir import graph, tensor, types
 from weft.ir.attrs import REWRITER
 from weft.ir.node import freeze
 from weft.script.forms.holes import KINDS, Kind
+from weft.support.records import record
 
 __all__ = [
     "ALIASES", "ALL_FORMS", "BINARY", "BINARY_BY_TREE", "BUFFERS", "BY_CLASS", "CLAUSES", "COMPARE_BY_TREE",
@@ -46,7 +46,7 @@ class _Required:
 REQUIRED = _Required()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Hole:
     """An argument of a form; `star` takes all the rest by position, `named` is by keyword only."""
 
@@ -57,7 +57,7 @@ class Hole:
     named: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Form:
     """A row of the table: the written name, its holes, the node class (if it stands for one)."""
 
@@ -74,7 +74,7 @@ class Form:
         return [hole for hole in self.holes if not hole.named and not hole.star]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShownAs:
     """A statement form from outside: the values of its holes for a node, or None; whether the node has a body."""
 
@@ -369,7 +369,7 @@ add_form(CLAUSES, "T.bind(value: prim, var: anything = None)", doc="A name for a
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Operator:
     """A Python operator: its tree class, precedence (higher binds tighter), and the graph-level operator it means."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +17,7 @@ from weft.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, 
 from weft.script.source.budget import measure
 from weft.script.source.diagnostics import Consequence, fail
 from weft.script.source.text import MISSING
+from weft.support.records import record
 
 __all__ = [
     "MAX_PARTS",
@@ -35,14 +35,14 @@ __all__ = [
 MAX_PARTS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Hidden:
     """What a name means that has several meanings, depending on what runs; `why` says so in the error."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Called:
     """A name of I, R or T that stands for a function, as a value: what `f = R.exp` binds."""
 

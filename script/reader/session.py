@@ -22,6 +22,7 @@ from weft.script.reader.scope import ModuleScope, Scope, describe
 from weft.script.source.budget import VALUE, measure
 from weft.script.source.diagnostics import fail
 from weft.script.source.text import Unit
+from weft.support.records import record
 
 __all__ = ["Level", "Session"]
 
@@ -69,7 +70,7 @@ _HINTS: dict[type, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Level:
     """What names, operators and calls mean at a level: of graph functions, of tensor functions, around both.
 

@@ -20,6 +20,7 @@ import numpy as np
 from weft.errors import Span
 from weft.ir.node import FrozenMap
 from weft.script.source.diagnostics import Limits, fail
+from weft.support.records import record
 
 __all__ = ["OPERATION", "VALUE", "Budget", "Measured", "measure"]
 
@@ -64,7 +65,7 @@ class Budget:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Measured:
     """Whether a value is plain data (see `scope.is_plain`), and how many units it takes to look at all of it."""
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from weft.errors import ScriptError, Span
+from weft.support.records import record
 
 __all__ = ["Consequence", "Limits", "did_you_mean", "fail"]
 
@@ -31,7 +31,7 @@ class Consequence(ScriptError):
     """What cannot be read because something that it needs could not: that was reported where it stands."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Limits:
     """How much a text may ask of the reader.
 

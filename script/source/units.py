@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from weft.errors import WeftError
 from weft.ir.graph import Function
@@ -29,11 +28,12 @@ from weft.script.reader.session import Session
 from weft.script.source.blobs import Blobs, as_blobs
 from weft.script.source.diagnostics import Limits
 from weft.script.source.text import Unit, make_source, parse_python, read_deeply
+from weft.support.records import record
 
 __all__ = ["FileUnit", "read_units"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FileUnit:
     """A unit of a file: its name, the line where it starts, and what it defines or the error that reading it raised.
 

@@ -116,6 +116,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     ("weft.ir", "weft", "target dtype>dtypes"),
     ("weft", "weft.support", "late>providers aligned>array_memory dlpack excepthook guards isolation logs"),
     ("weft", "weft.support", "plugins providers"),
+    ("weft.support", "weft.ir.kernel", "layered_map"),
     ("weft.script", "weft.support", "excepthook"),
     ("weft.script.source", "weft.support", "excepthook"),
     ("weft.command", "weft.command.inputs", "arrays entry_points files targets"),

@@ -34,6 +34,7 @@ from weft.ir import (
 from weft.ir.interpret.kernel import written_buffers
 from weft.ir.node import Node
 from weft.ir.op import OPS
+from weft.support.records import record
 from weft.transform.infra.rewriting import bindings_of
 
 __all__ = ["END", "Groups", "Lifetimes", "may_share", "variables"]
@@ -88,7 +89,7 @@ class Use:
     through: Var
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Span:
     """The steps at which a set is used: the first, the last, and the last that may change it."""
 

@@ -48,6 +48,7 @@ from weft.ir.attrs import LABEL, PRIMITIVE, attribute
 from weft.ir.deduction.infer import infer_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, product, prove_equal
+from weft.support.records import record
 from weft.target.machine_model import widest_vector
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.rewriting import FunctionRewriter, derived
@@ -55,7 +56,7 @@ from weft.transform.infra.rewriting import FunctionRewriter, derived
 __all__ = ["CombineDecision", "CombineParallelMatmul", "ParallelProduct", "SharedOperand", "combine_where_it_pays"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ParallelProduct:
     """One of the products: its variable, the columns of its right operand, and whether that is a constant."""
 
@@ -64,7 +65,7 @@ class ParallelProduct:
     constant: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SharedOperand:
     """Products that share their left operand: `rows` of `sums` terms each, batches counted as rows."""
 

@@ -60,6 +60,7 @@ from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.dim import symbol
 from weft.ir.module import fresh_name
 from weft.ir.tensor import AssertStmt, Buffer, BufferLoad
+from weft.support.records import record
 from weft.transform.analysis.access_pattern import Cost, Nest, Reading, cost, nests_of, reading, size_of
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.analysis.purity import is_pure
@@ -86,7 +87,7 @@ _MOST_PARTS, _PART_MULTIPLE = 4, 16
 # What a decision sees ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Use:
     """How one call uses the result of another: `consumer` is its index, `loads` how often it occurs in the loops."""
 
@@ -95,7 +96,7 @@ class Use:
     loads: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KernelCall:
     """One kernel call that may be fused.
 

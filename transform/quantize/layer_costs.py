@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from weft.ir import Function, TensorType
 from weft.ir.deduction.infer import infer_type
 from weft.ir.dim import evaluate, free_symbols
+from weft.support.records import record
 from weft.target.machine_model import MachineModel
 from weft.transform.quantize.layer_alone import measured_milliseconds
 from weft.transform.quantize.layers import Layer, read_by_layers
@@ -40,7 +40,7 @@ _FLOAT_TAP, _STRIDED_TAP, _INT8_TAP, _PADDED_ROW = 1.5, 4.5, 1.75, 15
 """Cycles of a vector of windows for each term, and of padding a row."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LayerCost:
     """The milliseconds of a layer in float32 and on integers."""
 

@@ -19,11 +19,12 @@ from weakref import WeakKeyDictionary
 
 from weft.errors import MissingExtraError, PassError
 from weft.ir import IRModule
+from weft.support.records import record
 
 __all__ = ["QuantizationReport", "QuantizedLayer", "attach_report", "quantization_report"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QuantizedLayer:
     """A layer: what it computes in, and why where that is float32; its noise, its weights, and its share of the work.
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.errors import TargetError
+from weft.support.records import record
 from weft.target import Target
 from weft.transform.memory.pack_memory import Request, pack
 from weft.transform.memory.planners import Planner, checked_plan
@@ -32,7 +33,7 @@ def greedy(requests: Sequence[Request], alignment: int = ALIGNMENT) -> tuple[lis
     return [int(offset) for offset in found.offsets], int(found.total)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pool:
     """Memory that the caller gives: at most `size` bytes (None: as many as are needed).
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +23,7 @@ from weft.frontend.onnx.model import free_names
 from weft.frontend.onnx.reference.bodies import own_bodies
 from weft.frontend.references import as_reference
 from weft.runtime.registry import register_func
+from weft.support.records import record
 
 __all__ = ["FUNCTION", "node_data", "node_inputs", "run_node"]
 
@@ -71,7 +71,7 @@ def node_data(
     return json.dumps({**told, "model": base64.b64encode(model.SerializeToString()).decode()})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Stated:
     """What the text keeps of a node, read: its label, and what its inputs and results are."""
 

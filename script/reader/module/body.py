@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import Span, WeftError
@@ -30,11 +29,12 @@ from weft.script.reader.scope import ModuleScope
 from weft.script.reader.tensor.function import read_prim_func, tensor_session
 from weft.script.source.diagnostics import Consequence, fail
 from weft.script.source.text import Unit
+from weft.support.records import record
 
 __all__ = ["Member", "ModuleBody", "check_functions", "read_tensor_function"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Member:
     """A decorated function of a module: its text, its decorator and the options of that."""
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from weft.support.layered_map import LayeredMap
+from weft.ir.kernel.layered_map import LayeredMap
 
 
 def test_every_step_stays_what_it_was() -> None:
