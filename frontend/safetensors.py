@@ -2,6 +2,7 @@
 
     file   ::= length (8 bytes, little endian) header data
     header ::= {name: {"dtype": text, "shape": sizes, "data_offsets": [begin, end]}, "__metadata__": {text: text}}
+    index  ::= {"weight_map": {name: file}}            model.safetensors.index.json: arrays in several files beside it
 
 The format is a JSON header, so that this reader needs no package: every array is a read-only view of the mapped file,
 and what a header may claim is checked before it is believed. The arrays cover the data in order, without gaps and
@@ -41,6 +42,7 @@ _NAMES = {
     "BF16": "bfloat16",
     "F32": "float32",
     "F64": "float64",
+    "C64": "complex64",
     "F8_E4M3": "float8_e4m3fn",
     "F8_E5M2": "float8_e5m2",
     "F8_E8M0": "float8_e8m0fnu",
@@ -52,12 +54,16 @@ _METADATA = "__metadata__"
 def load(path: str | Path) -> dict[str, np.ndarray]:
     """The arrays of a file by name: read-only views of the mapped file, which stays mapped as long as one is kept.
 
+    A path that ends in .json is an index of several files, which stand beside it.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(Path(folder, "w.safetensors"), {"w": np.arange(6, dtype="float32").reshape(2, 3)})
     ...     load(Path(folder, "w.safetensors"))["w"][1].tolist()
     [3.0, 4.0, 5.0]
     """
+    if Path(path).suffix == ".json":
+        return _indexed(Path(path))
     data, header, start = _opened(Path(path))
     spans: list[tuple[int, int, str]] = []
     arrays: dict[str, np.ndarray] = {}
@@ -68,6 +74,27 @@ def load(path: str | Path) -> dict[str, np.ndarray]:
             arrays[name] = _view(data, dtype, shape, start + begin)
     _check_cover(path, sorted(spans), len(data) - start)
     return arrays
+
+
+def _indexed(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of several files, as an index says where each is."""
+    try:
+        index = json.loads(path.read_bytes(), object_pairs_hook=_unique)
+    except OSError as error:
+        raise _fault(path, error.strerror or str(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise _fault(path, f"the index is no JSON: {error}") from None
+    places = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
+        raise _fault(path, "the index has no weight_map from names to files")
+    for name in places.values():
+        if not name.endswith(".safetensors") or Path(name).name != name:
+            raise _fault(path, f"{name!r} is no safetensors file beside the index")
+    files = {name: load(path.parent / name) for name in dict.fromkeys(places.values())}
+    for name, file in places.items():
+        if name not in files[file]:
+            raise _fault(path, f"{file} has no array {name!r}")
+    return {name: files[file][name] for name, file in places.items()}
 
 
 def metadata(path: str | Path) -> dict[str, str]:
@@ -137,14 +164,17 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _entry(path: str | Path, name: str, entry: Any, size: int) -> tuple[str, tuple[int, ...], int, int]:
     """(dtype, shape, begin, end) of an array, every one of which is sound."""
-    known = isinstance(entry, dict) and set(entry) == {"dtype", "shape", "data_offsets"}
-    if not known or not isinstance(entry["dtype"], str) or entry["dtype"] not in _NAMES:
-        raise _fault(path, f"{name!r} has no dtype, shape and place that are known")
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise _fault(path, f"{name!r} has no dtype, shape and place")
+    if not isinstance(entry["dtype"], str) or entry["dtype"] not in _NAMES:
+        raise _fault(path, f"{name!r} is of {str(entry['dtype'])[:40]!r}, which is none of {', '.join(_NAMES)}")
     shape, offsets = entry["shape"], entry["data_offsets"]
     if not _are_counts(shape) or not _are_counts(offsets) or len(offsets) != 2 or len(shape) > 64:
         raise _fault(path, f"{name!r} has a shape or a place that is not made of counts")
     dtype, (begin, end) = _NAMES[entry["dtype"]], offsets
     wanted = math.prod(shape) * array_dtype(dtype).itemsize
+    if math.prod(max(size, 1) for size in shape) * array_dtype(dtype).itemsize >= 2**63:
+        raise _fault(path, f"{name!r} has the sizes {shape}, which are too many")  # also where one of them is 0
     if begin > end or end > size or end - begin != wanted:
         raise _fault(path, f"{name!r} takes {wanted} bytes, and has those from {begin} to {end} of {size}")
     return dtype, tuple(shape), begin, end

@@ -94,3 +94,45 @@ def test_a_file_that_is_not_there_or_empty_is_refused(tmp_path: Path) -> None:
     for name in ("missing", "empty", "."):
         with pytest.raises(weft.ModelError):
             safetensors.load(tmp_path / name)
+
+
+def test_an_index_leads_to_several_files(tmp_path: Path) -> None:
+    safetensors.save(tmp_path / "one.safetensors", {"a": np.ones(2, "float32"), "b": np.array([1j, 2], "complex64")})
+    safetensors.save(tmp_path / "two.safetensors", {"c": np.arange(3)})
+    index = tmp_path / "model.safetensors.index.json"
+    places = {"c": "two.safetensors", "a": "one.safetensors", "b": "one.safetensors"}
+    index.write_text(json.dumps({"metadata": {"total_size": 48}, "weight_map": places}))
+    found = safetensors.load(index)
+    assert list(found) == ["c", "a", "b"]
+    assert found["c"].tolist() == [0, 1, 2]
+    assert found["b"].tolist() == [1j, 2]
+
+
+@pytest.mark.parametrize(
+    ("index", "told"),
+    [
+        ('{"weight_map": {"a": "../one.safetensors"}}', "no safetensors file beside the index"),
+        ('{"weight_map": {"a": "/etc/passwd"}}', "no safetensors file beside the index"),
+        ('{"weight_map": {"x": "one.safetensors"}}', "one.safetensors has no array 'x'"),
+        ('{"weight_map": {"x": "none.safetensors"}}', "No such file"),
+        ('{"weight_map": ["a"]}', "no weight_map"),
+        ("[" * 100_000, "no JSON"),
+    ],
+)
+def test_an_index_that_leads_nowhere_is_refused(tmp_path: Path, index: str, told: str) -> None:
+    safetensors.save(tmp_path / "one.safetensors", {"a": np.ones(2, "float32")})
+    (tmp_path / "index.json").write_text(index)
+    with pytest.raises(weft.ModelError, match=f"W979.*{told}"):
+        safetensors.load(tmp_path / "index.json")
+
+
+def test_sizes_that_no_array_has_are_refused_also_where_one_is_0(tmp_path: Path) -> None:
+    path = written(tmp_path / "w.safetensors", {"a": entry((2**62, 2**62, 0), (0, 0))})
+    with pytest.raises(weft.ModelError, match=r"W979.*too many"):
+        safetensors.load(path)
+
+
+def test_a_dtype_that_is_not_known_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path / "w.safetensors", {"a": entry((4,), (0, 2), "F4")}, bytes(2))
+    with pytest.raises(weft.ModelError, match=r"W979.*'a' is of 'F4'"):
+        safetensors.load(path)
