@@ -54,6 +54,7 @@ test-frontends: .frontends/.ready
 	.frontends/bin/python tests/frontend/node_tests.py --minimum 0.95 --native 0.9
 	.frontends/bin/python tests/frontend/node_tests.py --kind pytorch-converted,pytorch-operator,simple --minimum 0.95
 	.frontends/bin/python tests/frontend/random_models.py --count 40
+	.frontends/bin/python -m tests.frontend.onnx.random_nodes --count 200 --hide right,invalid
 	.frontends/bin/python -m pytest -q tests/frontend
 
 test-operators: .frontends/.ready
