@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.ir.attrs import NOALIAS, attribute
 from weft.ir.graph import GlobalVar
+from weft.ir.kernel.intrinsics import WRITES_FIRST
 from weft.ir.kernel.views import ADDRESSES
 from weft.ir.node import Node
 from weft.ir.structure.visit import nodes_of, walk
@@ -71,6 +72,8 @@ def _written(function: PrimFunc, functions: Mapping[str, Any], known: dict[str, 
 
 def _written_by(call: PrimCall, functions: Mapping[str, Any], known: dict[str, Container[int]]) -> Container[int]:
     """The arguments of a call that it may write."""
+    if call.op in WRITES_FIRST:
+        return (0,)
     name = call.op.name if isinstance(call.op, GlobalVar) else ""
     callee = functions.get(name)
     if not isinstance(callee, PrimFunc):

@@ -39,6 +39,7 @@ __all__ = [
     "INTRINSICS",
     "RULES",
     "WITHIN_MEMORY",
+    "WRITES_FIRST",
     "InOwnType",
     "Intrinsic",
     "next_after",
@@ -370,8 +371,18 @@ _names(
     doc="as sort_keys, of keys with positions beside them: (keys, positions, memory to spare for both, how many)",
 )
 _names("select_pair", 6, pure=False, operands="ppppii", doc="as select_key, of keys with positions beside them")
-WITHIN_MEMORY = frozenset(("sort_keys", "select_key", "sort_pairs", "select_pair"))
+_names(
+    "sort_values",
+    4,
+    pure=False,
+    operands="ppib",
+    doc="elements of one memory in ascending or (true) descending order to another: (to, from, how many, descending); "
+    "equal ones in the order in which they came, nan as the greatest",
+)
+WITHIN_MEMORY = frozenset(("sort_keys", "select_key", "sort_pairs", "select_pair", "sort_values"))
 """Intrinsics that touch no memory but what their pointers lead to: a thread may do them on memory of its own."""
+WRITES_FIRST = frozenset(("sort_values",))
+"""Those that write nothing but what the first of their pointers leads to."""
 _names("isnullptr", 1, doc="whether a pointer points to nothing", operands="p")
 _names("call_cpacked_lowered call_packed_lowered call_kernel", -1, pure=False)
 _names("TVMBackendAllocWorkspace TVMBackendFreeWorkspace", -1, pure=False)

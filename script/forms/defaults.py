@@ -64,6 +64,7 @@ RESULT_DTYPES = {
     "select_key": "void",
     "sort_pairs": "void",
     "select_pair": "void",
+    "sort_values": "void",
     "print_buffer": "void",
     "isnullptr": "bool",
     "call_cpacked_lowered": "int32",

@@ -101,6 +101,20 @@ def accesses_of(stmt: Stmt, *, views: bool = False, repeats: bool = False) -> li
     return walker.found
 
 
+def _copied(stmt: Stmt) -> Stmt | None:
+    """A copy that looks at the memory that T.sort_values does: so many elements from two addresses on."""
+    call = stmt.value if isinstance(stmt, Evaluate) else None
+    if not isinstance(call, PrimCall) or call.op != "sort_values":
+        return None
+    target, source, size, _ = call.args
+    places = place_of(target), place_of(source)
+    if places[0] is None or places[1] is None or not isinstance(size, PrimExpr):
+        return None
+    i = PrimVar("i", size.dtype)
+    (to, first), (of, start) = ((buffer, (*at[:-1], binary("add", at[-1], i))) for buffer, at in places if at)  # type: ignore[misc]
+    return For(i, 0, size, BufferStore(to, BufferLoad(of, start), first))
+
+
 class _Walker:
     def __init__(self, views: bool, repeats: bool) -> None:
         self.views, self.repeats = views, repeats
@@ -149,6 +163,8 @@ class _Walker:
         elif isinstance(stmt, While) and self.repeats:
             self.loads(stmt.condition, loops, path)
             self.repeated(stmt.body, loops, path)
+        elif (copied := _copied(stmt)) is not None:
+            self.statement(copied, loops, path)
         elif not (self.repeats and self.is_harmless(stmt)):
             raise _Unknown
 

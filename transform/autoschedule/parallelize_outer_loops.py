@@ -28,8 +28,11 @@ from weft.ir.structure.visit import statements
 from weft.ir.tensor import (
     AttrStmt,
     BufferStore,
+    Evaluate,
     For,
     IfThenElse,
+    IntImm,
+    PrimCall,
     PrimFunc,
     PrimVar,
     SeqStmt,
@@ -206,4 +209,7 @@ def _stores(stmt: Stmt, knobs: Knobs) -> int:
         return _stores(stmt.then_body, knobs) + (0 if stmt.else_body is None else _stores(stmt.else_body, knobs))
     if isinstance(stmt, For):
         return _count(stmt, knobs) * _stores(stmt.body, knobs)
+    if isinstance(stmt, Evaluate) and isinstance(stmt.value, PrimCall) and stmt.value.op == "sort_values":
+        size = stmt.value.args[2]
+        return size.value if isinstance(size, IntImm) else knobs.typical_extent
     return sum(1 for part in statements(stmt) if isinstance(part, BufferStore))

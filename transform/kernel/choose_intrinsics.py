@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeGuard
 
+from weft.dtypes import bits
 from weft.ir import IRModule, Node, PrimFunc, rewrite
 from weft.ir.graph import StringImm
 from weft.ir.kernel.prim import const
@@ -32,9 +33,14 @@ def _sorts(machine: MachineModel, dtype: str) -> bool:
     return machine.sort_bits > 0 and dtype in ("uint32", "uint64")
 
 
-_NEEDS: Mapping[str, Callable[[MachineModel, str], bool]] = dict.fromkeys(
-    ("select_key", "select_pair", "sort_keys", "sort_pairs"), _sorts
-)
+def _sorts_values(machine: MachineModel, dtype: str) -> bool:
+    return machine.sort_bits > 0 and bits(dtype) in (32, 64)
+
+
+_NEEDS: Mapping[str, Callable[[MachineModel, str], bool]] = {
+    **dict.fromkeys(("select_key", "select_pair", "sort_keys", "sort_pairs"), _sorts),
+    "sort_values": _sorts_values,
+}
 
 
 @dataclass(frozen=True)

@@ -369,6 +369,27 @@ def _sorted_pairs(compiler: Compiler, node: PrimCall) -> Compiled:
     return sort
 
 
+def _sorted_values(compiler: Compiler, node: PrimCall) -> Compiled:
+    """Sort elements behind one pointer into the memory behind another: stable, nan as the greatest."""
+    target, source, count, descending = (compiler.expression(arg) for arg in node.args)
+
+    def sort(frame: Frame) -> int:
+        size, to = count(frame), target(frame)
+        elements = source(frame).array().reshape(-1)[:size]
+        if descending(frame):
+            order = size - 1 - np.argsort(elements[::-1], kind="stable")[::-1]
+        else:
+            order = np.argsort(elements, kind="stable")
+        to.array().reshape(-1)[:size] = elements[order]
+        if to.source is not None and to.source.marks is not None:
+            start = to.element_offset(to.source.dtype)
+            for place in range(start, start + size):
+                to.source.marks[place] = 1
+        return 0
+
+    return sort
+
+
 # Profiles ------------------------------------------------------------------------------------------------------------
 
 
@@ -406,4 +427,5 @@ _SPECIAL: dict[str, Callable[[Compiler, PrimCall], Compiled]] = {
     "end_profile_intrinsic": _end_profile,
     "sort_keys": _sorted_keys,
     "sort_pairs": _sorted_pairs,
+    "sort_values": _sorted_values,
 }

@@ -29,6 +29,7 @@ from weft.ir.op.indexing.selecting import MOST, FewFirst
 from weft.ir.op.indexing.sort_keys import has_keys
 from weft.ir.op.indexing.vector_leading import VectorLeading
 from weft.ir.op.indexing.vector_sort import VectorSelect, VectorSort
+from weft.ir.op.indexing.vector_values import VectorValues
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.op.layout_rules.families import along
 from weft.ir.op.reductions.reduction import empty_axis, reduced_axes, reduced_type, require_elements, require_values
@@ -53,7 +54,7 @@ from weft.ir.types import TensorType, TupleType, Type
 
 _SHORT, _NARROW = 2048, 32
 """The most elements of a short row, and their most bits: wider ones have their positions beside, which takes longer."""
-Order = Sort | FewFirst | VectorSort
+Order = Sort | FewFirst | VectorSort | VectorValues
 
 
 @dataclass
@@ -84,7 +85,7 @@ class _RowKernel:
         self.results = results
         nest = self._nest(self._sort, count, results)
         nests = self._nest(self._vector_sort, count, results)
-        if nest is not None and nests is not None and isinstance(self.order, VectorSort):
+        if nest is not None and nests is not None and isinstance(self.order, (VectorSort, VectorValues)):
             nest = IfThenElse(self.order.condition, nests, nest)
         assert nest is not None
         statements = SeqStmt((*self._checks(), nest))
@@ -100,7 +101,12 @@ class _RowKernel:
             return None
         self.order = order
         memory = [AllocBuffer(buffer) for buffer in order.buffers]  # of each row, so that threads share rows out
-        body = self._unless_ordered(count, results, SeqStmt((*memory, *order.statements(), self._write(results))))
+        if isinstance(order, VectorValues):  # which looks for runs, and may write the results
+            written = () if order.writes_results else (self._write(results),)
+            body: Stmt = SeqStmt((*memory, *order.statements(), *written))
+        else:
+            sorted_row = SeqStmt((*memory, *order.statements(), self._write(results)))
+            body = self._unless_ordered(count, results, sorted_row)
         for d, variable in reversed(self.row.items()):
             body = For(variable, 0, self.sizes[d], body)
         return body
@@ -113,7 +119,7 @@ class _RowKernel:
         """What puts the positions of a row in order."""
         return sort_of(count, self.size, self._element, self.dtype, self.descending)
 
-    def _vector_sort(self, count: Extent) -> VectorSort | None:
+    def _vector_sort(self, count: Extent) -> VectorSort | VectorValues | None:
         """What does so in vector code, where the target has it; None where there is no such form."""
         return VectorSort.of(count, self.size, self._element, self.dtype, self.descending)
 
@@ -158,14 +164,23 @@ class _Leading(_RowKernel):
             return FewFirst(kept, count, self.size, self._element, self.dtype, self.descending)
         return sort_of(count, self.size, self._element, self.dtype, self.descending, self._of_values)
 
-    def _vector_sort(self, count: Extent) -> VectorSort | None:
+    def _vector_sort(self, count: Extent) -> VectorSort | VectorValues | None:
         if (self._takes_few(count) and not self._is_short(count)) or self._is_counted(count):
             return None
         if isinstance(self.count, int) and self.count != self.dims[self.axes[0]]:
             kept = index(self.count)
             return VectorLeading.of_count(count, self.size, self._element, self.dtype, self.descending, kept)
-        result = self.results[0] if len(self.dims) == 1 and len(self.results) == 1 else None
-        return VectorSort.of(count, self.size, self._element, self.dtype, self.descending, self._of_values, result)
+        if self._of_values and VectorValues.has(self.dtype, count, is_alone=len(self.dims) == 1):
+            places = None
+            if self.axes[0] == len(self.dims) - 1 and len(self.results) == 1:
+                places = (self._in_row(self.source), self._in_row(self.results[0]))
+            return VectorValues(count, self.size, self._element, self.dtype, self.descending, places)
+        return VectorSort.of(count, self.size, self._element, self.dtype, self.descending, self._of_values)
+
+    def _in_row(self, buffer: Buffer) -> Callable[[PrimExpr], BufferLoad]:
+        """Where the element of the row stands that is at a position of its last axis."""
+        row = dict(self.row)
+        return lambda i: BufferLoad(buffer, (*(row[d] for d in range(len(self.sizes) - 1)), i))
 
     def _unless_ordered(self, count: Extent, results: Sequence[Buffer], sort: Stmt) -> Stmt:
         if self.count != self.dims[self.axes[0]] or not RowRuns.pays(count) or not has_keys(self.dtype):

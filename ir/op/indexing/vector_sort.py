@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from weft.dtypes import bits, is_float
 from weft.ir.graph import StringImm
 from weft.ir.kernel.prim import binary, cast, const
-from weft.ir.node import replace
 from weft.ir.op.indexing.sort_keys import Element, Restored, SortKeys, has_keys
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.tensor import (
@@ -24,7 +23,6 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
-    DeclBuffer,
     Evaluate,
     Extent,
     For,
@@ -87,7 +85,6 @@ class VectorSort:
         element: Element,
         keys: SortKeys,
         layout: Layout,
-        result: Buffer | None = None,
     ) -> None:
         self.size, self.element, self.sort_keys, self.layout = size, element, keys, layout
         room = max(capacity, 1) if isinstance(capacity, int) else binary("max", index(capacity), index(1))
@@ -96,12 +93,7 @@ class VectorSort:
         self.positions = tuple(Buffer(name, (room,), _POSITION) for name in names)
         self.restored = Restored(keys) if not layout.position_bits and is_float(keys.dtype) else None
         more = self.restored.buffers if self.restored else ()
-        self.is_in_place = result is not None
         self.buffers: tuple[Buffer, ...] = (self.keys, self.spare, *self.positions, *more)
-        if result is not None:
-            start = PrimCall("address_of", (BufferLoad(result, (index(0),)),), "handle")
-            self.keys = replace(self.keys, data=start)
-            self.buffers = self.buffers[1:]
 
     @classmethod
     def of(
@@ -112,17 +104,10 @@ class VectorSort:
         dtype: str,
         descending: bool,
         of_values: bool = False,
-        result: Buffer | None = None,
     ) -> VectorSort | None:
-        """The sort of a row; None where its keys do not fit. They take the memory of its result where that is theirs.
-
-        The result is a vector of known size, all of whose elements are sorted.
-        """
+        """The sort of a row; None where its keys do not fit."""
         layout = layout_of(dtype, capacity, not of_values)
-        if layout is None:
-            return None
-        fits = of_values and isinstance(capacity, int) and layout.bits == bits(dtype)
-        return cls(capacity, size, element, SortKeys(dtype, descending), layout, result if fits else None)
+        return None if layout is None else cls(capacity, size, element, SortKeys(dtype, descending), layout)
 
     @property
     def condition(self) -> PrimExpr:
@@ -148,8 +133,7 @@ class VectorSort:
 
     def statements(self) -> list[Stmt]:
         """What sorts the row."""
-        view: list[Stmt] = [DeclBuffer(self.keys)] if self.is_in_place else []
-        found = [*view, *self._start(), self._fill(), self._work()]
+        found = [*self._start(), self._fill(), self._work()]
         if self.restored:
             found.append(self.restored.statements(self.keys, self.size, self.element))
         return found

@@ -12,11 +12,15 @@ POSITION_BITS = 32
 
 @dataclass(frozen=True, order=True)
 class KeyVector:
-    """A vector of unsigned keys: how many bits each has, how many there are, whether each has a position beside it."""
+    """A vector of unsigned keys: how many bits each has, how many there are, whether each has a position beside it.
+
+    Those `of_values` are made of elements as they are read, and become elements again as they are written.
+    """
 
     bits: int
     lanes: int
     has_positions: bool = False
+    of_values: bool = False
 
     @property
     def element(self) -> str:
@@ -41,7 +45,7 @@ class KeyVector:
     @property
     def name(self) -> str:
         """The end of the names of functions over such vectors."""
-        return f"u{self.bits}x{self.lanes}" + ("p" if self.has_positions else "")
+        return f"u{self.bits}x{self.lanes}" + ("p" if self.has_positions else "v" if self.of_values else "")
 
     @property
     def positions(self) -> KeyVector:

@@ -18,7 +18,7 @@ from typing import IO, Any
 __all__ = ["REGISTERS", "optimise", "parsed", "read_message", "write_message"]
 
 REGISTERS = "registers"
-"""The pipeline that only keeps local memory in registers."""
+"""The pipeline that only keeps local memory in registers, and puts functions where they are called that say so."""
 
 
 def parsed(llvm: Any, target_machine: Any, triple: str, text: str) -> Any:
@@ -44,6 +44,7 @@ def optimise(llvm: Any, target_machine: Any, module: Any, pipeline: str) -> None
     builder = llvm.create_pass_builder(target_machine, options)
     if pipeline == REGISTERS:
         manager = llvm.create_new_module_pass_manager()
+        manager.add_always_inliner_pass()
         manager.add_sroa_pass()
     else:
         manager = builder.getModulePassManager()

@@ -1,8 +1,10 @@
-"""T.sort_keys, T.select_key and those of pairs: calls of what `library` writes, which the program is told to have."""
+"""T.sort_values, T.sort_keys, T.select_key, those of pairs: calls of libraries, which the program is told to have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+import numpy as np
 
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import Size
@@ -13,13 +15,14 @@ from weft.codegen.backends.llvm.kernel.emitter import KernelEmitter
 from weft.codegen.backends.llvm.values.expressions import CallForm
 from weft.errors import TargetError
 from weft.ir.kernel.views import place_of
-from weft.ir.tensor import PrimCall, PrimExpr
+from weft.ir.tensor import IntImm, PrimCall, PrimExpr
 from weft.runtime.abi.frame import PARALLEL
 
 __all__ = ["SORT_CALLS"]
 
 _KEYS = ("uint32", "uint64")
-_SORT = "weft.sort"
+_SORT, _VALUES = "weft.sort", "weft.sort.values"
+_WIDTHS = (32, 64)
 _SHARED = 1 << 16
 """The fewest keys that are worth sharing."""
 
@@ -51,10 +54,59 @@ def _emitted(emitter: KernelEmitter, expr: PrimCall, function: str, has_position
     operands: list[tuple[str, Operand]] = [("ptr", emitter.value(pointer)) for pointer in pointers]
     operands += [("i64", str(count)) for count in counts]
     if function == _SORT and _may_share(emitter, counts[0]):
-        _emit_shared(emitter, keys, operands, counts[0])
+        _emit_shared(emitter, function, keys, operands, counts[0])
     else:
         _emit(emitter, f"{function}.{keys.name}", operands)
     return "0"
+
+
+def _sorted_values(emitter: KernelEmitter, expr: PrimCall) -> str:
+    """The call that sorts elements from one memory to another."""
+    target, source, size, descending = expr.args
+    places = [place_of(pointer) for pointer in (target, source)]
+    kinds = {place[0].dtype if place is not None else "" for place in places}
+    width, dtype = emitter.program.sorts, min(kinds)
+    if len(kinds) != 1 or dtypes.bits(dtype) not in _WIDTHS or not width or not isinstance(descending, IntImm):
+        hint = "elements of both are of one dtype of 32 or 64 bits, and the order is known"
+        hint = hint if width else f'ask before: T.has_intrinsic("{expr.op}", "float32")'
+        raise TargetError(
+            f"llvm: the target has no T.{expr.op} of such elements", code="W742", span=expr.span, hint=hint
+        )
+    keys = KeyVector(dtypes.bits(dtype), width // dtypes.bits(dtype), of_values=True)
+    emitter.program.sorted_keys.add(keys)
+    count = emitter.size(size)  # type: ignore[arg-type]
+    pointers = target, source
+    operands: list[tuple[str, Operand]] = [("ptr", emitter.value(each)) for each in pointers]  # type: ignore[arg-type]
+    codes = *_codes(dtype, bool(descending.value)), _infinity(dtype)
+    operands += [("i64", str(count)), *((keys.element, code) for code in codes)]
+    if _may_share(emitter, count):
+        _emit_shared(emitter, _VALUES, keys, operands, count)
+    else:
+        _emit(emitter, f"{_VALUES}.{keys.name}", operands)
+    return "0"
+
+
+def _codes(dtype: str, descending: bool) -> tuple[int, int]:
+    """What negative elements and others are combined with, so that they are unsigned numbers in order.
+
+    >>> _codes("int32", False), _codes("float32", True)
+    ((2147483648, 2147483648), (0, 2147483647))
+    """
+    everything = (1 << dtypes.bits(dtype)) - 1
+    top = everything ^ everything >> 1
+    codes = (everything, top) if dtypes.is_float(dtype) else (top, top) if dtypes.is_signed(dtype) else (0, 0)
+    return (codes[0] ^ everything, codes[1] ^ everything) if descending else codes
+
+
+def _infinity(dtype: str) -> int:
+    """The bits of infinity, 0 where there is none.
+
+    >>> hex(_infinity("float32")), _infinity("int32")
+    ('0x7f800000', 0)
+    """
+    if not dtypes.is_float(dtype):
+        return 0
+    return int(np.array(np.inf, dtype).view(f"u{dtypes.bits(dtype) // 8}"))
 
 
 def _emit(emitter: KernelEmitter, name: str, operands: list[tuple[str, Operand]]) -> None:
@@ -68,7 +120,9 @@ def _may_share(emitter: KernelEmitter, count: Size) -> bool:
     return not program.serial and program.threads != 1 and not (isinstance(count, int) and count < _SHARED)
 
 
-def _emit_shared(emitter: KernelEmitter, keys: KeyVector, operands: list[tuple[str, Operand]], count: Size) -> None:
+def _emit_shared(
+    emitter: KernelEmitter, function: str, keys: KeyVector, operands: list[tuple[str, Operand]], count: Size
+) -> None:
     """Sort by several threads where there are some, and keys enough."""
     w, program = emitter.w, emitter.program
     program.parallel = True
@@ -82,11 +136,11 @@ def _emit_shared(emitter: KernelEmitter, keys: KeyVector, operands: list[tuple[s
     w.open(several)
     operands_of_threads = [*operands, ("ptr", runner), ("ptr", "%frame"), ("i64", program.threads)]
     types = tuple(ty for ty, _ in operands_of_threads)
-    spelled = emitter.module.declare(f"{_SORT}.shared.{keys.name}", "i32", types)
+    spelled = emitter.module.declare(f"{function}.shared.{keys.name}", "i32", types)
     w.do(store("i32", w.emit(call("i32", spelled, operands_of_threads)), status))
     w.jump(done)
     w.open(alone)
-    _emit(emitter, f"{_SORT}.{keys.name}", operands)
+    _emit(emitter, f"{function}.{keys.name}", operands)
     w.jump(done)
     w.open(done)
     emitter.leave_if(w.emit(load("i32", status)))
@@ -103,5 +157,6 @@ SORT_CALLS: Mapping[str, CallForm] = {
     "select_pair": _called("weft.select", has_positions=True),
     "sort_keys": _called(_SORT),
     "sort_pairs": _called(_SORT, has_positions=True),
+    "sort_values": _sorted_values,
 }
 """By name of the intrinsic."""

@@ -12,8 +12,9 @@ import pytest
 
 from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
-from weft.codegen.backends.llvm.sorting.library import emit_sorts, registers
+from weft.codegen.backends.llvm.sorting.library import emit_sorts
 from weft.codegen.backends.llvm.sorting.network import batcher_exchanges
+from weft.codegen.backends.llvm.sorting.writer import registers
 from weft.runtime.device.host import binding, host
 
 pytestmark = pytest.mark.skipif(
@@ -32,7 +33,11 @@ def code(keys: KeyVector) -> tuple[object, Callable[[str], int]]:
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1
     )
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module).replace("define internal", "define")), machine)
+    parsed = llvm.parse_assembly(str(module).replace("define internal", "define"))
+    manager = llvm.create_new_module_pass_manager()
+    manager.add_always_inliner_pass()
+    manager.run(parsed, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)))
+    engine = llvm.create_mcjit_compiler(parsed, machine)
     engine.finalize_object()
     return engine, engine.get_function_address
 
@@ -188,3 +193,77 @@ def test_parts_that_threads_share_make_the_same_order(keys: KeyVector) -> None:
             else:
                 found = called(keys, "sort.shared", x, *more)  # type: ignore[arg-type]
             np.testing.assert_array_equal(found, np.sort(x))
+
+
+VALUES = tuple(KeyVector(keys.bits, keys.lanes, of_values=True) for keys in LAYOUTS)
+CODES = {"u": (0, 0), "i": (1, 1), "f": (-1, 1)}
+"""What negative elements and others are combined with: nothing, the sign (1), all bits (-1)."""
+
+
+def called_on_values(keys: KeyVector, x: np.ndarray, descending: bool, *more: int) -> np.ndarray:
+    """Elements in order in other memory; what is behind that stays as it is, and so do the elements."""
+    _, address = code(keys)
+    held, before = np.full(x.size + 64, GUARD, x.dtype), x.copy()
+    number, top = np.dtype(f"u{x.itemsize}"), 1 << (keys.bits - 1)
+    signs = [{0: 0, 1: top, -1: 2 * top - 1}[sign] for sign in CODES[x.dtype.kind]]
+    codes = [sign ^ (2 * top - 1) * descending for sign in signs]
+    infinity = int(np.array(np.inf, x.dtype).view(number)) if x.dtype.kind == "f" else 0
+    kind = ctypes.c_uint64 if keys.bits == 64 else ctypes.c_uint32
+    arguments = [ctypes.c_void_p(held.ctypes.data), ctypes.c_void_p(x.ctypes.data), ctypes.c_int64(x.size)]
+    arguments += [*map(kind, (*codes, infinity)), *map(ctypes.c_int64, more)]
+    name = f"weft.sort.values{'.shared' if more else ''}.{keys.name}"
+    ctypes.CFUNCTYPE(None, *(type(each) for each in arguments))(address(name))(*arguments)
+    np.testing.assert_array_equal(held[x.size :], GUARD)
+    np.testing.assert_array_equal(x.view(number), before.view(number))
+    return held[: x.size]
+
+
+def elements(keys: KeyVector, dtype: str, size: int) -> Iterator[np.ndarray]:
+    """The bits of keys in many orders as elements of a dtype; floats with zeros and nan of both signs, and without."""
+    for x in orders(keys, size):
+        found = x.view(dtype)
+        if found.dtype.kind != "f":
+            yield found
+            continue
+        special = np.array([np.nan, -np.nan, 0.0, -0.0, 1.0, -np.inf], dtype)
+        yield np.nan_to_num(found)
+        yield np.where(x % 3 == 0, special[x.astype(np.int64) % 6], found)
+        yield np.where(x % 3 == 0, np.abs(special[2:4])[x.astype(np.int64) % 2] * -1, np.nan_to_num(found))
+
+
+@pytest.mark.parametrize("keys", VALUES, ids=str)
+@pytest.mark.parametrize("kind", "uif")
+def test_elements_are_sorted_into_other_memory(keys: KeyVector, kind: str) -> None:
+    number = f"u{keys.bits // 8}"
+    sizes = SIZES if keys in VALUES[:2] else (0, 1, 64, 129, 300, 1000, 4099)
+    for size in sizes:
+        for position, x in enumerate(elements(keys, f"{kind}{keys.bits // 8}", size)):
+            descending = (position + size) % 2 == 1
+            order = np.argsort(x, kind="stable")
+            if descending:
+                order = x.size - 1 - np.argsort(x[::-1], kind="stable")[::-1]
+            found = called_on_values(keys, x, descending)
+            np.testing.assert_array_equal(found.view(number), x[order].view(number))
+
+
+@pytest.mark.parametrize("keys", VALUES[:2], ids=str)
+def test_elements_are_sorted_where_pivots_are_bad(keys: KeyVector) -> None:
+    _, address = code(keys)
+    codes = np.zeros(16, f"u{keys.bits // 8}")
+    for depth in (0, 1, 3):
+        for x in orders(keys, 3001):
+            held = x.copy()
+            arguments = held.ctypes.data, x.size, depth, codes.ctypes.data
+            parts = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+            parts(address(f"weft.sort.parts.{keys.name}"))(*arguments)
+            np.testing.assert_array_equal(held, np.sort(x))
+
+
+@pytest.mark.parametrize("keys", VALUES[:2], ids=str)
+def test_threads_sort_elements_as_one_does(keys: KeyVector) -> None:
+    runner = ctypes.cast(backwards, ctypes.c_void_p).value
+    assert runner is not None
+    for size in (0, 129, 3001, 70_000):
+        for x in elements(keys, f"f{keys.bits // 8}", size):
+            found, number = called_on_values(keys, x, False, runner, 0, 3), f"u{keys.bits // 8}"
+            np.testing.assert_array_equal(found.view(number), np.sort(x, kind="stable").view(number))

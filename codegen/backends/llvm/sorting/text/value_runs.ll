@@ -1,0 +1,383 @@
+define internal i1 @weft.sort.is_done.$name(ptr %to, ptr %from, i64 %count, ptr %codes) nounwind {
+entry:
+  %both = getelementptr $key, ptr %codes, i64 $both
+  %size = mul i64 %count, $bytes
+  %is_few = icmp ule i64 %count, $many_keys
+  br i1 %is_few, label %few, label %look
+few:
+  call void @weft.sort.few.$name(ptr %to, ptr %from, i64 %count, ptr %both)
+  ret i1 true
+look:
+  %run = call i64 @weft.sort.ascends.$name(ptr %from, i64 %count, ptr %codes)
+  %ascends = icmp eq i64 %run, %count
+  br i1 %ascends, label %copy, label %turned
+copy:
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %size, i1 false)
+  ret i1 true
+turned:
+  %fallen = call i64 @weft.sort.descends.$name(ptr %from, i64 %count, ptr %codes)
+  %descends = icmp eq i64 %fallen, %count
+  br i1 %descends, label %reverse, label %ends
+reverse:
+  call void @weft.sort.reversed.$name(ptr %to, ptr %from, i64 %count)
+  ret i1 true
+ends:
+  %last = call i64 @weft.sort.last_run.$name(ptr %from, i64 %count, ptr %codes)
+  %between = sub i64 %last, %run
+  %few_keys = udiv i64 %count, $few_share
+  %is_small = icmp ule i64 %between, %few_keys
+  %has_room = icmp ule i64 %between, $put
+  %pays = and i1 %is_small, %has_room
+  br i1 %pays, label %merge, label %no
+merge:
+  %last_place = getelementptr $key, ptr %from, i64 %last
+  %last_size = sub i64 %count, %last
+  call void @weft.sort.merge.$name(ptr %to, ptr %from, i64 %run, ptr %last_place, i64 %last_size, ptr %codes)
+  %is_whole = icmp eq i64 %between, 0
+  br i1 %is_whole, label %merged, label %put
+put:
+  %first_place = getelementptr $key, ptr %from, i64 %run
+  %rest = sub i64 %count, %between
+  call void @weft.sort.put.$name(ptr %to, i64 %rest, ptr %first_place, i64 %between, ptr %codes)
+  ret i1 true
+merged:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+define internal i64 @weft.sort.ascends.$name(ptr %keys, i64 %count, ptr %codes) noinline nounwind {
+entry:
+  %other_place = getelementptr $key, ptr %codes, i64 1
+  %negative = call $vector @weft.sort.codes_of.$name(ptr %codes)
+  %other = call $vector @weft.sort.codes_of.$name(ptr %other_place)
+  %pairs = sub i64 %count, 1
+  %last = sub i64 %pairs, $lanes
+  br label %head
+head:
+  %at = phi i64 [ 0, %entry ], [ %next, %more ]
+  %is_last = icmp uge i64 %at, %last
+  %from = select i1 %is_last, i64 %last, i64 %at
+  %after = add i64 %from, 1
+  %place = getelementptr $key, ptr %keys, i64 %from
+  %place_after = getelementptr $key, ptr %keys, i64 %after
+  %vector = call $vector @weft.sort.keys_at.$name(ptr %place, $vector %negative, $vector %other)
+  %vector_after = call $vector @weft.sort.keys_at.$name(ptr %place_after, $vector %negative, $vector %other)
+  %differs = icmp ugt $vector %vector, %vector_after
+  %bits = bitcast <$lanes x i1> %differs to i$lanes
+  %some = icmp ne i$lanes %bits, 0
+  br i1 %some, label %break, label %more
+more:
+  %next = add i64 %at, $lanes
+  br i1 %is_last, label %same, label %head
+same:
+  ret i64 %count
+break:
+  %lane = call i$lanes @llvm.cttz.i$lanes(i$lanes %bits, i1 true)
+  %wide = zext i$lanes %lane to i64
+  %end = add i64 %after, %wide
+  ret i64 %end
+}
+
+define internal i64 @weft.sort.descends.$name(ptr %keys, i64 %count, ptr %codes) noinline nounwind {
+entry:
+  %other_place = getelementptr $key, ptr %codes, i64 1
+  %negative = call $vector @weft.sort.codes_of.$name(ptr %codes)
+  %other = call $vector @weft.sort.codes_of.$name(ptr %other_place)
+  %pairs = sub i64 %count, 1
+  %last = sub i64 %pairs, $lanes
+  br label %head
+head:
+  %at = phi i64 [ 0, %entry ], [ %next, %more ]
+  %is_last = icmp uge i64 %at, %last
+  %from = select i1 %is_last, i64 %last, i64 %at
+  %after = add i64 %from, 1
+  %place = getelementptr $key, ptr %keys, i64 %from
+  %place_after = getelementptr $key, ptr %keys, i64 %after
+  %vector = call $vector @weft.sort.keys_at.$name(ptr %place, $vector %negative, $vector %other)
+  %vector_after = call $vector @weft.sort.keys_at.$name(ptr %place_after, $vector %negative, $vector %other)
+  %differs = icmp ult $vector %vector, %vector_after
+  %bits = bitcast <$lanes x i1> %differs to i$lanes
+  %some = icmp ne i$lanes %bits, 0
+  br i1 %some, label %break, label %more
+more:
+  %next = add i64 %at, $lanes
+  br i1 %is_last, label %same, label %head
+same:
+  ret i64 %count
+break:
+  ret i64 0
+}
+
+define internal i64 @weft.sort.last_run.$name(ptr %keys, i64 %count, ptr %codes) noinline nounwind {
+entry:
+  %other_place = getelementptr $key, ptr %codes, i64 1
+  %negative = call $vector @weft.sort.codes_of.$name(ptr %codes)
+  %other = call $vector @weft.sort.codes_of.$name(ptr %other_place)
+  %pairs = sub i64 %count, 1
+  br label %head
+head:
+  %end = phi i64 [ %pairs, %entry ], [ %from, %more ]
+  %before = sub i64 %end, $lanes
+  %is_first = icmp sle i64 %before, 0
+  %from = select i1 %is_first, i64 0, i64 %before
+  %after = add i64 %from, 1
+  %place = getelementptr $key, ptr %keys, i64 %from
+  %place_after = getelementptr $key, ptr %keys, i64 %after
+  %vector = call $vector @weft.sort.keys_at.$name(ptr %place, $vector %negative, $vector %other)
+  %vector_after = call $vector @weft.sort.keys_at.$name(ptr %place_after, $vector %negative, $vector %other)
+  %differs = icmp ugt $vector %vector, %vector_after
+  %bits = bitcast <$lanes x i1> %differs to i$lanes
+  %some = icmp ne i$lanes %bits, 0
+  br i1 %some, label %break, label %more
+more:
+  br i1 %is_first, label %whole, label %head
+whole:
+  ret i64 0
+break:
+  %zeros = call i$lanes @llvm.ctlz.i$lanes(i$lanes %bits, i1 true)
+  %wide = zext i$lanes %zeros to i64
+  %lane = sub i64 $lanes, %wide
+  %start = add i64 %from, %lane
+  ret i64 %start
+}
+
+define internal void @weft.sort.reversed.$name(ptr %to, ptr %from, i64 %count) noinline nounwind {
+entry:
+  %end = sub i64 %count, $lanes
+  br label %head
+head:
+  %at = phi i64 [ 0, %entry ], [ %next, %vectors ]
+  %next = add i64 %at, $lanes
+  %is_whole = icmp ule i64 %next, %count
+  br i1 %is_whole, label %vectors, label %rest
+vectors:
+  %other = sub i64 %end, %at
+  %source = getelementptr $key, ptr %from, i64 %other
+  %target = getelementptr $key, ptr %to, i64 %at
+  %vector = load $vector, ptr %source, align $bytes
+  %turned = shufflevector $vector %vector, $vector poison, <$lanes x i32> <$reverse>
+  store $vector %turned, ptr %target, align $bytes
+  br label %head
+rest:
+  %single = phi i64 [ %at, %head ], [ %single_next, %one ]
+  %some = icmp ult i64 %single, %count
+  br i1 %some, label %one, label %done
+one:
+  %single_next = add i64 %single, 1
+  %mirror = sub i64 %count, %single_next
+  %one_source = getelementptr $key, ptr %from, i64 %mirror
+  %one_target = getelementptr $key, ptr %to, i64 %single
+  %element = load $key, ptr %one_source, align $bytes
+  store $key %element, ptr %one_target, align $bytes
+  br label %rest
+done:
+  ret void
+}
+
+define internal i64 @weft.sort.bound.$name(ptr %keys, i64 %low, i64 %high, $key %key, i1 %is_after, ptr %codes) noinline nounwind {
+entry:
+  br label %head
+head:
+  %from = phi i64 [ %low, %entry ], [ %next_from, %step ]
+  %end = phi i64 [ %high, %entry ], [ %next_end, %step ]
+  %some = icmp ult i64 %from, %end
+  br i1 %some, label %step, label %done
+step:
+  %sum = add i64 %from, %end
+  %middle = lshr i64 %sum, 1
+  %place = getelementptr $key, ptr %keys, i64 %middle
+  %element = load $key, ptr %place, align $bytes
+  %other = call $key @weft.sort.key.$name($key %element, ptr %codes)
+  %less = icmp ult $key %other, %key
+  %same = icmp eq $key %other, %key
+  %same_after = and i1 %same, %is_after
+  %is_before = or i1 %less, %same_after
+  %after = add i64 %middle, 1
+  %next_from = select i1 %is_before, i64 %after, i64 %from
+  %next_end = select i1 %is_before, i64 %end, i64 %middle
+  br label %head
+done:
+  ret i64 %from
+}
+
+define internal void @weft.sort.put.$name(ptr %to, i64 %count, ptr %from, i64 %others, ptr %codes) noinline nounwind {
+entry:
+  %few = alloca [$put x $key], align 64
+  call void @weft.sort.coded.$name(ptr %few, ptr %from, i64 %others, ptr %codes)
+  br label %head
+head:
+  %left = phi i64 [ %others, %entry ], [ %less, %step ]
+  %edge = phi i64 [ %count, %entry ], [ %at, %step ]
+  %more = icmp ne i64 %left, 0
+  br i1 %more, label %step, label %done
+step:
+  %less = sub i64 %left, 1
+  %place = getelementptr $key, ptr %few, i64 %less
+  %element = load $key, ptr %place, align $bytes
+  %key = call $key @weft.sort.key.$name($key %element, ptr %codes)
+  %at = call i64 @weft.sort.bound.$name(ptr %to, i64 0, i64 %edge, $key %key, i1 true, ptr %codes)
+  %block = sub i64 %edge, %at
+  %size = mul i64 %block, $bytes
+  %moved = add i64 %at, %left
+  %source = getelementptr $key, ptr %to, i64 %at
+  %target = getelementptr $key, ptr %to, i64 %moved
+  call void @llvm.memmove.p0.p0.i64(ptr %target, ptr %source, i64 %size, i1 false)
+  %hole = sub i64 %moved, 1
+  %hole_place = getelementptr $key, ptr %to, i64 %hole
+  store $key %element, ptr %hole_place, align $bytes
+  br label %head
+done:
+  ret void
+}
+
+define internal void @weft.sort.append.$name(ptr %to, i64 %at, ptr %from, i64 %first, i64 %end) alwaysinline nounwind {
+  %count = sub i64 %end, %first
+  %size = mul i64 %count, $bytes
+  %target = getelementptr $key, ptr %to, i64 %at
+  %source = getelementptr $key, ptr %from, i64 %first
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 %size, i1 false)
+  ret void
+}
+
+define internal $key @weft.sort.key_at.$name(ptr %keys, i64 %at, ptr %codes) alwaysinline nounwind {
+  %place = getelementptr $key, ptr %keys, i64 %at
+  %element = load $key, ptr %place, align $bytes
+  %key = call $key @weft.sort.key.$name($key %element, ptr %codes)
+  ret $key %key
+}
+
+define internal void @weft.sort.merge.$name(ptr noalias %to, ptr %a, i64 %size_a, ptr %b, i64 %size_b, ptr %codes) noinline nounwind {
+entry:
+  %last_a = sub i64 %size_a, 1
+  %key_b = call $key @weft.sort.key_at.$name(ptr %b, i64 0, ptr %codes)
+  %key_a = call $key @weft.sort.key_at.$name(ptr %a, i64 %last_a, ptr %codes)
+  %start = call i64 @weft.sort.bound.$name(ptr %a, i64 0, i64 %size_a, $key %key_b, i1 true, ptr %codes)
+  %stop = call i64 @weft.sort.bound.$name(ptr %b, i64 0, i64 %size_b, $key %key_a, i1 false, ptr %codes)
+  call void @weft.sort.append.$name(ptr %to, i64 0, ptr %a, i64 0, i64 %start)
+  %tail = add i64 %size_a, %stop
+  call void @weft.sort.append.$name(ptr %to, i64 %tail, ptr %b, i64 %stop, i64 %size_b)
+  %negative = load $key, ptr %codes, align $bytes
+  %other_place = getelementptr $key, ptr %codes, i64 1
+  %other = load $key, ptr %other_place, align $bytes
+  br label %head
+head:
+  %i = phi i64 [ %start, %entry ], [ %i.found, %put_b ], [ %i.after, %put_a ], [ %i.next, %steps ]
+  %j = phi i64 [ 0, %entry ], [ %j.after, %put_b ], [ %j.found, %put_a ], [ %j.next, %steps ]
+  %at = phi i64 [ %start, %entry ], [ %at.b, %put_b ], [ %at.a, %put_a ], [ %at.next, %steps ]
+  %i_end = phi i64 [ %size_a, %entry ], [ %i_end, %put_b ], [ %i_end, %put_a ], [ %i_end.next, %steps ]
+  %j_end = phi i64 [ %stop, %entry ], [ %j_end, %put_b ], [ %j_end, %put_a ], [ %j_end.next, %steps ]
+  %left_a = sub i64 %i_end, %i
+  %left_b = sub i64 %j_end, %j
+  %no_a = icmp eq i64 %left_a, 0
+  br i1 %no_a, label %rest_b, label %look
+rest_b:
+  call void @weft.sort.append.$name(ptr %to, i64 %at, ptr %b, i64 %j, i64 %j_end)
+  ret void
+look:
+  %no_b = icmp eq i64 %left_b, 0
+  br i1 %no_b, label %rest_a, label %both
+rest_a:
+  call void @weft.sort.append.$name(ptr %to, i64 %at, ptr %a, i64 %i, i64 %i_end)
+  ret void
+both:
+  %sum = add i64 %left_a, %left_b
+  %few = udiv i64 %sum, $few_share
+  %is_few_b = icmp ule i64 %left_b, %few
+  br i1 %is_few_b, label %put_b, label %others
+others:
+  %is_few_a = icmp ule i64 %left_a, %few
+  br i1 %is_few_a, label %put_a, label %many
+put_b:
+  %b.place = getelementptr $key, ptr %b, i64 %j
+  %b.element = load $key, ptr %b.place, align $bytes
+  %b.key = call $key @weft.sort.key.$name($key %b.element, ptr %codes)
+  %i.found = call i64 @weft.sort.bound.$name(ptr %a, i64 %i, i64 %i_end, $key %b.key, i1 true, ptr %codes)
+  call void @weft.sort.append.$name(ptr %to, i64 %at, ptr %a, i64 %i, i64 %i.found)
+  %block.a = sub i64 %i.found, %i
+  %at.put_b = add i64 %at, %block.a
+  %put_b.place = getelementptr $key, ptr %to, i64 %at.put_b
+  store $key %b.element, ptr %put_b.place, align $bytes
+  %at.b = add i64 %at.put_b, 1
+  %j.after = add i64 %j, 1
+  br label %head
+put_a:
+  %a.place = getelementptr $key, ptr %a, i64 %i
+  %a.element = load $key, ptr %a.place, align $bytes
+  %a.key = call $key @weft.sort.key.$name($key %a.element, ptr %codes)
+  %j.found = call i64 @weft.sort.bound.$name(ptr %b, i64 %j, i64 %j_end, $key %a.key, i1 false, ptr %codes)
+  call void @weft.sort.append.$name(ptr %to, i64 %at, ptr %b, i64 %j, i64 %j.found)
+  %block.b = sub i64 %j.found, %j
+  %at.put_a = add i64 %at, %block.b
+  %put_a.place = getelementptr $key, ptr %to, i64 %at.put_a
+  store $key %a.element, ptr %put_a.place, align $bytes
+  %at.a = add i64 %at.put_a, 1
+  %i.after = add i64 %i, 1
+  br label %head
+many:
+  %is_less = icmp ult i64 %left_a, %left_b
+  %least = select i1 %is_less, i64 %left_a, i64 %left_b
+  %at_end = add i64 %at, %sum
+  %first_i = getelementptr $key, ptr %a, i64 %i
+  %first_j = getelementptr $key, ptr %b, i64 %j
+  %last_i.end = getelementptr $key, ptr %a, i64 %i_end
+  %last_i = getelementptr $key, ptr %last_i.end, i64 -1
+  %last_j.end = getelementptr $key, ptr %b, i64 %j_end
+  %last_j = getelementptr $key, ptr %last_j.end, i64 -1
+  %first_to = getelementptr $key, ptr %to, i64 %at
+  %last_to.end = getelementptr $key, ptr %to, i64 %at_end
+  %last_to = getelementptr $key, ptr %last_to.end, i64 -1
+  br label %step
+step:
+  %count = phi i64 [ 0, %many ], [ %count.next, %step ]
+  %s = phi i64 [ 0, %many ], [ %s.next, %step ]
+  %t = phi i64 [ 0, %many ], [ %t.next, %step ]
+  %u.low = getelementptr $key, ptr %first_j, i64 %s
+  %back = sub i64 0, %t
+  %v.high = getelementptr $key, ptr %last_j, i64 %back
+  %done_low = sub i64 %count, %s
+  %done_high = sub i64 %t, %count
+  %x.place = getelementptr $key, ptr %first_i, i64 %done_low
+  %y.place = getelementptr $key, ptr %last_i, i64 %done_high
+  %x = load $key, ptr %x.place, align $bytes
+  %u = load $key, ptr %u.low, align $bytes
+  %y = load $key, ptr %y.place, align $bytes
+  %v = load $key, ptr %v.high, align $bytes
+  %x.negative = icmp slt $key %x, 0
+  %x.code = select i1 %x.negative, $key %negative, $key %other
+  %x.key = xor $key %x, %x.code
+  %u.negative = icmp slt $key %u, 0
+  %u.code = select i1 %u.negative, $key %negative, $key %other
+  %u.key = xor $key %u, %u.code
+  %y.negative = icmp slt $key %y, 0
+  %y.code = select i1 %y.negative, $key %negative, $key %other
+  %y.key = xor $key %y, %y.code
+  %v.negative = icmp slt $key %v, 0
+  %v.code = select i1 %v.negative, $key %negative, $key %other
+  %v.key = xor $key %v, %v.code
+  %is_u = icmp ult $key %u.key, %x.key
+  %is_v = icmp uge $key %v.key, %y.key
+  %low = select i1 %is_u, $key %u, $key %x
+  %high = select i1 %is_v, $key %v, $key %y
+  %low.place = getelementptr $key, ptr %first_to, i64 %count
+  %from_end = sub i64 0, %count
+  %high.place = getelementptr $key, ptr %last_to, i64 %from_end
+  store $key %low, ptr %low.place, align $bytes
+  store $key %high, ptr %high.place, align $bytes
+  %more_u = zext i1 %is_u to i64
+  %more_v = zext i1 %is_v to i64
+  %s.next = add i64 %s, %more_u
+  %t.next = add i64 %t, %more_v
+  %count.next = add i64 %count, 1
+  %goes_on = icmp ult i64 %count.next, %least
+  br i1 %goes_on, label %step, label %steps
+steps:
+  %taken_i = sub i64 %count.next, %s.next
+  %taken_high = sub i64 %count.next, %t.next
+  %i.next = add i64 %i, %taken_i
+  %j.next = add i64 %j, %s.next
+  %at.next = add i64 %at, %count.next
+  %i_end.next = sub i64 %i_end, %taken_high
+  %j_end.next = sub i64 %j_end, %t.next
+  br label %head
+}

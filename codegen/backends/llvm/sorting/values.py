@@ -1,0 +1,279 @@
+"""The functions that sort elements from one memory to another: what T.sort_values calls.
+
+    weft.sort.values.<keys>(to, from, count, negative, other, infinity)
+    weft.sort.values.shared.<keys>(..., runner, frame, limit)    the same, by several threads
+
+An element is combined (exclusive or) with one of two numbers, by its sign bit, so that its key is an unsigned number of
+the order that is wanted. Keys are made where elements are read for the first time, and are elements again where a part
+of them is in order, so that neither takes a walk of its own.
+
+The first pivot parts the elements on their way to the other memory. There keys are parted in place: a few vectors of
+both ends are set aside, so that there is room at both; the next ones are taken from the end that has less, the lesser
+keys are put to one end and the others to the other. Equal keys are the same keys, so that no order among them is lost.
+
+That order has zeros of both signs apart, and nan at both ends. Floats, whose `infinity` is not 0, are looked at once
+they are sorted: where the ends or a search tell of nan or of -0.0, a walk over the elements puts zeros in the order in
+which they came, and all nan where the greatest element stands.
+
+Elements in order are copied, those in the opposite order from the other end. Where all but one in `FEW_SHARE` are in
+runs at both ends, the runs are merged from both ends at once, block by block where one is short, and the others, at
+most `_PUT_BYTES`, are sorted and put among them.
+
+Source: Hoare, Quicksort, 1962; Bramas, A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel Skylake,
+2017; Peters, Timsort, 2002.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from weft.codegen.backends.llvm.asm.instructions import binary, cast, getelementptr, icmp, load, phi, select, store
+from weft.codegen.backends.llvm.asm.key_vector import KeyVector
+from weft.codegen.backends.llvm.asm.module import ModuleWriter
+from weft.codegen.backends.llvm.sorting.network import Lanes, sorted_vectors
+from weft.codegen.backends.llvm.sorting.writer import (
+    FEW_SHARE,
+    PARTS,
+    SAMPLED,
+    UNROLLED,
+    SortWriter,
+    declare_memory,
+    registers,
+    template,
+)
+from weft.codegen.backends.llvm.values.lanes import broadcast
+
+__all__ = ["emit_value_sorts"]
+
+_PUT_BYTES = 16 << 10
+"""The most bytes of elements between runs that are put among the others one by one: they stand on the stack."""
+_IN_TABLE = 8
+"""The lanes of vectors whose lanes are put apart by one move, which a table has for each choice of lanes."""
+_MOVES = {32: "llvm.x86.avx2.permd", 64: "llvm.x86.avx512.permvar.di.512"}
+_GROUPS = {"encoding": 0, "decoding": 4, "both": 8, "none": 12}
+"""Where the numbers stand that elements, then keys, are combined with: two each, of which one may be 0."""
+State = dict[str, str]
+"""What a loop carries, by name: i64."""
+
+
+def emit_value_sorts(module: ModuleWriter, keys: KeyVector) -> None:
+    """Define the functions for elements of a width in a module."""
+    declare_memory(module, keys)
+    count, pointers = ("i64", "count"), [("ptr", "to"), ("ptr", "from")]
+    few, many = registers(keys)
+    for size in (few, many):
+        ValueWriter(
+            module, keys, f"block{size}.{keys.name}", "void", [*pointers, count, ("ptr", "codes")]
+        ).coded_network(size)
+    ValueWriter(module, keys, f"pivot.{keys.name}", f"<2 x {keys.element}>", [("ptr", "keys"), count]).pivot()
+    pivot = (keys.element, "pivot")
+    parted = replace(keys, lanes=_IN_TABLE) if keys.bits in _MOVES and keys.lanes > _IN_TABLE else keys
+    if parted.lanes == _IN_TABLE:
+        _emit_table(module, keys.element)
+    ValueWriter(module, parted, f"encode.{keys.name}", "i64", [("ptr", "to"), count, pivot, ("ptr", "codes")]).part(
+        encodes=True
+    )
+    ValueWriter(module, parted, f"part.{keys.name}", "i64", [("ptr", "to"), count, pivot]).part(encodes=False)
+    facts: dict[str, object] = {"key": keys.element, "name": keys.name, "bytes": keys.bits // 8, "lanes": keys.lanes}
+    facts |= {"vector": keys.type, "keys": "ptr %keys", "spare": "ptr %spare", "few": few, "many": many}
+    facts |= {"few_keys": few * keys.lanes, "many_keys": many * keys.lanes}
+    facts |= {"reverse": ", ".join(f"i32 {lane}" for lane in reversed(range(keys.lanes)))}
+    facts |= {"sampled": SAMPLED, "half_sample": few * keys.lanes // 2, "last_sample": few * keys.lanes - 1}
+    facts |= {
+        "few_share": FEW_SHARE,
+        "put": _PUT_BYTES * 8 // keys.bits,
+        "parts": PARTS,
+        "least": 4 * few * keys.lanes,
+        **_GROUPS,
+    }
+    facts |= {"words": 10 + PARTS, "context_bytes": 8 * (10 + PARTS), "end_word": 9 + PARTS, "half_parts": PARTS // 2}
+    facts |= {"sign": 1 << (keys.bits - 1), "magnitude": (1 << (keys.bits - 1)) - 1}
+    texts = [
+        template(name).substitute(facts)
+        for name in ("heap.ll", "keys.ll", "values.ll", "value_runs.ll", "value_ties.ll")
+    ]
+    module.define(f"weft.sort.{keys.name}", "\n".join(texts))
+
+
+def _emit_table(module: ModuleWriter, element: str) -> None:
+    """Define the order of 8 lanes for each choice of lanes: those that are chosen, then the others."""
+    rows = (sorted(range(_IN_TABLE), key=lambda lane: not choice >> lane & 1) for choice in range(1 << _IN_TABLE))
+    numbers = ", ".join(f"{element} {lane}" for row in rows for lane in row)
+    size = _IN_TABLE << _IN_TABLE
+    module.add_global(f"@weft.sort.lanes = internal constant [{size} x {element}] [{numbers}], align 64")
+
+
+class ValueWriter(SortWriter):
+    """One of the functions under construction, over keys that elements become and become elements."""
+
+    def coded_network(self, size: int) -> None:
+        """Sort at most so many vectors from one memory to another; what is beyond them counts as greatest."""
+        w, keys = self.w, self.keys
+        masks = [self._below("%count", position * keys.lanes) for position in range(size)]
+        codes = [self._code(position) for position in range(4)]
+        vectors = []
+        for position, mask in enumerate(masks):
+            found = self._load(keys, w.emit(getelementptr(keys.type, "%from", position)), mask, "zeroinitializer")
+            coded = self._coded(found, codes[0], codes[1])
+            vectors.append(Lanes(w.emit(select(keys.mask_type, mask, keys.type, coded, f"splat ({keys.element} -1)"))))
+        for position, (mask, value) in enumerate(zip(masks, sorted_vectors(w, keys, vectors), strict=True)):
+            element = self._coded(value.keys, codes[2], codes[3])
+            self._store(keys, w.emit(getelementptr(keys.type, "%to", position)), mask, element)
+        w.ret("void")
+        w.finish()
+
+    def part(self, *, encodes: bool) -> None:
+        """Put what is below a pivot first, in place, and make keys of elements; gives how many keys are below it.
+
+        There are two blocks of vectors at least.
+        """
+        w, step = self.w, UNROLLED * self.keys.lanes
+        size = self.keys.bits // 8
+        pivots, codes = self._pivots(), (self._code(0), self._code(1)) if encodes else None
+        saved = w.alloca(self.keys.element, 3 * step, align=64)
+        whole = w.emit(binary("and", "i64", "%count", -step))
+        last = w.emit(binary("sub", "i64", whole, step))
+        rest = w.emit(binary("sub", "i64", "%count", whole))
+        for place, start in ((0, "0"), (step, last)):
+            self._copy(saved, place, "%to", start, step * size)
+        final = w.emit(binary("sub", "i64", "%count", step))
+        self._copy(saved, w.emit(binary("add", "i64", rest, step)), "%to", final, step * size)
+        start = {"low": str(step), "high": last, "less": "0", "right": "%count"}
+        some = w.emit(icmp("ult", "i64", str(step), last))
+        w.branch(some, "vectors", "rest")
+
+        def body(state: State) -> State:
+            room = w.emit(binary("sub", "i64", state["low"], state["less"]))
+            other_room = w.emit(binary("sub", "i64", state["right"], state["high"]))
+            is_low = w.emit(icmp("ule", "i64", room, other_room))
+            below = w.emit(binary("sub", "i64", state["high"], step))
+            at = w.emit(select("i1", is_low, "i64", state["low"], below))
+            above = w.emit(binary("add", "i64", state["low"], step))
+            low = w.emit(select("i1", is_low, "i64", above, state["low"]))
+            high = w.emit(select("i1", is_low, "i64", state["high"], below))
+            return {"low": low, "high": high, **self._block("%to", at, pivots, codes, state)}
+
+        after = self._repeat("vectors", "body", start, body, ("low", "high"), "rest")
+        w.open("rest")
+        state = {n: w.emit(phi("i64", (start[n], "body"), (after[n], "vectors"))) for n in ("less", "right")}
+        left = w.emit(binary("add", "i64", rest, 2 * step))
+        self._rest(saved, left, pivots, codes, {"at": "0", **state}, "rest")
+
+    def _rest(
+        self, source: str, count: str, pivots: str, codes: tuple[str, str] | None, state: State, before: str
+    ) -> None:
+        """Part what is left of a memory, where no room is left beside it; ends the function."""
+        w, keys = self.w, self.keys
+        more = w.emit(icmp("ult", "i64", state["at"], count))
+        w.branch(more, "tail", "back")
+
+        def body(now: State) -> State:
+            there = self._below(w.emit(binary("sub", "i64", count, now["at"])), 0)
+            vector = self._load(keys, self._place(source, now["at"]), there, "zeroinitializer")
+            key = self._coded(vector, *codes) if codes else vector
+            below = w.emit(binary("and", keys.mask_type, w.emit(icmp("ult", keys.type, key, pivots)), there))
+            others = w.emit(binary("xor", keys.mask_type, below, there))
+            less, right = self._count(below), w.emit(binary("sub", "i64", now["right"], self._count(others)))
+            self._store(keys, self._place("%to", now["less"]), self._first(less), self._compressed(keys, key, below))
+            shown = self._first(self._count(others))
+            self._store(keys, self._place("%to", right), shown, self._compressed(keys, key, others))
+            at = w.emit(binary("add", "i64", now["at"], keys.lanes))
+            return {"at": at, "less": w.emit(binary("add", "i64", now["less"], less)), "right": right}
+
+        after = self._repeat("tail", before, state, body, ("at", count), "back")
+        w.open("back")
+        w.ret("i64", w.emit(phi("i64", (state["less"], before), (after["less"], "tail"))))
+        w.finish()
+
+    def _block(self, source: str, at: str, pivots: str, codes: tuple[str, str] | None, state: State) -> State:
+        """Part some vectors, which are all read before the first is written; where keys go then."""
+        w, keys = self.w, self.keys
+        places = [w.emit(binary("add", "i64", at, position * keys.lanes)) for position in range(UNROLLED)]
+        vectors = [w.emit(load(keys.type, self._place(source, place), keys.bits // 8)) for place in places]
+        for vector in vectors:
+            key = self._coded(vector, *codes) if codes else vector
+            below = w.emit(icmp("ult", keys.type, key, pivots))
+            state = (self._moved if keys.lanes == _IN_TABLE else self._picked)(key, below, state)
+        return state
+
+    def _moved(self, key: str, below: str, state: State) -> State:
+        """Put all lanes to both ends, those below first, as a table says: of each, what is no key there is free."""
+        w, keys = self.w, self.keys
+        bits = w.emit(cast("zext", "i8", w.emit(cast("bitcast", keys.mask_type, below, "i8")), "i64"))
+        row = w.emit(getelementptr(keys.type, "@weft.sort.lanes", bits))
+        lanes = w.emit(load(keys.type, row, keys.bits))
+        apart = self._call(_MOVES[keys.bits], keys.type, [(keys.type, key), (keys.type, lanes)])
+        w.do(store(keys.type, apart, self._place("%to", state["less"]), keys.bits // 8))
+        start = w.emit(binary("sub", "i64", state["right"], keys.lanes))
+        w.do(store(keys.type, apart, self._place("%to", start), keys.bits // 8))
+        count = self._count(below)
+        less = w.emit(binary("add", "i64", state["less"], count))
+        return {"less": less, "right": w.emit(binary("add", "i64", start, count))}
+
+    def _picked(self, key: str, below: str, state: State) -> State:
+        """Put the lanes below to one end, the others to the other."""
+        w, keys = self.w, self.keys
+        others = w.emit(binary("xor", keys.mask_type, below, "splat (i1 true)"))
+        count = self._count(below)
+        beside = w.emit(binary("sub", "i64", str(keys.lanes), count))
+        right = w.emit(binary("sub", "i64", state["right"], beside))
+        place = self._place("%to", state["less"])
+        w.do(store(keys.type, self._compressed(keys, key, below), place, keys.bits // 8))
+        self._store(keys, self._place("%to", right), self._first(beside), self._compressed(keys, key, others))
+        return {"less": w.emit(binary("add", "i64", state["less"], count)), "right": right}
+
+    def _repeat(
+        self,
+        label: str,
+        before: str,
+        start: Mapping[str, str],
+        body: Callable[[State], State],
+        bounds: tuple[str, str],
+        end: str,
+    ) -> State:
+        """A loop of one block that carries numbers, while one is below another or a value; what it leaves behind."""
+        w = self.w
+        w.open(label)
+        names = {name: f"%{label}.{name}" for name in start}
+        for name, first in start.items():
+            w.define(names[name], phi("i64", (first, before), (f"{names[name]}.next", label)))
+        found = body(names)
+        following = {name: f"{names[name]}.next" for name in start}
+        for name in start:
+            w.define(following[name], binary("add", "i64", found[name], 0))
+        below, above = (following.get(bound, bound) for bound in bounds)
+        w.branch(w.emit(icmp("ult", "i64", below, above)), label, end)
+        return following
+
+    def _pivots(self) -> str:
+        return broadcast(self.w, "%pivot", f"uint{self.keys.bits}", self.keys.lanes)
+
+    def _code(self, position: int) -> str:
+        """A number that elements or keys are combined with, in every lane."""
+        keys = self.keys
+        place = self.w.emit(getelementptr(keys.element, "%codes", position))
+        return broadcast(self.w, self.w.emit(load(keys.element, place, keys.bits // 8)), f"uint{keys.bits}", keys.lanes)
+
+    def _coded(self, vector: str, negative: str, other: str) -> str:
+        """Each lane combined with one of two numbers, by its sign bit."""
+        w, keys = self.w, self.keys
+        is_negative = w.emit(icmp("slt", keys.type, vector, "zeroinitializer"))
+        return w.emit(
+            binary("xor", keys.type, vector, w.emit(select(keys.mask_type, is_negative, keys.type, negative, other)))
+        )
+
+    def _first(self, count: str) -> str:
+        """A mask of so many lanes from the first on."""
+        w, lanes = self.w, self.keys.lanes
+        above = w.emit(binary("shl", "i64", "1", count))
+        bits = w.emit(cast("trunc", "i64", w.emit(binary("sub", "i64", above, 1)), f"i{lanes}"))
+        return w.emit(cast("bitcast", f"i{lanes}", bits, self.keys.mask_type))
+
+    def _place(self, base: str, index: str) -> str:
+        return self.w.emit(getelementptr(self.keys.element, base, index))
+
+    def _copy(self, to: str, place: int | str, source: str, start: str, size: int) -> None:
+        target = self.w.emit(getelementptr(self.keys.element, to, place))
+        moved = [("ptr", target), ("ptr", self._place(source, start)), ("i64", size), ("i1", "false")]
+        self._do("llvm.memcpy.p0.p0.i64", moved)  # type: ignore[arg-type]
