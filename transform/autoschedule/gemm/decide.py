@@ -8,7 +8,7 @@
     mc, nc, kc                   packed blocks: mc x kc of A, kc x nc of B (0 where nothing is packed); by channels, mc
                                  positions of windows, of Winograd's forms tiles
     chunks                       of work that threads may share
-    planes, images               copied: what pads the input is done plane by plane, image by image
+    planes, images               what pads the input: planes are read in place, under masks, or copied; images are
     a, b                         how operands are packed: blocks or panels, constant (when compiled), in place
     shares, reuses_panels, repacks_per_block, accumulates, remainders, epilogue      what follows from the rest
     parts                        of the columns, which tiles put together

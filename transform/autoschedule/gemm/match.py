@@ -37,13 +37,15 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.support.forks import cached_property
 from weft.transform.analysis.access_pattern import most_of
-from weft.transform.autoschedule.rules.strides import kinds_in
+from weft.transform.autoschedule.rules.strides import difference_along, kinds_in
 
 __all__ = [
     "Contraction",
     "Epilogue",
     "Filling",
+    "Moves",
     "Parts",
     "Products",
     "Window",
@@ -69,6 +71,27 @@ class Window:
 
     axes: tuple[PrimVar, ...]
     sizes: tuple[Extent, ...]
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How windows move along an axis of the input: `step` from result to result, `gap` from element to element.
+
+    `axis` numbers the results, `reduced` the elements of a window (None: there is one).
+
+    >>> Moves(PrimVar("y", "int64"), 2, None, 1, 3).read(4)
+    9
+    """
+
+    axis: PrimVar
+    step: int
+    reduced: PrimVar | None
+    gap: int
+    count: int
+
+    def read(self, results: int) -> int:
+        """How many neighbours of the input so many results read."""
+        return (results - 1) * self.step + (self.count - 1) * self.gap + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +184,24 @@ class Contraction:
         """Where a partial sum is kept."""
         store = self.partial_sums or self.store
         return BufferLoad(store.buffer, store.indices)
+
+    @cached_property
+    def moves(self) -> tuple[Moves, ...] | None:
+        """How windows move along each of their axes, or None where that is no step from element to element."""
+        assert self.window is not None
+        axes, moves = self.window.axes, []
+        for axis, index in zip(axes, self.vector.indices[-len(axes) :], strict=True):
+            reduced = [x for x in self.reduction if uses((index,), x)]
+            step = difference_along(index, axis)
+            gap = difference_along(index, reduced[0]) if reduced else 1
+            if len(reduced) > 1 or not step or not gap or step < 0 or gap < 0:
+                return None
+            count = self.extents[reduced[0]] if reduced else 1
+            if any(uses((index,), x) for x in axes if x is not axis) or not isinstance(count, int):
+                return None
+            moves.append(Moves(axis, step, reduced[0] if reduced else None, gap, count))
+        used = [x.reduced for x in moves if x.reduced is not None]
+        return tuple(moves) if len(set(used)) == len(used) else None
 
     @property
     def is_long_sum(self) -> bool:

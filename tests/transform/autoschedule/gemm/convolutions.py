@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -56,7 +57,7 @@ def expected(
 def decided(executable: weft.Executable) -> dict[str, str]:
     """What was decided about the contraction."""
     (line,) = [line for line in executable.explain().splitlines() if ": gemm: " in line]
-    return dict(item.split("=") for item in line.split(": gemm: ")[1].split(" (")[0].split() if "=" in item)
+    return dict(re.findall(r"(\w+)=(.*?)(?= \w+=|$)", line.split(": gemm: ")[1].split(" (")[0]))
 
 
 def random(*shape: int, dtype: str = "float32") -> np.ndarray:

@@ -22,6 +22,7 @@ from weft.ir.tensor import (
     BufferStore,
     For,
     IfThenElse,
+    IntImm,
     PrimCall,
     PrimExpr,
     PrimVar,
@@ -35,29 +36,45 @@ from weft.transform.autoschedule.registry import Site
 from weft.transform.autoschedule.rules.loops import sequence
 from weft.transform.autoschedule.rules.strides import cases_along, uses
 
-__all__ = ["filled", "filling_at", "filling_before", "padded_row"]
+__all__ = ["ends_in_padding", "filled", "filling_at", "filling_before", "padded_row"]
 
 Store = Callable[[int, PrimExpr, PrimExpr], BufferStore]
 """The part of a row, the place in it, a value -> what puts it there."""
 
 
-def padded_row(value: PrimExpr, x: PrimVar, length: int, stride: int, lanes: int, store: Store) -> Stmt:
-    """All `length` values along x, parted by the remainder of the stride, in vectors of so many lanes."""
+def padded_row(
+    value: PrimExpr, x: PrimVar, length: int, stride: int, lanes: int, store: Store, has_room: bool = False
+) -> Stmt:
+    """All `length` values along x, parted by the remainder of the stride, in vectors of so many lanes.
+
+    A row that `has_room` for whole vectors is stored without a mask.
+    """
     inside, value, outside = cases_along(value, x)
-    row = sequence(_vectors(value, x, length, stride, lanes, store))
+    row = sequence(_vectors(value, x, length, stride, lanes, store, has_room))
     if inside is None or outside is None:
         return row
-    return IfThenElse(inside, row, sequence(_vectors(outside, x, length, stride, lanes, store)))
+    return IfThenElse(inside, row, sequence(_vectors(outside, x, length, stride, lanes, store, has_room)))
 
 
-def _vectors(value: PrimExpr, x: PrimVar, length: int, stride: int, lanes: int, store: Store) -> Iterator[Stmt]:
+def ends_in_padding(value: PrimExpr, x: PrimVar, length: int) -> bool:
+    """Whether values from `length` on along x are what a row is padded with, so that nothing is read for them."""
+    value = cases_along(value, x)[1]
+    if not isinstance(value, PrimCall) or value.op != "if_then_else":
+        return False
+    beyond = simplify(substitute(value.args[0], {x: const(length, INDEX)}))
+    return isinstance(beyond, IntImm) and not beyond.value
+
+
+def _vectors(
+    value: PrimExpr, x: PrimVar, length: int, stride: int, lanes: int, store: Store, has_room: bool
+) -> Iterator[Stmt]:
     """The parts of a row: of each the first vector, those in the middle, and what is left."""
 
     def vector(part: int, at: PrimExpr, used: int) -> Stmt:
         lane = PrimVar("lane", INDEX)
         place = plus(times(plus(at, lane), stride), const(part, INDEX))
         stmt: Stmt = store(part, plus(at, lane), substitute(value, {x: place}))
-        if used < lanes:
+        if used < lanes and not has_room:
             stmt = IfThenElse(binary("lt", lane, const(used, INDEX)), stmt, None)
         return For(lane, 0, lanes, stmt, "vectorized")
 
