@@ -17,7 +17,7 @@ from weft.dtypes import Scalable, bits, is_integer, lanes
 from weft.ir import structural_equal, substitute, walk
 from weft.ir.dim import Dim, free_symbols, product, value_at
 from weft.ir.kernel.intrinsics import WITHIN_MEMORY
-from weft.ir.kernel.prim import binary
+from weft.ir.kernel.prim import binary, const
 from weft.ir.kernel.views import place_of
 from weft.ir.node import Node
 from weft.ir.structure.fingerprint import fingerprint
@@ -102,17 +102,21 @@ def accesses_of(stmt: Stmt, *, views: bool = False, repeats: bool = False) -> li
 
 
 def _copied(stmt: Stmt) -> Stmt | None:
-    """A copy that looks at the memory that T.sort_values does: so many elements from two addresses on."""
+    """A copy that looks at the memory that T.sort_values does: so many elements from two addresses on.
+
+    It copies them in the opposite order, so that nobody takes it for one that may be done in place.
+    """
     call = stmt.value if isinstance(stmt, Evaluate) else None
     if not isinstance(call, PrimCall) or call.op != "sort_values":
         return None
     target, source, size, _ = call.args
-    places = place_of(target), place_of(source)
-    if places[0] is None or places[1] is None or not isinstance(size, PrimExpr):
+    written, taken = place_of(target), place_of(source)
+    if written is None or taken is None or not isinstance(size, PrimExpr):
         return None
     i = PrimVar("i", size.dtype)
-    (to, first), (of, start) = ((buffer, (*at[:-1], binary("add", at[-1], i))) for buffer, at in places if at)  # type: ignore[misc]
-    return For(i, 0, size, BufferStore(to, BufferLoad(of, start), first))
+    (to, first), (of, start) = written, taken
+    read = (*start[:-1], binary("add", start[-1], binary("sub", binary("sub", size, const(1, size.dtype)), i)))
+    return For(i, 0, size, BufferStore(to, BufferLoad(of, read), (*first[:-1], binary("add", first[-1], i))))
 
 
 class _Walker:

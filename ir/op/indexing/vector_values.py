@@ -3,7 +3,8 @@
     T.sort_values(result, data, size, descending)    copies what is in order, merges runs, parts the rest by pivots
     order                                            of rank r is the element at r of the result
 
-Rows whose elements do not stand side by side are gathered before and scattered after that.
+Rows whose elements do not stand side by side are gathered before and scattered after that. The two memories
+are never the same one.
 """
 
 from __future__ import annotations

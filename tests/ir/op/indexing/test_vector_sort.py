@@ -209,3 +209,11 @@ def test_the_first_elements_are_those_of_a_stable_sort(dtype: str, largest: bool
         np.testing.assert_array_equal(positions, wanted)
         assert_same_bits(found, np.take_along_axis(x, wanted, 1))
         assert_same_bits(alone, found)
+
+
+@pytest.mark.parametrize("shape", [(10,), (3000,), (4, 5000)])
+def test_elements_that_were_computed_are_sorted_into_other_memory(shape: tuple[int, ...]) -> None:
+    dims = ", ".join(map(str, shape)) + ","
+    text = f'@R.function\ndef main(x: R.Tensor(({dims}), "int32")):\n    return R.sort(R.reshape(x * x, ({dims})))'
+    x = np.random.default_rng(0).integers(-99, 99, shape, "int32")
+    np.testing.assert_array_equal(weft.compile(weft.parse(text))["main"](x), np.sort(x * x))
