@@ -24,6 +24,7 @@ from weft.dtypes import (
     is_numpy,
     max_value,
     min_value,
+    presented,
     storage,
 )
 from weft.errors import DTypeError, ScriptError, ShapeError
@@ -352,15 +353,15 @@ def converted(value: Any, dtype: str | np.dtype[Any]) -> Any:
 
 def is_immediate(expr: Expr) -> bool:
     """Whether an argument is part of the kernel and not passed to it."""
-    return isinstance(expr, (PrimValue, ShapeExpr)) or (
-        isinstance(expr, Constant) and expr.data.ndim == 0 and expr.is_numpy
-    )
+    if isinstance(expr, Constant):
+        return expr.data.ndim == 0 and (expr.is_numpy or is_float(expr.dtype))
+    return isinstance(expr, (PrimValue, ShapeExpr))
 
 
 def immediate_value(expr: PrimValue | Constant) -> PrimExpr:
     """A number of the call as a tensor-level expression; dimensions are int64."""
     if isinstance(expr, Constant):
-        return prim.const(expr.data.item(), expr.dtype)
+        return prim.const(presented(expr.data, expr.dtype).item(), expr.dtype)
     if isinstance(expr.value, DimExpr):
         return prim.cast(expr.dtype, te.size(expr.value))
     return prim.const(expr.value, expr.dtype)

@@ -295,13 +295,13 @@ def _select(vectoriser: _Vectoriser, expr: Select) -> PrimExpr:
 def _load(vectoriser: _Vectoriser, expr: BufferLoad) -> PrimExpr:
     if expr.predicate is not None or dtypes.lanes(expr.buffer.dtype) > 1:
         raise _Unsuited
+    if not expr.indices:  # the one element is there whatever the lane is
+        return expr
     indices = vectoriser.indices(expr.indices, vectoriser.mask)
     if not any(_is_vector(index) for index in indices):
         if vectoriser.mask is not None:
             # The place is one for all lanes, but whether it may be read depends on the lane.
-            indices = (*indices[:-1], vectoriser.wide(indices[-1])) if indices else indices
-            if not indices:
-                raise _Unsuited
+            indices = (*indices[:-1], vectoriser.wide(indices[-1]))
             return BufferLoad(expr.buffer, indices, vectoriser.mask, span=expr.span)
         return replace(expr, indices=indices)
     return BufferLoad(expr.buffer, indices, vectoriser.mask, span=expr.span)

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from tests.transform.helpers import assert_same_meaning, left_alone, module
 
+import weft
+from weft.dtypes import array_dtype
 from weft.errors import PassError, ScriptError
 from weft.ir import (
     Call,
@@ -322,3 +324,19 @@ def test_what_constants_give_in_an_operator_written_out_is_folded() -> None:
         with context:
             assert "permute_dims" in calls_in(LegalizeOps()(before))
     assert "permute_dims" in calls_in(LegalizeOps()(module(_LAYER)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e4m3fn"])
+def test_a_number_of_any_float_is_part_of_the_kernel(dtype: str) -> None:
+    """As an argument it would be read again for each element."""
+    text = f"""
+@R.function
+def main(x: R.Tensor((3, 14), "{dtype}")):
+    return R.minimum(x, R.const(1.5, "{dtype}"))
+"""
+    legal = LegalizeOps()(weft.IRModule({"main": weft.parse(text)}))
+    assert f"T.{dtype}(1.5)" in legal.script()
+    assert "R.const" not in legal.script()
+    x = np.linspace(-3, 3, 42).reshape(3, 14).astype(array_dtype(dtype))
+    got = weft.compile(weft.parse(text))["main"](x)
+    np.testing.assert_array_equal(got.astype("float32"), np.minimum(x.astype("float32"), 1.5))

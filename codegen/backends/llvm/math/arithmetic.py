@@ -71,7 +71,10 @@ class Arithmetic:
             return self.compare(kind, dtype, a, b)
         if self.in_float32(dtype):
             wide = dtypes.with_lanes("float32", dtypes.lanes(dtype))
-            return self.cast(wide, dtype, self.binary(kind, wide, self.cast(dtype, wide, a), self.cast(dtype, wide, b)))
+            wide_a, wide_b = self.cast(dtype, wide, a), self.cast(dtype, wide, b)
+            if kind in ("min", "max"):  # one of the two as it is: nothing is rounded
+                return self.select(self._comes_first(kind, wide, wide_a, wide_b), dtype, a, b)
+            return self.cast(wide, dtype, self.binary(kind, wide, wide_a, wide_b))
         if dtypes.is_float(dtype):
             return self._float_binary(kind, dtype, a, b)
         return self._int_binary(kind, dtype, a, b)
@@ -93,7 +96,7 @@ class Arithmetic:
             return self.w.emit(binary(_FLOAT_BINARY[kind], ty, a, b, self.flags))
         if kind in ("min", "max"):
             if self.features.isdisjoint(EXTREMES):
-                return self._extreme("ogt" if kind == "max" else "olt", dtype, a, b)
+                return self.select(self._comes_first(kind, dtype, a, b), dtype, a, b)
             # Which zero is the greater one is left open (as NumPy does); to say so saves half of the instructions.
             name = f"llvm.{'minimum' if kind == 'min' else 'maximum'}.{mangled(dtype)}"
             return self.call(name, dtype, (ty, a), (ty, b), flags="nsz")
@@ -103,12 +106,12 @@ class Arithmetic:
             return self._float_floor(kind, dtype, a, b)
         raise TargetError(f"llvm: {kind} of {dtype} values", code="W741")
 
-    def _extreme(self, order: str, dtype: str, a: str, b: str) -> str:
-        """`a` where it comes first in an order or is nan, else `b`: nan when either is."""
+    def _comes_first(self, kind: str, dtype: str, a: str, b: str) -> str:
+        """Whether a minimum or maximum is `a` and not `b`: where it is nan too, so that they are nan when either is."""
         ty = value_type(dtype)
-        first, nan = self.w.emit(fcmp(order, ty, a, b)), self.w.emit(fcmp("uno", ty, a, a))
+        first = self.w.emit(fcmp("ogt" if kind == "max" else "olt", ty, a, b))
         lanes = value_type(dtypes.with_lanes("bool", dtypes.lanes(dtype)))
-        return self.select(self.w.emit(binary("or", lanes, first, nan)), dtype, a, b)
+        return self.w.emit(binary("or", lanes, first, self.w.emit(fcmp("uno", ty, a, a))))
 
     def _float_floor(self, kind: str, dtype: str, a: str, b: str) -> str:
         """NumPy's floor_divide and remainder: from fmod, so that quotient and remainder agree."""

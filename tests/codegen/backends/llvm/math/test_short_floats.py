@@ -11,7 +11,7 @@ import pytest
 import weft
 from weft import dtypes
 from weft.codegen.backends.llvm.machine.host_target import LEVELS
-from weft.ir.kernel.prim import cast, intrinsic
+from weft.ir.kernel.prim import binary, cast, intrinsic
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, For, PrimExpr, PrimFunc, PrimVar
 from weft.runtime.device.host import host
 from weft.support.small_floats import encode
@@ -212,3 +212,16 @@ def main(x: R.Tensor((5, 37), "{dtype}"), y: R.Tensor((5, 37), "{dtype}")):
     for got, want in zip(weft.compile(module)["main"](x, y), weft.interpret(module)["main"](x, y), strict=True):
         assert got.dtype == want.dtype
         np.testing.assert_array_equal(got.view(f"uint{8 * got.itemsize}"), want.view(f"uint{8 * want.itemsize}"))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e5m2", "float8_e4m3fnuz"])
+@pytest.mark.parametrize("kind", ["min", "max"])
+def test_the_lesser_of_two_short_floats_is_one_of_them_and_not_rounded(dtype: str, kind: str) -> None:
+    """Every value beside some, nan and both zeros among them (which zero is the greater one is left open)."""
+    every = np.arange(1 << dtypes.bits(dtype)).astype(f"uint{dtypes.bits(dtype)}").view(dtypes.array_dtype(dtype))
+    made = compiled("llvm", dtype, dtype, made=lambda x, y: binary(kind, x, y))
+    for other in (0.0, -1.5, 6.0, np.nan):
+        second = np.full_like(every, other)
+        got = made(*(x.view(dtypes.storage(dtype)) for x in (every, second))).view(every.dtype).astype("float32")
+        want = {"min": np.minimum, "max": np.maximum}[kind](every.astype("float32"), second.astype("float32"))
+        np.testing.assert_array_equal(got, want)

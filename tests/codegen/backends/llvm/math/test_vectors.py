@@ -126,6 +126,21 @@ def main(x: T.Buffer(("n",), "float32"), y: T.Buffer((16,), "float32")):
     np.testing.assert_array_equal(y, [3] * 5 + [-1] * 11)
 
 
+def test_the_one_element_of_a_buffer_of_rank_0_is_there_for_lanes_that_are_off() -> None:
+    function = module("""
+@T.prim_func
+def main(x: T.Buffer((14,), "float32"), least: T.Buffer((), "float32"), y: T.Buffer((14,), "float32")):
+    for v in T.vectorized(16):
+        if v < 14:
+            y[v] = T.max(x[v], least[()])
+""")
+    (store,) = stores(function)
+    assert isinstance(store.indices[-1], Ramp)
+    x, y = np.arange(14, dtype="float32"), np.zeros(14, "float32")
+    weft.compile(function)["main"](x, np.float32(5).reshape(()), y)
+    np.testing.assert_array_equal(y, np.maximum(x, 5))
+
+
 def test_small_memory_of_a_kernel_stays_in_registers_under_masks() -> None:
     """Its vectors are read and written as a whole and lanes picked: masked accesses would need an address."""
     function = module("""
