@@ -143,12 +143,16 @@ def _field(branch: SeqExpr, place: int) -> Expr:
 
 
 def _common_dtype(types: Sequence[Type], are_weak: Sequence[bool]) -> str | None:
-    """The dtype of a tensor of rank 0 that both values become; None where they stay as they are."""
+    """The dtype of a tensor of rank 0 that both values become; None where they stay as they are.
+
+    Values of two dtypes of which none is a number of Python stay: a text that was printed reads back as it was.
+    """
     if not all(isinstance(ty, PrimType) or (isinstance(ty, TensorType) and ty.ndim == 0) for ty in types):
         return None
     dtypes = [str(ty.dtype) for ty in types]  # type: ignore[attr-defined]
-    same = dtypes[0] == dtypes[1] and not any(are_weak) and not _is_truth_beside_tensor(types)
-    return None if same else joined_dtype(list(zip(dtypes, are_weak, strict=True)))
+    if not any(are_weak) and not (dtypes[0] == dtypes[1] and _is_truth_beside_tensor(types)):
+        return None
+    return joined_dtype(list(zip(dtypes, are_weak, strict=True)))
 
 
 def _converted(session: GraphSession, branch: SeqExpr, place: int, dtype: str, tree: ast.AST) -> SeqExpr:
