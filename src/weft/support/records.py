@@ -47,7 +47,7 @@ def frozen(cls: type[R]) -> type[R]:
     own = set(cls.__dict__)
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     methods = {
-        "__init__": _initializer(dataclasses.fields(made), has_more=hasattr(made, "__post_init__")),
+        "__init__": _initializer(made, dataclasses.fields(made)),
         "__setattr__": _refused_assignment,
         "__delattr__": _refused_deletion,
         "__getstate__": _state,
@@ -59,9 +59,9 @@ def frozen(cls: type[R]) -> type[R]:
     return made
 
 
-def _initializer(fields: tuple[Field[Any], ...], *, has_more: bool) -> Callable[..., None]:
-    """`__init__`, which has a text of its own as its parameters are those of the class."""
-    names: dict[str, Any] = {"_assign": object.__setattr__}
+def _initializer(cls: type, fields: tuple[Field[Any], ...]) -> Callable[..., None]:
+    """`__init__`, which has a text of its own as its parameters are those of the class; a function of its module."""
+    names: dict[str, Any] = {"_assign": object.__setattr__, "__name__": cls.__module__}
     params, lines = ["self"], list[str]()
     for item in fields:
         value = item.name
@@ -79,7 +79,7 @@ def _initializer(fields: tuple[Field[Any], ...], *, has_more: bool) -> Callable[
             lines.append(f" if {item.name} is _absent: {item.name} = _made_{item.name}()")
         params.append(value)
         lines.append(f" _assign(self, {item.name!r}, {item.name})")
-    lines += [" self.__post_init__()"] if has_more else []
+    lines += [" self.__post_init__()"] if hasattr(cls, "__post_init__") else []
     exec(f"def __init__({', '.join(params)}):\n" + "\n".join(lines or [" pass"]), names)
     return names["__init__"]
 
