@@ -21,6 +21,7 @@ ALL_PRODUCTS = Knobs(winograd=0)
 @settings(max_examples=6, deadline=None)
 @example((7, 7), (3, 3), (1, 1), (1, 1), (1, 1), 40, "float32", True)
 @example((14, 30), (3, 3), (2, 2), (1, 1), (1, 1), 64, "float32", False)
+@example((1, 1), (1, 1), (1, 1), (1, 1), (1, 1), 16, "float32", False)
 @given(SIZES, PAIRS, PAIRS, PAIRS, PAIRS, st.integers(16, 70), st.sampled_from(["float32", "float64"]), st.booleans())
 def test_convolutions_agree_with_numpy(
     size: tuple[int, int],

@@ -437,8 +437,11 @@ class ChannelBlock:
         """Whether tiles prefetch elements of the next block, which small weights meet for the first time there.
 
         Windows of one element read each plane in pieces that are too short for what the processor prefetches itself.
+        Of an image that was copied right before, all is near.
         """
         sizes, found = self.sizes, self.sizes.found
+        if sizes.filling is not None:
+            return False
         has_images = bool(found.outer) and found.vector.indices[0] is found.outer[0]
         is_dense = step_along(found.vector, sizes.window.axes[-1]) == 1
         return sizes.granularity == 1 and has_images and is_dense and not sizes.has_large_weights
