@@ -406,12 +406,13 @@ class _KernelFacts:
             or not nest.is_contraction
             or len(nest.reduction) != 1
             or len(self.nests) > _PRODUCT_AND_ROUNDING
+            or not nest.store.indices
         ):
             return 0
         v, columns = nest.store.indices[-1], nest.store.buffer.shape[-1]
         constants = {p for p, arg in zip(self.function.params, args, strict=False) if isinstance(arg, Constant)}
         loads = [part for part in walk(nest.store.value) if isinstance(part, BufferLoad)]
-        runs = any(load.buffer is not nest.store.buffer and load.indices[-1] is v for load in loads)
+        runs = any(load.buffer is not nest.store.buffer and load.indices[-1:] == (v,) for load in loads)
         own = any(load.buffer in constants and v in load.indices for load in loads)
         return columns if isinstance(columns, int) and (runs or own) else 0
 

@@ -190,6 +190,8 @@ class Contraction:
         """How windows move along each of their axes, or None where that is no step from element to element."""
         assert self.window is not None
         axes, moves = self.window.axes, []
+        if len(self.vector.indices) < len(axes):
+            return None
         for axis, index in zip(axes, self.vector.indices[-len(axes) :], strict=True):
             reduced = [x for x in self.reduction if uses((index,), x)]
             step = difference_along(index, axis)

@@ -64,6 +64,8 @@ def _stride(buffer: Buffer, axis: int) -> int | None:
 def difference_along(index: PrimExpr, var: PrimVar) -> int | None:
     """What an index grows by when a variable grows by one; None when that is no number."""
     variables = dict.fromkeys(x for x in walk(index) if isinstance(x, PrimVar))
+    if var not in variables:
+        return 0
     names = {x: f"x{number}" for number, x in enumerate(variables)}
     here = prim_to_dim(index, names)
     if here is None or isinstance(here, int):
