@@ -27,9 +27,10 @@ from weft.runtime.device.code_cache import object_cache
 from weft.support.forks import in_child, no_fork
 from weft.version import VERSION
 
-__all__ = ["Host", "allowed", "binding", "host", "llvm_version", "refusal_of_matrices"]
+__all__ = ["ASKS_FOR_MATRICES", "Host", "allowed", "binding", "host", "llvm_version", "refusal_of_matrices"]
 
-_ARCH_PRCTL, _REQUEST, _TILE_DATA = 158, 0x1023, 18  # of asm/unistd_64.h, asm/prctl.h, and the number of the state
+ASKS_FOR_MATRICES = (158, 0x1023, 18)
+"""The system call: SYS_arch_prctl of asm/unistd_64.h, ARCH_REQ_XCOMP_PERM of asm/prctl.h, the number of the state."""
 _VARIES = ("cpu mhz", "bogomips")
 """Lines of the description that are another at other times."""
 _MOST = 1 << 14
@@ -98,7 +99,7 @@ def refusal_of_matrices() -> str:
         return "only Linux is asked for leave to use them"
     try:
         library = ctypes.CDLL(None, use_errno=True)
-        refused = library.syscall(ctypes.c_long(_ARCH_PRCTL), ctypes.c_long(_REQUEST), ctypes.c_long(_TILE_DATA)) != 0
+        refused = library.syscall(*map(ctypes.c_long, ASKS_FOR_MATRICES)) != 0
     except (AttributeError, OSError) as error:
         return f"the system was not asked: {error}"
     return f"the system refuses to let this process use them: {os.strerror(ctypes.get_errno())}" if refused else ""

@@ -37,6 +37,7 @@ from weft.ir.tensor import (
     Shuffle,
     Stmt,
 )
+from weft.runtime.device.host import ASKS_FOR_MATRICES
 from weft.target import DOT_PRODUCTS, DotProduct
 
 __all__ = [
@@ -60,14 +61,14 @@ _COUNTS = tuple((ROWS, m * ROWS, *n) for m in (1, 2) for n in ((), (2,)))
 """The extents of the loops over groups, rows and columns."""
 USES_MATRICES = "@llvm.x86.ldtilecfg("
 """What the text of code that uses matrices has."""
-ASKS_AT_START = """\
+ASKS_AT_START = f"""\
 declare i64 @syscall(i64, ...)
-define internal void @weft.matrices.ask() {
-  call i64 (i64, ...) @syscall(i64 158, i64 4131, i64 18)
+define internal void @weft.matrices.ask() {{
+  call i64 (i64, ...) @syscall({", ".join(f"i64 {number}" for number in ASKS_FOR_MATRICES)})
   ret void
-}
-@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [
-  { i32, ptr, ptr } { i32 65535, ptr @weft.matrices.ask, ptr null }
+}}
+@llvm.global_ctors = appending global [1 x {{ i32, ptr, ptr }}] [
+  {{ i32, ptr, ptr }} {{ i32 65535, ptr @weft.matrices.ask, ptr null }}
 ]
 """
 """A function that asks Linux for leave as a program starts, as `weft.runtime.device.host` does."""
@@ -76,11 +77,15 @@ define internal void @weft.matrices.ask() {
 def has_matrix_tiles(stmt: Stmt, arith: Arithmetic, *, in_order: bool) -> bool:
     """Whether code of a statement uses matrices, beside that of parallel loops, which are functions of their own unless
     they run `in_order`."""
+    return bool(_instructions(arith)) and _has_tiles(stmt, arith, in_order)
+
+
+def _has_tiles(stmt: Stmt, arith: Arithmetic, in_order: bool) -> bool:
     if isinstance(stmt, AttrStmt) and stmt.key == MATRIX_TILES:
         return matrix_nest_of(stmt, arith) is not None
     if isinstance(stmt, For) and stmt.kind == "parallel" and not in_order:
         return False
-    return any(has_matrix_tiles(part, arith, in_order=in_order) for part in children(stmt) if isinstance(part, Stmt))
+    return any(_has_tiles(part, arith, in_order) for part in children(stmt) if isinstance(part, Stmt))
 
 
 def configure(w: FunctionWriter) -> None:
@@ -118,7 +123,7 @@ class MatrixNest:
 
 def matrix_nest_of(stmt: AttrStmt, arith: Arithmetic) -> MatrixNest | None:
     """What is said under the attribute, where an instruction does it."""
-    row = _instruction(stmt.value, arith)
+    row = next((row for row in _instructions(arith) if row.instruction == stmt.value), None)
     if row is None or not isinstance(stmt.body, SeqStmt) or len(stmt.body.stmts) != 2:
         return None
     inner: Stmt = stmt.body.stmts[1]
@@ -148,11 +153,10 @@ def matrix_nest_of(stmt: AttrStmt, arith: Arithmetic) -> MatrixNest | None:
     )
 
 
-def _instruction(name: object, arith: Arithmetic) -> DotProduct | None:
-    for row in DOT_PRODUCTS:
-        if row.is_matrix and row.instruction == name and row.feature in arith.features:
-            return None if arith.strict and dtypes.is_float(row.types[2]) else row
-    return None
+def _instructions(arith: Arithmetic) -> list[DotProduct]:
+    """Those over matrices that the processor has, and that may be used."""
+    rows = (row for row in DOT_PRODUCTS if row.is_matrix and row.feature in arith.features)
+    return [row for row in rows if not (arith.strict and dtypes.is_float(row.types[2]))]
 
 
 def _product_of(stmt: Stmt) -> tuple[BufferLoad, BufferLoad, BufferLoad] | None:
