@@ -57,6 +57,7 @@ __all__ = [
     "product_of",
     "row_at",
     "runs_of_panels",
+    "store",
     "tiles_of",
     "times",
     "times_of",
@@ -147,7 +148,7 @@ class Tile:
 
             def add(j: PrimExpr) -> Stmt:
                 total = local(accumulators, place(i, j))
-                return _store(total, self._added(total, value, local(b_row, j, group)))
+                return store(total, self._added(total, value, local(b_row, j, group)))
 
             return unrolled("j", vectors, add)
 
@@ -155,7 +156,7 @@ class Tile:
             return unrolled("i", self.rows, lambda i: unrolled("j", count, lambda j: action(i, j)))
 
         def added(total: BufferLoad, value: PrimExpr) -> Stmt:
-            return _store(total, binary("add", total, value))
+            return store(total, binary("add", total, value))
 
         def own(i: PrimExpr, j: PrimExpr) -> BufferLoad:
             return local(accumulators, place(i, j))
@@ -164,23 +165,23 @@ class Tile:
         prefetches_c = [] if prefetch_c is None else [each(lambda i, j: prefetch(prefetch_c(i, j)))]
         begin = clear = self._cleared(accumulators)
         if self.accumulates is not False and not self.adds_last:
-            held = each(lambda i, j: _store(own(i, j), masked(self.element(i, j), mask(j))))
+            held = each(lambda i, j: store(own(i, j), masked(self.element(i, j), mask(j))))
             begin = self.if_accumulates(sequence([held, *prefetches_c]), clear)
         elif self.accumulates is not False and prefetches_c:
             begin = SeqStmt((clear, self.if_accumulates(prefetches_c[0], None)))
-        loads = unrolled("j", vectors, lambda j: _store(local(b_row, j, group), self.vector(j)))
+        loads = unrolled("j", vectors, lambda j: store(local(b_row, j, group), self.vector(j)))
         prefetches = [prefetch(place) for place in self.prefetch_b]
         columns = self._column_sums(vectors, lambda j: local(b_row, j, group))
         step: Stmt = SeqStmt((*prefetches, loads, *columns.update, unrolled("i", self.rows, accumulate)))
         for var, extent in reversed(self.loops[1:]):
             step = For(var, 0, extent, step)
         step = self._first_loop(step, accumulators)
-        write = each(lambda i, j: _store(masked(self.element(i, j), mask(j)), local(accumulators, place(i, j))))
+        write = each(lambda i, j: store(masked(self.element(i, j), mask(j)), local(accumulators, place(i, j))))
         if self.epilogue is not None:
             if self.long_epilogue:
                 # One text for all vectors; they go through memory, where they can be indexed.
                 done = Buffer("done", accumulators.shape, dtype, "local")
-                copy = unrolled("i", self.rows * vectors, lambda i: _store(local(done, i), local(accumulators, i)))
+                copy = unrolled("i", self.rows * vectors, lambda i: store(local(done, i), local(accumulators, i)))
                 i, j = PrimVar("i", INDEX), PrimVar("j", INDEX)
                 each_vector = For(i, 0, self.rows, For(j, 0, vectors // self.parts, self.finished(done, i, j, place)))
                 finished: Stmt = SeqStmt((AllocBuffer(done), copy, each_vector))
@@ -229,12 +230,12 @@ class Tile:
             return BufferLoad(buffer, (vector_index(times(j, lanes), lanes),))
 
         def add(j: PrimExpr) -> Stmt:
-            return _store(place(j), PrimCall("dot_product", (place(j), ones, b_row(j)), kind))
+            return store(place(j), PrimCall("dot_product", (place(j), ones, b_row(j)), kind))
 
         def correct(total: BufferLoad, j: PrimExpr) -> Stmt:
-            return _store(total, binary("sub", total, binary("mul", place(j), const(dot.offset, kind))))
+            return store(total, binary("sub", total, binary("mul", place(j), const(dot.offset, kind))))
 
-        begin = unrolled("j", vectors, lambda j: _store(place(j), const(0, kind)))
+        begin = unrolled("j", vectors, lambda j: store(place(j), const(0, kind)))
         return _ColumnSums((AllocBuffer(buffer), begin), (unrolled("j", vectors, add),), correct)
 
     def repeated(self, value: PrimExpr) -> PrimExpr:
@@ -276,7 +277,8 @@ class _ColumnSums:
     correct: Callable[[BufferLoad, PrimExpr], Stmt]
 
 
-def _store(place: BufferLoad, value: PrimExpr) -> Stmt:
+def store(place: BufferLoad, value: PrimExpr) -> Stmt:
+    """A value stored to a place, under the mask of a vector that has one."""
     return BufferStore(place.buffer, value, place.indices, place.predicate)
 
 

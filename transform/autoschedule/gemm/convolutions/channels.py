@@ -160,9 +160,7 @@ class Channels(Positions):
         converted are copied, one at a time.
         """
         found = self.found
-        if not found.outer or found.vector.indices[0] is not found.outer[0]:
-            return None
-        if found.casts[1] or not self.has_large_weights:
+        if not _has_images(found) or found.casts[1] or not self.has_large_weights:
             return None
         several = max(1, self.capacity.machine.l2_bytes // max(1, self.image_bytes))
         chosen, images = self.capacity.pins.get("batch_block", several), found.extents[found.outer[0]]
@@ -442,9 +440,8 @@ class ChannelBlock:
         sizes, found = self.sizes, self.sizes.found
         if sizes.filling is not None:
             return False
-        has_images = bool(found.outer) and found.vector.indices[0] is found.outer[0]
         is_dense = step_along(found.vector, sizes.window.axes[-1]) == 1
-        return sizes.granularity == 1 and has_images and is_dense and not sizes.has_large_weights
+        return sizes.granularity == 1 and _has_images(found) and is_dense and not sizes.has_large_weights
 
     def _later_elements(
         self, row: PrimExpr, x: PrimExpr, positions: int, step: Mapping[PrimVar, PrimExpr]
@@ -524,10 +521,15 @@ def with_images(site: Site, found: Contraction, machine: MachineModel) -> Contra
     """Windows with what computes their input right before them or converts it, where images are of known sizes."""
     indices, shape = found.vector.indices, found.vector.buffer.shape[1:]
     are_known = all(isinstance(extent, int) for extent in shape)
-    if not found.outer or not machine.has_masks or not are_known:
+    if not _has_images(found) or not machine.has_masks or not are_known:
         return found
-    own = indices[0] is found.outer[0] and not uses(indices[1:], found.outer[0])
+    own = not uses(indices[1:], found.outer[0])
     return filled(found, filling_before(site, found)) if own else found
+
+
+def _has_images(found: Contraction) -> bool:
+    """Whether the first of the outer variables numbers images of the input."""
+    return bool(found.outer) and found.vector.indices[0] is found.outer[0]
 
 
 def cost_of_channels(channels: Channels) -> float:

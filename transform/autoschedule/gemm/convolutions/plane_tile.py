@@ -50,7 +50,7 @@ __all__ = ["Plane", "PlaneTile", "rows_inside"]
 class Plane:
     """Where the input is: in a buffer in near memory, whose rows are parted by the remainder of the stride.
 
-    `number` is that of a plane, where there are several; `first` the row of results that it starts with.
+    `number` is that of a plane, where there are several.
     """
 
     buffer: Buffer
@@ -130,13 +130,14 @@ class PlaneTile:
 
     def _load(self, rows: Buffer, inner: Mapping[PrimVar, PrimExpr], is_there: bool, u: PrimExpr) -> Stmt:
         """A row of the input, of which it may be known that it is no padding."""
-        across, lanes, at = self.moves[-1], self.lanes, plus(self.first, self.row)
+        across, lanes = self.moves[-1], self.lanes
+        row = self.row if self.plane is not None else plus(self.first, self.row)
+        down = (self._row_of_input(row, u),) if len(self.moves) > 1 else ()
         load = substitute(self.found.vector, {**inner, **self.leading})
         start = substitute(load.indices[-1], {across.axis: self.column})
         lead = load.indices[:-2] if len(self.moves) > 1 else load.indices[:-1]
         if self.padding is not None and self.plane is None:
             lane = PrimVar("lane", INDEX)
-            down = (self._row_of_input(at, u),) if len(self.moves) > 1 else ()
             names = [index for index in self.padding.indices if isinstance(index, PrimVar)]
             value = self.padding.value
             value = cases_along(value, names[-1])[1] if is_there and down else value
@@ -150,7 +151,6 @@ class PlaneTile:
             ramp = Ramp(const(0, INDEX), const(1, INDEX), lanes)
             mask = binary("lt", ramp, Broadcast(as_expr(self.used, INDEX), lanes))
         if self.plane is None:
-            down = (self._row_of_input(at, u),) if len(self.moves) > 1 else ()
             vector = Ramp(start, const(across.step, INDEX), lanes)
             return BufferStore(
                 rows, self.found.of_b(BufferLoad(load.buffer, (*lead, *down, vector), mask)), (self._vector(u),)
@@ -159,7 +159,6 @@ class PlaneTile:
         offset = substitute(load.indices[-1], {across.axis: const(0, INDEX)})
         x = vector_index(plus(self.column, binary("floordiv", offset, step)), lanes)
         rest = load.indices[-len(self.moves) : -2] if len(self.moves) > 1 else ()
-        down = (self._row_of_input(self.row, u),) if len(self.moves) > 1 else ()
         part = binary("floormod", offset, step)
         place = (*self.plane.number, *rest, *down, part, x)
         return BufferStore(rows, BufferLoad(self.plane.buffer, place, mask), (self._vector(u),))

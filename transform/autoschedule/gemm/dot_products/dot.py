@@ -99,18 +99,15 @@ def matrix_dot_of(found: Contraction, machine: MachineModel, pins: Mapping[str, 
 
     `pins` are values of a decision: a tile of other sizes than those of matrices is one of vectors.
     """
+    rows = [row for row in machine.dot_products if row.is_matrix and row.types[2] == found.dtype]
+    if not rows or machine.vector_bits != _MATRIX_BITS or not machine.has_masks:
+        return None
     if found.window is not None or found.r is None or len(found.reduction) != 1 or found.part_count > _MATRIX_VECTORS:
         return None
-    if (
-        machine.vector_bits != _MATRIX_BITS
-        or not machine.has_masks
-        or step_along(found.scalar, found.reduction[0]) != 1
-    ):
+    if step_along(found.scalar, found.reduction[0]) != 1:
         return None
-    for row in machine.dot_products:
-        first, second, sums = row.types
-        if not row.is_matrix or sums != found.dtype:
-            continue
+    for row in rows:
+        first, second, _ = row.types
         if found.vector.dtype != second or not _keeps(second, found.casts[1]):
             continue  # constants are packed as they are stored
         fits = _fits(found.scalar.dtype, found.casts[0], first)

@@ -20,7 +20,6 @@ from weft.ir.tensor import (
     AttrStmt,
     Buffer,
     BufferLoad,
-    BufferStore,
     For,
     IfThenElse,
     PrimCall,
@@ -29,7 +28,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.transform.autoschedule.gemm.tiles import Tile, masked, plus, times, unrolled, vector_index
+from weft.transform.autoschedule.gemm.tiles import Tile, masked, plus, store, times, unrolled, vector_index
 from weft.transform.autoschedule.gemm.tiling import INDEX
 
 __all__ = ["MatrixTile"]
@@ -57,7 +56,7 @@ class MatrixTile(Tile):
             return For(i, 0, count, unrolled("j", width, lambda j: action(i, j)))
 
         def stored(i: PrimExpr, j: PrimExpr, value: PrimExpr) -> Stmt:
-            return BufferStore(sums, value, own(i, j).indices)
+            return store(own(i, j), value)
 
         def held(i: PrimExpr, j: PrimExpr) -> BufferLoad:
             return masked(self.element(i, j), mask(j))
@@ -73,12 +72,8 @@ class MatrixTile(Tile):
         if self.accumulates is not False:
             added = each(self.rows, lambda i, j: stored(i, j, binary("add", own(i, j), held(i, j))))
             stmts.append(self.if_accumulates(added, None))
-        write = each(self.rows, lambda i, j: _into(held(i, j), own(i, j)))
+        write = each(self.rows, lambda i, j: store(held(i, j), own(i, j)))
         if self.epilogue is not None:
             finished = each(self.rows, lambda i, j: self.finished(sums, i, j, place), vectors // self.parts)
             write = finished if self.is_last is None else IfThenElse(self.is_last, finished, write)
         return SeqStmt((AllocBuffer(sums), *stmts, write))
-
-
-def _into(place: BufferLoad, value: PrimExpr) -> Stmt:
-    return BufferStore(place.buffer, value, place.indices, place.predicate)
