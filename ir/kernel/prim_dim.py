@@ -56,7 +56,36 @@ def dim_to_prim(dim: Dim, env: Mapping[str, PrimVar]) -> Extent:
         return reduce(lambda a, b: binary("mul", a, b), [base] * operands[1])
     if kind == "add":
         return reduce(_sum, [dim_to_prim(operand, env) for operand in operands])
+    if kind == "mul":
+        return _product(operands, env)
     return reduce(lambda a, b: binary(_TO_PRIM[kind], a, b), [dim_to_prim(operand, env) for operand in operands])
+
+
+def _product(factors: tuple[Dim, ...], env: Mapping[str, PrimVar]) -> Extent:
+    """The product, with -((m - n + 63) // 64) as (n - m) // 64, which adds less.
+
+    Dimensions are exact, kernels compute in 64 bits: m - n + 63 may leave them where n - m, which is checked, stays.
+    """
+    sign, *others = factors
+    for position, factor in enumerate(others):
+        kind, operands = operation(factor)
+        if not isinstance(sign, int) or sign > 0 or kind != "floordiv" or not isinstance(operands[1], int):
+            continue
+        numerator, divisor = operands
+        opposite = divisor - 1 - numerator
+        if _constant(opposite) < _constant(numerator):
+            turned = binary("floordiv", dim_to_prim(opposite, env), divisor)
+            rest = [] if sign == -1 else [-sign]
+            made = [dim_to_prim(other, env) for other in rest + others[:position] + others[position + 1 :]]
+            return reduce(lambda a, b: binary("mul", a, b), [*made, turned])
+    return reduce(lambda a, b: binary("mul", a, b), [dim_to_prim(factor, env) for factor in factors])
+
+
+def _constant(dim: Dim) -> int:
+    """How far the constant of a sum is from 0."""
+    kind, operands = operation(dim)
+    parts = operands if kind == "add" else (dim,)
+    return abs(sum(part for part in parts if isinstance(part, int)))
 
 
 def _sum(left: Extent, right: Extent) -> Extent:

@@ -101,6 +101,14 @@ def test_a_loop_whose_range_leaves_64_bits_is_the_same_error(executor: str) -> N
         assert "the range of the loop of 'i' does not fit 64 bits" in str(caught.value)
 
 
+def test_a_slice_that_begins_past_all_sizes_is_empty() -> None:
+    text = "@R.function\ndef main(x: R.Tensor(('n',), 'float32'), s: R.Shape(['m'])):\n    y = x[m:n]\n    return y\n"
+    main = weft.compile(weft.parse(text))["main"]
+    for begin in (2**62, 2**63 - 65, 2**63 - 1):  # the process ended where m - n + 63 left 64 bits
+        for length in (0, 1, 3):
+            assert main(np.ones(length, "float32"), (begin,)).shape == (0,)
+
+
 def test_a_condition_in_32_bits_proves_nothing_of_an_index_in_64() -> None:
     module = _module("if a * a < 8:\n    A[a * a] = T.float32(7)", "a: T.int32")
     array = np.ones(8, "float32")
