@@ -485,6 +485,19 @@ def copy_into(out: Any, value: Any, where: str, function: str) -> Any:
         raise ArgumentError(f"{where} of {function}: expected {value_text(value)}, got {got}", code="W854")
     if not array.flags.writeable:
         raise ArgumentError(f"{where} of {function} is read-only", code="W853")
+    if _shares_elements(array):
+        message = f"{where} of {function}: its elements share memory (strides {array.strides}), and hold no result"
+        raise ArgumentError(message, code="W854")
     if out is not value:
         array[...] = value if array.dtype == value.dtype else raw
     return out
+
+
+def _shares_elements(array: np.ndarray) -> bool:
+    """Whether two elements may lie in the same bytes: a dimension steps by less than those inside it span."""
+    span = array.itemsize
+    for stride, size in sorted((abs(stride), size) for stride, size in zip(array.strides, array.shape, strict=True)):
+        if size > 1 and stride < span and array.size:
+            return True
+        span += stride * (size - 1)
+    return False

@@ -190,6 +190,19 @@ def test_an_output_of_another_shape_is_refused(sums: weft.Executable, shape: tup
     assert caught.value.code == "W854"
 
 
+@pytest.mark.parametrize("strides", [(0, 4), (8, 4), (16, 2), (-4, 8)])
+def test_an_output_whose_elements_share_memory_is_refused(sums: weft.Executable, strides: tuple[int, ...]) -> None:
+    """It would hold the last of what is written to each place."""
+    shared = np.lib.stride_tricks.as_strided(np.zeros(64, "float32")[32:], (3, 4), strides)
+    for array in (shared, shared.T.T[::-1]):
+        with pytest.raises(ArgumentError, match="share memory") as caught:
+            sums["main"](np.ones((3, 4), "float32"), np.ones(4, "float32"), out=(array, np.empty(12, "float32")))
+        assert caught.value.code == "W854"
+    for array in (np.zeros((6, 8), "float32")[::-2, ::2], np.zeros((4, 3), "float32").T):
+        sums["main"](np.ones((3, 4), "float32"), np.ones(4, "float32"), out=(array, np.empty(12, "float32")))
+        np.testing.assert_allclose(array, expected(np.ones((3, 4), "float32"), np.ones(4, "float32"))[0])
+
+
 def test_results_that_are_arguments_are_copies() -> None:
     exe = weft.compile(
         weft.parse(
