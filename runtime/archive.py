@@ -219,8 +219,8 @@ def _check_host(target: list[str], name: str) -> None:
             if target[0] == triple
             else f" ({triple})"
         )
-        if host().refused and any(feature.startswith("+amx-") for feature in need - have):
-            lacks += f" ({host().refused})"
+        if why := host().refusal(feature[1:] for feature in need - have):
+            lacks += f" ({why})"
         raise ArtifactError(
             f"{name} holds code for {target[1]} on {target[0]}; this machine is another one{lacks}",
             code="W803",

@@ -18,7 +18,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,6 +50,18 @@ class Host:
     version: str
     refused: str = ""
     """Why features of matrices that the processor has are off; empty where none is."""
+
+    def refusal(self, lacking: Iterable[str]) -> str:
+        """Why features that the processor may have are off; empty where none of them was refused.
+
+        >>> Host("", "", {}, "", "", "not permitted").refusal(["amx-int8"])
+        'not permitted'
+        """
+        return self.refused if any(map(_is_of_matrices, lacking)) else ""
+
+
+def _is_of_matrices(feature: str) -> bool:
+    return feature.startswith("amx-")
 
 
 @functools.cache
@@ -83,7 +95,7 @@ def host() -> Host:
 
 def allowed(found: Host, refusal: Callable[[], str]) -> Host:
     """A machine without matrices in registers if the system refuses them, which is asked where there are any."""
-    matrices = [name for name, has in found.features.items() if has and name.startswith("amx-")]
+    matrices = [name for name, has in found.features.items() if has and _is_of_matrices(name)]
     refused = refusal() if matrices else ""
     if not refused:
         return found

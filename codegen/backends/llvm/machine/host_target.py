@@ -167,8 +167,8 @@ def _check_feature(feature: str) -> None:
     if name not in known:
         raise TargetError(f"this processor family has no feature {name!r}", code="W732")
     if feature.startswith("+") and not known[name]:
-        why = f": {host().refused}" if name.startswith("amx-") and host().refused else ""
-        raise TargetError(f"this machine lacks the feature {name}{why}", code="W731")
+        why = host().refusal([name])
+        raise TargetError(f"this machine lacks the feature {name}{why and f': {why}'}", code="W731")
 
 
 def _checked_cpu(cpu: str) -> str:
