@@ -3,12 +3,13 @@
 manifest.json      {format, version, functions, sites, constants: [{dtype, shape, file}], objects, target, hashes}
 manifest.sha256    the hash of manifest.json
 code/<i>.o         object code, which holds the hash of the manifest it belongs to
-data/<sha256>      one constant, its bytes in row order
+data/<sha256>      one constant, its bytes in row order, from a line of the processor's cache on
 source/<kind>      the generated text
 artifacts.zip      what other code generators made, where there is any
 
 Nothing else is in the file, and the manifest is checked as a whole (`weft.runtime.manifest`) before anything is made
-of it.
+of it. Constants are not read but mapped, and used where they are: the file is replaced, not written again, while
+programs run that were loaded from it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import struct
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -34,7 +36,8 @@ from weft.runtime.device.host import host
 from weft.runtime.executable import Executable
 from weft.runtime.manifest import check_manifest
 from weft.runtime.program_artifacts import carried_artifacts, program_of_file
-from weft.runtime.safe_archive import DAMAGE, Limits, open_file, packing, read_archive
+from weft.runtime.safe_archive import DAMAGE, Limits, map_archive, open_file, packing, read_archive
+from weft.support.array_memory import ALIGNMENT, content_bytes
 
 __all__ = ["damaged", "load", "load_bytes", "read", "write"]
 
@@ -42,15 +45,17 @@ FORMAT, VERSION = "weft-executable", 6
 ARTIFACTS = "artifacts.zip"
 MANIFEST, SEAL = "manifest.json", "manifest.sha256"
 _AS_THEY_ARE = ("data/", ARTIFACTS)
+_MAPS = os.name == "posix"
+"""Whether a file that is mapped can be removed, as temporary ones are; where it cannot, constants are read."""
 _DATE = (1980, 1, 1, 0, 0, 0)  # the same program gives the same bytes
 
 
 def write(path: str | PathLike[str], program: Any) -> None:
     """Write a program to a file, whole or not at all."""
-    parts: dict[str, bytes] = {}
+    parts: dict[str, bytes | memoryview] = {}
     constants = []
     for array, dtype in program.constants:
-        data = np.ascontiguousarray(array).tobytes()
+        data = content_bytes(array).data
         name = f"data/{hashlib.sha256(data).hexdigest()}"
         parts[name] = data
         constants.append({"dtype": dtype, "shape": list(array.shape), "file": name})
@@ -81,11 +86,13 @@ def write(path: str | PathLike[str], program: Any) -> None:
     files = {MANIFEST: text, SEAL: hashlib.sha256(text).hexdigest().encode(), **parts}
     temporary = f"{os.fspath(path)}.{os.getpid()}.part"
     try:
-        with zipfile.ZipFile(temporary, "w") as file:
+        with open(temporary, "wb") as out, zipfile.ZipFile(out, "w") as file:
             for name, data in files.items():
-                kind = zipfile.ZIP_STORED if name.startswith(_AS_THEY_ARE) else packing(data)
                 info = zipfile.ZipInfo(name, _DATE)
-                info.compress_type = kind
+                if isinstance(data, memoryview) or name.startswith(_AS_THEY_ARE):
+                    info.extra = _gap(out.tell() + _BEFORE + len(name))
+                else:
+                    info.compress_type = packing(data)
                 file.writestr(info, data)
         os.replace(temporary, path)
     except OSError as error:
@@ -93,6 +100,16 @@ def write(path: str | PathLike[str], program: Any) -> None:
     finally:
         if os.path.exists(temporary):
             os.remove(temporary)
+
+
+_BEFORE = 30
+"""The bytes of the head of an entry without its name."""
+
+
+def _gap(place: int) -> bytes:
+    """What stands between the name of an entry and its data, at a place, so that these begin where a line does."""
+    size = -(place + 4) % ALIGNMENT
+    return struct.pack("<2H", 0, size) + bytes(size)
 
 
 def _binding(manifest: Mapping[str, Any]) -> bytes:
@@ -109,13 +126,13 @@ def read(path: str | PathLike[str], build: Callable[..., Any], storage: Callable
     try:
         with open_file(path) as file:
             size = os.fstat(file.fileno()).st_size
-            files = _files(file, name)
+            files, arrays = _files(file, name)
         manifest = _manifest(files, name)
-        check_manifest(manifest, files.keys() - {MANIFEST, SEAL})
-        _check_parts(manifest["hashes"], files, name)
+        check_manifest(manifest, {*files, *arrays} - {MANIFEST, SEAL})
+        _check_parts(manifest["hashes"], {**files, **arrays}, name)
         _check_host(manifest["target"], name)
         _check_binding(manifest, files, name)
-        return _built(manifest, files, Limits().within(size), build, storage)
+        return _built(manifest, files, arrays, Limits().within(size), build, storage)
     except ArtifactError as error:
         if error.code != "W811":
             raise
@@ -126,22 +143,24 @@ def read(path: str | PathLike[str], build: Callable[..., Any], storage: Callable
         raise damaged(name, str(error) or type(error).__name__) from None
 
 
-def _files(file: IO[bytes], name: str) -> dict[str, bytes]:
+def _files(file: IO[bytes], name: str) -> tuple[dict[str, bytes], dict[str, memoryview]]:
     if file.read(2) != b"PK":
         raise _foreign(name)
-    return read_archive(file)
+    return map_archive(file, "data") if _MAPS else (read_archive(file), {})
 
 
 def _built(
     manifest: Mapping[str, Any],
     parts: Mapping[str, bytes],
+    arrays: Mapping[str, memoryview],
     limits: Limits,
     build: Callable[..., Any],
     storage: Callable[[str], np.dtype[Any]],
 ) -> Any:
     constants = [
-        (np.frombuffer(parts[c["file"]], storage(c["dtype"])).reshape(c["shape"]), c["dtype"])
+        (np.frombuffer(content, storage(c["dtype"])).reshape(c["shape"]), c["dtype"])
         for c in manifest["constants"]
+        for content in (arrays.get(c["file"]) or parts[c["file"]],)
     ]
     return build(
         functions=[signature_from_json(function) for function in manifest["functions"]],
@@ -189,7 +208,7 @@ def _manifest(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
     return manifest
 
 
-def _check_parts(hashes: Mapping[str, str], files: Mapping[str, bytes], name: str) -> None:
+def _check_parts(hashes: Mapping[str, str], files: Mapping[str, bytes | memoryview], name: str) -> None:
     for part, digest in hashes.items():
         if hashlib.sha256(files[part]).hexdigest() != digest:
             raise damaged(name, f"{part} does not have its hash")

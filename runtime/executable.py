@@ -91,6 +91,9 @@ class _Loaded:
         self.linked = {**_linked(program.artifacts), **{name: isolated(member) for name, member in members.items()}}
         resident = [_resident(array, device) for array, _ in program.constants]
         self.constants = [kept for _, kept in resident]
+        if device is CPU:  # the arrays that are used are those that are saved: none is held twice
+            dtypes = [dtype for _, dtype in program.constants]
+            program.constants = list(zip(self.constants, dtypes, strict=True))
         table = [place for place, _ in resident]
         self.table = (ctypes.c_int64 * max(1, len(table)))(*table)
         self.table_address = ctypes.addressof(self.table)

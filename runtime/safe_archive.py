@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import mmap
 import os
 import re
 import stat
@@ -21,14 +22,23 @@ import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import IO
 
 from weft.errors import ArtifactError
 from weft.support.records import record
 
-__all__ = ["DAMAGE", "Limits", "open_file", "packing", "read_archive", "write_archive", "write_whole"]
+__all__ = [
+    "DAMAGE",
+    "Limits",
+    "map_archive",
+    "open_file",
+    "packing",
+    "read_archive",
+    "write_archive",
+    "write_whole",
+]
 
 # What the standard library raises for archives that are cut or changed.
 DAMAGE = (
@@ -127,15 +137,33 @@ def open_file(path: str | os.PathLike[str], limits: Limits | None = None) -> IO[
 
 def read_archive(content: bytes | IO[bytes], limits: Limits | None = None) -> dict[str, bytes]:
     """The files of an archive by name; ArtifactError W811 for one that `write_archive` cannot have written."""
+    with _opened(io.BytesIO(content) if isinstance(content, bytes) else content, limits) as archive:
+        return {info.filename: _unpacked(archive, info) for info in archive.infolist()}
+
+
+def map_archive(file: IO[bytes], folder: str) -> tuple[dict[str, bytes], dict[str, memoryview]]:
+    """The files of an archive, and views of the mapped file that are the large ones of a folder, stored as they are.
+
+    Sums of views are not looked at: who reads them knows their hash. ArtifactError as `read_archive`.
+    """
+    with _opened(file, None) as archive:
+        infos = archive.infolist()
+        chosen = [info for info in infos if info.filename.startswith(f"{folder}/") and _is_plain(info)]
+        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if chosen else b"")
+        views = {info.filename: _view(data, info) for info in chosen}
+        return {info.filename: _unpacked(archive, info) for info in infos if info.filename not in views}, views
+
+
+@contextlib.contextmanager
+def _opened(file: IO[bytes], limits: Limits | None) -> Generator[zipfile.ZipFile]:
+    """An archive whose list of entries is checked; what it does then is ArtifactError W811 too."""
     limits = limits or Limits()
-    file = io.BytesIO(content) if isinstance(content, bytes) else content
     try:
         size = file.seek(0, os.SEEK_END)
         _check_directory(file, size, limits)
         with zipfile.ZipFile(file) as archive:
-            infos = archive.infolist()
-            _check_entries(infos, limits, limits.contents(size))
-            return {info.filename: _unpacked(archive, info) for info in infos}
+            _check_entries(archive.infolist(), limits, limits.contents(size))
+            yield archive
     except ArtifactError:
         raise
     except DAMAGE as error:
@@ -197,6 +225,26 @@ def _check_entries(infos: list[zipfile.ZipInfo], limits: Limits, room: int) -> N
     manifest = next((info.file_size for info in infos if info.filename == "manifest.json"), 0)
     if manifest > limits.manifest:
         raise _refused(f"has a manifest of {manifest} bytes, more than {limits.manifest}")
+
+
+_LOCAL = struct.Struct("<4s22x2H")  # what stands before an entry: ..., bytes of its name, bytes between that and it
+_LARGE = 64 << 10
+"""Bytes that are worth pages of their own."""
+
+
+def _is_plain(info: zipfile.ZipInfo) -> bool:
+    return info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size >= _LARGE
+
+
+def _view(data: memoryview, info: zipfile.ZipInfo) -> memoryview:
+    """The bytes of an entry where they stand in the file."""
+    at = info.header_offset + _LOCAL.size
+    sign, name, more = _LOCAL.unpack_from(data, info.header_offset)
+    start = at + name + more
+    inside = start + info.file_size <= len(data) and data[at : at + name] == info.orig_filename.encode()
+    if sign != b"PK\x03\x04" or not inside:
+        raise _refused(f"has no {info.filename!r} where it says")
+    return data[start : start + info.file_size]
 
 
 def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ALIGNMENT", "aligned_bytes", "aligned_zeros", "content_bytes", "memory_bytes"]
+__all__ = ["ALIGNMENT", "aligned_bytes", "aligned_copy", "aligned_zeros", "content_bytes", "memory_bytes"]
 
 ALIGNMENT = 64
 """Bytes: a line of the cache, and the widest vectors."""
@@ -27,6 +27,20 @@ def aligned_bytes(size: int, make: Callable[..., np.ndarray] = np.empty) -> np.n
     block = make(size + ALIGNMENT, np.uint8)
     start = -block.__array_interface__["data"][0] % ALIGNMENT
     return block[start : start + size]
+
+
+def aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy in row-major order that nobody can write, at an address that is a multiple of `ALIGNMENT`.
+
+    >>> copy = aligned_copy(np.array([[1, 2], [3, 4]]).T)
+    >>> copy.tolist(), copy.flags.writeable, copy.ctypes.data % ALIGNMENT
+    ([[1, 3], [2, 4]], False, 0)
+    """
+    block = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -block.__array_interface__["data"][0] % ALIGNMENT
+    block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)[...] = array
+    block.flags.writeable = False
+    return block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
 
 
 def aligned_zeros(shape: Sequence[int], dtype: np.dtype[Any] | type[np.generic]) -> np.ndarray:
