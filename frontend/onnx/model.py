@@ -23,10 +23,10 @@ import numpy as np
 from weft.errors import ModelError, Source, Span
 from weft.frontend.extras import require
 from weft.frontend.onnx.table import find_row
-from weft.frontend.onnx.tensors import dense_array, tensor_array
+from weft.frontend.onnx.tensors import dense_array, is_element_type, tensor_array
 from weft.frontend.onnx.wire import without_arrays
 
-__all__ = ["Model", "free_names", "read_model"]
+__all__ = ["Model", "free_names", "node_fault", "read_model"]
 
 _DEEPEST = 16  # graphs within graphs
 _MOST_NODES = 1_000_000
@@ -80,11 +80,16 @@ def read_model(model: Any, folder: str | Path | None = None, *, whole: bool = Fa
         model = _parsed(onnx, data, name)
     if not isinstance(model, onnx.ModelProto):
         raise ModelError(f"a model is a path, bytes or a ModelProto, got {type(model).__name__}", code="W973")
-    opsets = {_domain(item.domain): item.version for item in model.opset_import} or {"": 1}
+    opsets = {_domain(item.domain): item.version for item in model.opset_import} or _implied(model)
     functions = {(_domain(item.domain), item.name): item for item in model.functions}
     read = Model(model, name, place, opsets, functions, arrays)
     _Check(onnx, read).run()
     return read
+
+
+def _implied(model: Any) -> dict[str, int]:
+    """The versions of operators of a model that states none: before the format had them there was one."""
+    return {"": 1} if model.ir_version < 3 else {}
 
 
 def _mapped(path: Path) -> memoryview:
@@ -157,7 +162,7 @@ class _Check:
         self.calls()
         self.graph(proto.graph, set(), self.model.opsets, 0)
         for function in proto.functions:
-            opsets = {_domain(item.domain): item.version for item in function.opset_import}
+            opsets = {**self.model.opsets, **{_domain(item.domain): item.version for item in function.opset_import}}
             self.body(function, set(function.input), [*function.output], opsets, f"function {function.name}", 1)
 
     def calls(self) -> None:
@@ -198,10 +203,22 @@ class _Check:
         self.texts(*inputs, graph.name, *(item.name for item in (*graph.output, *graph.initializer)))
         if len(set(inputs)) != len(inputs):
             raise ModelError(f"{self.model.name}: two inputs of {graph.name!r} have one name", code="W973")
+        if not depth:
+            self.types(graph.input)
         known.update(inputs)
         known.update(item.name for item in graph.initializer)
         known.update(item.values.name for item in graph.sparse_initializer)
         self.body(graph, known, [item.name for item in graph.output], opsets, graph.name or "the graph", depth)
+
+    def types(self, inputs: Any) -> None:
+        """The inputs of the main graph state their types; those of inner graphs need not."""
+        for item in inputs:
+            if item.type.WhichOneof("value") is None:
+                raise ModelError(f"{self.model.name}: the input {item.name!r} has no type", code="W973")
+            element = item.type.tensor_type.elem_type
+            if item.type.HasField("tensor_type") and not is_element_type(element):
+                message = f"{self.model.name}: the input {item.name!r} has the unknown element type {element}"
+                raise ModelError(message, code="W973", hint="those known are of onnx.TensorProto.DataType")
 
     def body(
         self, body: Any, known: set[str], outputs: Sequence[str], opsets: Mapping[str, int], where: str, depth: int
@@ -237,8 +254,10 @@ class _Check:
                 self.graph(inner, known, opsets, depth + 1)
         if (domain, node.op_type) in self.model.functions:
             return
-        if domain not in opsets and domain == "":
-            raise self.fault(body, index, "the model imports no version of the operators of 'ai.onnx'")
+        if domain not in opsets:
+            there = ", ".join(name or "ai.onnx" for name in opsets) or "none"
+            message = f"the model imports no version of the operators of {domain or 'ai.onnx'!r}"
+            raise self.fault(body, index, message, f"the domains of its opset_import: {there}")
         if domain != "" or not node.op_type:
             if not node.op_type:
                 raise self.fault(body, index, "it has no operator")
@@ -283,11 +302,15 @@ class _Check:
                 raise ModelError(f"{self.model.name}: the name {name!r} is no text", code="W973")
 
     def fault(self, body: Any, index: int, message: str, hint: str | None = None) -> ModelError:
-        node = body.node[index]
-        label = f" {node.name!r}" if node.name else ""
-        text = node_line(node)
-        span = Span(Source(self.model.name, text, index + 1), 0, len(text))
-        return ModelError(f"node {index} {node.op_type}{label}: {message}", code="W973", span=span, hint=hint)
+        return node_fault(self.model, index, body.node[index], message, hint)
+
+
+def node_fault(model: Model, index: int, node: Any, message: str, hint: str | None = None) -> ModelError:
+    """The error W973 of a node, told by its number, operator and name."""
+    label = f" {node.name!r}" if node.name else ""
+    text = node_line(node)
+    span = Span(Source(model.name, text, index + 1), 0, len(text))
+    return ModelError(f"node {index} {node.op_type}{label}: {message}", code="W973", span=span, hint=hint)
 
 
 def node_line(node: Any) -> str:

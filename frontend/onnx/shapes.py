@@ -6,11 +6,12 @@ an error of the model (ModelError W973).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from weft.errors import ModelError
-from weft.frontend.onnx.model import Model
+from weft.frontend.onnx.model import Model, node_fault
 from weft.frontend.onnx.tensors import dtype_name
 from weft.ir.types import AnyType, TensorType, Type
 from weft.support.records import record
@@ -36,9 +37,10 @@ def declared_types(onnx: Any, model: Model) -> Declared:
     except Exception as error:
         if type(error).__name__ != "InferenceError":
             return Declared({}, frozenset())
-        if str(error).count("(op_type:") > 1:  # in the definition of an operator: a fault of the package
+        first = _first_line(str(error))
+        if first.count("(op_type:") > 1:  # in the definition of an operator: a fault of the package
             return Declared({}, frozenset())
-        raise ModelError(f"{model.name}: {_told(str(error))}", code="W973") from None
+        raise _contradiction(model, first) from None
     items = (*inferred.graph.value_info, *inferred.graph.output)
     optional = frozenset(item.name for item in items if item.type.HasField("optional_type"))
     return Declared({item.name: _type(item.type) for item in items}, optional)
@@ -53,9 +55,25 @@ def _grows(nodes: Any) -> bool:
     )
 
 
-def _told(message: str) -> str:
+def _first_line(message: str) -> str:
+    """What the package found first: what follows is said of nodes that read what the first one makes."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    return lines[-1] if lines else message
+    return lines[0] if lines else message
+
+
+_TOLD = re.compile(r".*\(op_type:(?P<operator>[^,]*), node name: (?P<name>.*?)\): (?:\[\w+\] )?(?P<what>.*)")
+
+
+def _contradiction(model: Model, line: str) -> ModelError:
+    """The error of a model for what the package says of a node, at that node where it can be told which it is."""
+    told = _TOLD.fullmatch(line)
+    if told is None:
+        return ModelError(f"{model.name}: {line}", code="W973")
+    operator, name, what = told["operator"], told["name"], told["what"]
+    places = [at for at, node in enumerate(model.graph.node) if (node.op_type, node.name) == (operator, name)]
+    if len(places) == 1:
+        return node_fault(model, places[0], model.graph.node[places[0]], what)
+    return ModelError(f"{model.name}: node {operator} {name!r}: {what}", code="W973")
 
 
 def _without_data(onnx: Any, proto: Any) -> Any:

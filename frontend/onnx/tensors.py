@@ -19,7 +19,7 @@ from weft.dtypes import array_dtype, bits
 from weft.errors import ModelError
 from weft.frontend.extras import require
 
-__all__ = ["dense_array", "dtype_name", "element_type", "tensor_array"]
+__all__ = ["dense_array", "dtype_name", "element_type", "is_element_type", "tensor_array"]
 
 _NAMES = {
     1: "float32",
@@ -47,12 +47,18 @@ _NAMES = {
     26: "int2",
 }
 """TensorProto.DataType -> dtype; strings (8) and complex numbers (14, 15) have none."""
+_OTHERS = {8: "string", 14: "complex64", 15: "complex128"}
 _MOST_ELEMENTS = 1 << 40
 
 
 def dtype_name(element: int) -> str | None:
     """The dtype of a TensorProto.DataType, None where there is none of ours."""
     return _NAMES.get(element)
+
+
+def is_element_type(element: int) -> bool:
+    """Whether a number is a TensorProto.DataType that tensors may have."""
+    return element in _NAMES or element in _OTHERS
 
 
 def element_type(dtype: str) -> int:
@@ -67,6 +73,8 @@ def tensor_array(tensor: Any, folder: Path | None, name: str = "", data: memoryv
     if any(size < 0 for size in shape) or math.prod(shape) > _MOST_ELEMENTS:
         raise ModelError(f"the tensor {name!r} has the sizes {shape}", code="W974")
     dtype = _NAMES.get(tensor.data_type)
+    if not is_element_type(tensor.data_type):
+        raise ModelError(f"the tensor {name!r} has the unknown element type {tensor.data_type}", code="W974")
     if dtype is None or tensor.segment.ByteSize():
         return _converted(tensor if data is None else _completed(tensor, data), folder, name)
     count = math.prod(shape)

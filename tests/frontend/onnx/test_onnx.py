@@ -352,7 +352,20 @@ def hostile() -> dict[str, tuple[Any, str]]:
     for _ in range(20):
         deep = node("If", "c", "y", then_branch=helper.make_graph([deep], "branch", [], [result]), else_branch=other)
     future = model([node("Relu", "x", "y")], {"x": [2]}, ["y"], opset=900)
+    product = [node("MatMul", "x w", "a", name="product"), node("Relu", "a", "y")]
+    sizes = model(product, {"x": [2, 3], "w": [4, 5]}, ["y"])
+    unversioned = model([node("Relu", "x", "y", name="act")], {"x": [2]}, ["y"])
+    del unversioned.opset_import[:]
+    foreign = model([node("Own", "x", "y", name="act", domain="elsewhere")], {"x": [2]}, ["y"])
+    element = model([node("Relu", "x", "y")], {"x": (99, [2])}, ["y"])
+    weight = model([node("Add", "x w", "y")], {"x": [4]}, ["y"], {"w": np.arange(4, dtype="float32")})
+    weight.graph.initializer[0].data_type = 77
     return {
+        "sizes": (sizes, "node 0 MatMul 'product': Incompatible dimensions"),
+        "unversioned": (unversioned, "node 0 Relu 'act': the model imports no version of the operators of 'ai.onnx'"),
+        "foreign": (foreign, "node 0 Own 'act': the model imports no version of the operators of 'elsewhere'"),
+        "element": (element, "the input 'x' has the unknown element type 99"),
+        "weight": (weight, "the tensor 'w' has the unknown element type 77"),
         "cycle": (cycle, "a cycle, or nodes out of order"),
         "unknown": (unknown, "node 0 Relu 'act': it uses 'nothing'"),
         "twice": (twice, "the output of two nodes"),
@@ -719,6 +732,10 @@ def test_a_needed_input_without_a_name_is_refused() -> None:
     proto.graph.node[0].input[0] = ""
     with pytest.raises(weft.ModelError, match="node 0 Mul 'scale': it lacks the input 'A', which is not optional"):
         weft.frontend.onnx.load(proto)
+
+
+def test_a_model_without_results_is_equal_to_its_reference() -> None:
+    assert weft.frontend.onnx.check(model([node("Relu", "x", "y")], {"x": [2]}, [])).equal
 
 
 def test_random_inputs_of_a_check_are_no_larger_than_memory() -> None:
