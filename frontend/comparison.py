@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from weft.errors import ModelError
 from weft.ir.dim import Dim, evaluate, free_symbols
 
-__all__ = ["CheckResult", "difference", "input_shape", "same"]
+__all__ = ["CheckResult", "difference", "input_shape", "require_symbols", "same"]
 
 _SIZE = 3  # of a symbol that nobody states
 _MOST_ELEMENTS = 1 << 31
@@ -32,6 +32,15 @@ class CheckResult:
         if self.equal:
             return f"equal to {self.reference}; the greatest difference is {self.worst:.3g}"
         return f"differs from {self.reference} by {self.worst:.3g}; the first node that differs: {self.first}"
+
+
+def require_symbols(sizes: Mapping[str, int], dims: Iterable[Dim]) -> None:
+    """ModelError W978 where sizes are stated of symbols that the inputs do not have."""
+    there = list(dict.fromkeys(name for dim in dims for name in free_symbols(dim)))
+    for name in sizes:
+        if name not in there:
+            hint = f"they have: {', '.join(there)}" if there else "their sizes are numbers"
+            raise ModelError(f"the inputs have no symbol {name!r}", code="W978", hint=hint)
 
 
 def input_shape(name: str, dims: Sequence[Dim], sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -1,13 +1,16 @@
-"""A model held against its reference: onnxruntime where it is installed, else the reference implementation of ONNX.
+"""A model held against its reference: onnxruntime where it is installed and runs it, else that of ONNX itself.
 
-Inputs are random. Where a result differs, every value of the graph is compared in order, and the first node whose
+onnxruntime runs the nodes as they stand, not what it would make of them: it quantizes activations beside weights of 4
+bits, for one. Inputs are random. Where a result differs, every value of the graph is compared in order, and the first node whose
 result differs is named.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,7 @@ import numpy as np
 from weft.codegen import compile as compile_module
 from weft.dtypes import array_dtype, is_float, is_numpy
 from weft.errors import ModelError
-from weft.frontend.comparison import CheckResult, difference, input_shape, same
+from weft.frontend.comparison import CheckResult, difference, input_shape, require_symbols, same
 from weft.frontend.extras import require
 from weft.frontend.onnx.importer import Importer
 from weft.frontend.onnx.model import Model, node_line, read_model
@@ -37,23 +40,24 @@ def check(
 ) -> CheckResult:
     """Compare a model with its reference on given or random inputs.
 
-    `sizes` are those of the symbols of its inputs, by default 3. Raises what `load` raises; ModelError W978 for an
-    input that no array can be made for, and for a model that its reference cannot run.
+    `sizes` are those of the symbols of its inputs, by default 3. Raises what `load` raises; ModelError W978 for a symbol
+    that the inputs do not have, an input that no array can be made for, and a model that its reference cannot run.
     """
     read = read_model(model, whole=True)
     module, main = _main(read)
     given = dict(inputs or {})
+    shapes = (param.ty.dims or () for param in main.params if isinstance(param.ty, TensorType))
+    require_symbols(sizes or {}, itertools.chain.from_iterable(shapes))
     for item, param in zip(_inputs(read), main.params, strict=True):
         if item.name not in given:
             given[item.name] = _random(item.name, param.ty, dict(sizes or {}), np.random.default_rng(seed))
     values = [given[item.name] for item in _inputs(read)]
-    name, run = _reference(read)
     found = _listed(compile_module(module)["main"](*values), len(read.graph.output))
-    wanted = run([item.name for item in read.graph.output], given)
+    name, wanted = _referred(read, [item.name for item in read.graph.output], given)
     worst = max((difference(a, b) for a, b in zip(found, wanted, strict=True)), default=0.0)
     if all(same(a, b, rtol, atol) for a, b in zip(found, wanted, strict=True)):
         return CheckResult(True, name, worst)
-    return CheckResult(False, name, worst, _first_difference(read, values, given, run, rtol, atol))
+    return CheckResult(False, name, worst, _first_difference(read, values, given, rtol, atol))
 
 
 def _main(model: Model) -> tuple[IRModule, Function]:
@@ -82,38 +86,31 @@ def _random(name: str, ty: Any, sizes: dict[str, int], rng: np.random.Generator)
     return rng.integers(0, 2, shape).astype(ty.dtype)
 
 
-Run = Callable[[Sequence[str], Mapping[str, Any]], list[Any]]
-
-
-def _reference(model: Model) -> tuple[str, Run]:
-    """The name of the reference, and a function that gives values of the graph by name."""
+def _referred(model: Model, names: Sequence[str], given: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """The name of the reference, and the values of the graph that it gives for some names."""
     onnx = require("onnx", "onnx")
+    proto = _with_outputs(onnx, model.proto, names)
+    with contextlib.suppress(Exception):  # it is not there, or knows not every operator
+        return "onnxruntime", _by_runtime(require("onnxruntime", "onnx"), proto, model.folder, names, given)
     try:
-        runtime = require("onnxruntime", "onnx")
-    except ModelError:
-        runtime = None
+        if model.folder is not None:
+            require("onnx.external_data_helper", "onnx").load_external_data_for_model(proto, str(model.folder))
+        evaluator = require("onnx.reference", "onnx").ReferenceEvaluator(proto)
+        return "the reference of ONNX", evaluator.run(list(names), dict(given))
+    except Exception as error:
+        raise ModelError(f"the reference cannot run the model: {error}", code="W978") from None
 
-    def by_runtime(names: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
-        assert runtime is not None
-        options = runtime.SessionOptions()
-        options.log_severity_level = 4
-        data = _with_outputs(onnx, model.proto, names).SerializeToString()
-        return runtime.InferenceSession(data, options, ["CPUExecutionProvider"]).run(list(names), dict(given))
 
-    def by_reference(names: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
-        evaluator = require("onnx.reference", "onnx").ReferenceEvaluator(_with_outputs(onnx, model.proto, names))
-        return evaluator.run(list(names), dict(given))
-
-    def run(names: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
-        if runtime is not None:
-            with contextlib.suppress(Exception):  # it knows fewer operators
-                return by_runtime(names, given)
-        try:
-            return by_reference(names, given)
-        except Exception as error:
-            raise ModelError(f"the reference cannot run the model: {error}", code="W978") from None
-
-    return ("onnxruntime" if runtime is not None else "the reference of ONNX"), run
+def _by_runtime(
+    runtime: Any, proto: Any, folder: Path | None, names: Sequence[str], given: Mapping[str, Any]
+) -> list[Any]:
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if folder is not None:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+    session = runtime.InferenceSession(proto.SerializeToString(), options, ["CPUExecutionProvider"])
+    return session.run(list(names), dict(given))
 
 
 def _with_outputs(onnx: Any, proto: Any, names: Sequence[str]) -> Any:
@@ -128,11 +125,11 @@ def _with_outputs(onnx: Any, proto: Any, names: Sequence[str]) -> Any:
 
 
 def _listed(result: Any, count: int) -> list[Any]:
-    return list(result) if count > 1 else [result]
+    return [result] if count == 1 else list(result)
 
 
 def _first_difference(
-    model: Model, values: Sequence[Any], given: Mapping[str, Any], run: Run, rtol: float, atol: float
+    model: Model, values: Sequence[Any], given: Mapping[str, Any], rtol: float, atol: float
 ) -> str:
     """The first node of the graph whose result differs."""
     onnx = require("onnx", "onnx")
@@ -142,7 +139,8 @@ def _first_difference(
     order = [item.name for item in model.graph.output]
     order += [name for name in names if name not in order]
     results = _listed(compile_module(module)["main"](*values), len(order))
-    found, wanted = dict(zip(order, results, strict=True)), dict(zip(names, run(names, given), strict=True))
+    _, values_wanted = _referred(model, names, given)
+    found, wanted = dict(zip(order, results, strict=True)), dict(zip(names, values_wanted, strict=True))
     for name, index in made:
         if not same(found[name], wanted[name], rtol, atol):
             node = model.graph.node[index]

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.codegen import compile as compile_module
 from weft.errors import ModelError
-from weft.frontend.comparison import CheckResult, difference, input_shape, same
+from weft.frontend.comparison import CheckResult, difference, input_shape, require_symbols, same
 from weft.frontend.extras import require
 from weft.frontend.torch.importer import Importer
 from weft.frontend.torch.program import Program, array_of, read_program, taken_apart
@@ -26,8 +26,8 @@ def check(
 ) -> CheckResult:
     """Compare a program with PyTorch on given or random inputs.
 
-    `sizes` are those of its symbols, by default 3. Raises what `from_exported` raises; ModelError W978 for an input
-    that no tensor can be made for.
+    `sizes` are those of its symbols, by default 3. Raises what `from_exported` raises; ModelError W978 for a symbol
+    that its inputs do not have, and an input that no tensor can be made for.
     """
     read = read_program(taken_apart(read_program(program).exported))
     importer = Importer()
@@ -64,9 +64,11 @@ def _random(importer: Importer, read: Program, sizes: dict[str, int], seed: int)
     """Random tensors for the inputs of a program."""
     torch, made = importer.torch, []
     generator = torch.Generator().manual_seed(seed)
-    for node in read.exported.graph.nodes:
-        if node.op != "placeholder" or node.name in read.held or node.name in read.skipped:
-            continue
+    placeholders = [node for node in read.exported.graph.nodes if node.op == "placeholder"]
+    inputs = [node for node in placeholders if node.name not in read.held and node.name not in read.skipped]
+    shapes = [getattr(node.meta["val"], "shape", ()) for node in inputs]
+    require_symbols(sizes, (importer.sizes.dim(size) for shape in shapes for size in shape))
+    for node in inputs:
         value = node.meta["val"]
         if not isinstance(value, torch.Tensor):
             raise ModelError(f"no random value can be made for the input {node.name!r}", code="W978", hint="give it")

@@ -9,6 +9,7 @@ table has no rows for them.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,12 +37,20 @@ def array_of(tensor: Any) -> np.ndarray:
 
 def read_file(path: Path) -> Any:
     """The exported program that `torch.export.save` wrote; ModelError W973 for another file."""
+    log = logging.getLogger("torch.export")
+    level = log.level
     try:
-        return require("torch.export", "torch").load(path)
+        loader = require("torch.export", "torch")
+        log.setLevel(logging.CRITICAL)  # it writes the traceback of what it then tries in another way
+        return loader.load(path)
     except MissingExtraError:
         raise
     except Exception as error:  # of many kinds
-        raise ModelError(f"{path} is no exported program: {str(error).splitlines()[0]}", code="W973") from None
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        hint = "torch.export.save(program, path) writes one"
+        raise ModelError(f"{path} is no exported program: {why}", code="W973", hint=hint) from None
+    finally:
+        log.setLevel(level)
 
 
 @dataclass(frozen=True)

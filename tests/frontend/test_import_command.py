@@ -98,3 +98,26 @@ def test_a_file_that_is_no_model_is_an_error_of_the_input(tmp_path: Path, capsys
     assert main(["import", str(path)]) == 1
     assert main(["import", str(tmp_path / "missing.onnx")]) == 1
     assert "missing.onnx" in capsys.readouterr().err
+
+
+def test_the_check_reads_arrays_beside_the_model(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = model.parent / "deep" / "beside.onnx"
+    path.parent.mkdir()
+    onnx.save(onnx.load(model), str(path), save_as_external_data=True, location="beside.data", size_threshold=0)
+    monkeypatch.chdir(model.parent)  # not where the arrays are
+    assert main(["import", str(path), "--check", "--symbol", "n=2"]) == 0
+    assert "equal to" in capsys.readouterr().out
+
+
+def test_a_symbol_that_the_inputs_do_not_have_is_told(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(model), "--check", "--symbol", "m=2"]) == 1
+    assert capsys.readouterr().err == "W978: the inputs have no symbol 'm'\nhint: they have: n\n"
+
+
+def test_the_text_never_replaces_the_model(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = model.read_bytes()
+    assert main(["import", str(model), "-o", str(model.parent / "." / model.name)]) == 1
+    assert "is the model itself" in capsys.readouterr().err
+    assert model.read_bytes() == before

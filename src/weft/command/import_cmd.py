@@ -28,6 +28,8 @@ def import_command(options: argparse.Namespace) -> int:
     path = Path(options.file)
     if path.suffix == ".safetensors":
         raise InputError(f"{path} holds arrays and no model", hint="weft.frontend.safetensors.load reads it")
+    if options.output and path.exists() and Path(options.output).exists() and path.samefile(options.output):
+        raise InputError(f"{options.output} is the model itself, which the text would replace", hint="-o model.py")
     importer, result = importer_of(path), None
     with Progress(f"importing {path.name}") as progress:
         module = importer.read(path, progress)
