@@ -1,8 +1,8 @@
 """A model held against its reference: onnxruntime where it is installed and runs it, else that of ONNX itself.
 
 onnxruntime runs the nodes as they stand, not what it would make of them: it quantizes activations beside weights of 4
-bits, for one. Inputs are random. Where a result differs, every value of the graph is compared in order, and the first node whose
-result differs is named.
+bits, for one. Inputs are random. Where a result differs, every value of the graph is compared in order, and the first
+node whose result differs is named.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check(
 ) -> CheckResult:
     """Compare a model with its reference on given or random inputs.
 
-    `sizes` are those of the symbols of its inputs, by default 3. Raises what `load` raises; ModelError W978 for a symbol
+    `sizes` are those of the symbols of inputs, by default 3. Raises what `load` raises; ModelError W978 for a symbol
     that the inputs do not have, an input that no array can be made for, and a model that its reference cannot run.
     """
     read = read_model(model, whole=True)
@@ -128,9 +128,7 @@ def _listed(result: Any, count: int) -> list[Any]:
     return [result] if count == 1 else list(result)
 
 
-def _first_difference(
-    model: Model, values: Sequence[Any], given: Mapping[str, Any], rtol: float, atol: float
-) -> str:
+def _first_difference(model: Model, values: Sequence[Any], given: Mapping[str, Any], rtol: float, atol: float) -> str:
     """The first node of the graph whose result differs."""
     onnx = require("onnx", "onnx")
     made = [(name, index) for index, node in enumerate(model.graph.node) for name in node.output if name]
