@@ -7,7 +7,7 @@ import io
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -44,6 +44,11 @@ def model(
 
 def node(operator: str, inputs: str, outputs: str, **attributes: Any) -> Any:
     return helper.make_node(operator, inputs.split(), outputs.split(), **attributes)
+
+
+def main_of(module: weft.IRModule) -> Any:
+    """The function of an imported module."""
+    return module["main"]
 
 
 def rows() -> Any:
@@ -116,7 +121,7 @@ def test_weights_may_be_parameters() -> None:
         model([node("MatMul", "x w", "y")], {"x": ["n", 32]}, ["y"], {"w": np.ones((32, 3), "float32")}),
         weights="parameters",
     )
-    assert [param.name for param in module["main"].params] == ["x", "w"]
+    assert [param.name for param in main_of(module).params] == ["x", "w"]
     w = np.full((32, 3), 2, "float32")
     np.testing.assert_allclose(weft.compile(module)["main"](np.ones((2, 32), "float32"), w), np.full((2, 3), 64))
 
@@ -211,7 +216,8 @@ def evaluated(proto: Any, **inputs: Any) -> Any:
 
     module = weft.frontend.onnx.load(proto)
     assert not import_report(module).fallbacks
-    return weft.compile(module)["main"](*inputs.values()), ReferenceEvaluator(proto).run(None, inputs)[0]
+    reference: Any = ReferenceEvaluator(proto)
+    return weft.compile(module)["main"](*inputs.values()), reference.run(None, inputs)[0]
 
 
 def test_a_deformable_convolution_is_native() -> None:
@@ -236,7 +242,7 @@ def test_sequences_of_any_length_are_loops(operator: str) -> None:
     assert not import_report(module).fallbacks
     from onnx.reference import ReferenceEvaluator
 
-    main, wanted = weft.compile(module)["main"], ReferenceEvaluator(proto)
+    main, wanted = weft.compile(module)["main"], cast(Any, ReferenceEvaluator(proto))
     for steps in (1, 4, 100):
         x = rng.normal(size=(steps, 2, 3)).astype("float32")
         for found, want in zip(main(x), wanted.run(None, {"x": x}), strict=True):
@@ -489,7 +495,7 @@ def test_branches_of_different_sizes_give_a_size_of_the_run() -> None:
 def test_sizes_beyond_memory_are_not_allocated_while_importing() -> None:
     values = {"sizes": np.array([2**35, 2**10])}
     module = weft.frontend.onnx.load(model([node("ConstantOfShape", "sizes", "y")], {"x": [1]}, ["y"], values))
-    assert module["main"].ret_type.shape == (2**35, 2**10)
+    assert main_of(module).ret_type.shape == (2**35, 2**10)
 
 
 def test_a_module_that_nobody_imported_has_no_report() -> None:
@@ -631,7 +637,7 @@ def test_sizes_and_nearest_elements_of_a_resize_are_those_of_onnxruntime(fixed: 
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_distinct_values_come_as_they_occur(axis: int | None, count: int) -> None:
     x = np.array([[3, 1, 3], [2, 1, 2], [3, 1, 3]], "float32")
-    options = {"sorted": 0} if axis is None else {"sorted": 0, "axis": axis}
+    options: dict[str, Any] = {"sorted": 0} if axis is None else {"sorted": 0, "axis": axis}
     outputs = [f"y{index}" for index in range(count)]
     proto = model([helper.make_node("Unique", ["x"], outputs, **options)], {"x": ["n", 3]}, outputs)
     found = weft.interpret(weft.frontend.onnx.load(proto))["main"](x)
@@ -701,7 +707,7 @@ def test_deduction_does_not_follow_vectors_of_any_length(monkeypatch: pytest.Mon
     import onnx
 
     follows: list[bool] = []
-    infer = onnx.shape_inference.infer_shapes
+    infer: Any = onnx.shape_inference.infer_shapes
     monkeypatch.setattr(
         onnx.shape_inference, "infer_shapes", lambda *args: (follows.append(args[3]), infer(*args[:3], False))[1]
     )
