@@ -19,8 +19,13 @@ Elements in order are copied, those in the opposite order from the other end. Wh
 runs at both ends, the runs are merged from both ends at once, block by block where one is short, and the others, at
 most `_PUT_BYTES`, are sorted and put among them.
 
-Source: Hoare, Quicksort, 1962; Bramas, A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel Skylake,
-2017; Peters, Timsort, 2002.
+Many elements of at most a quarter of `_SLOTS` kinds are counted: a table of slots, found by multiplication, has each
+kind and how many there are. Where the first ones are of at most `_COMPARED` kinds, vectors of the rest are compared
+with each. Kinds are sorted, and every one is written as often as it was counted. One kind too many, or too many steps
+from slot to slot, and the elements are parted as any others.
+
+Source: Hoare, Quicksort, 1962; Knuth, The Art of Computer Programming 3, 6.4; Bramas, A novel hybrid quicksort
+algorithm vectorized using AVX-512 on Intel Skylake, 2017; Peters, Timsort, 2002.
 """
 
 from __future__ import annotations
@@ -44,10 +49,16 @@ from weft.codegen.backends.llvm.sorting.writer import (
 )
 from weft.codegen.backends.llvm.values.lanes import broadcast
 
-__all__ = ["emit_value_sorts"]
+__all__ = ["GOLDEN", "emit_value_sorts"]
 
 _PUT_BYTES = 16 << 10
 """The most bytes of elements between runs that are put among the others one by one: they stand on the stack."""
+_SLOTS, _LEAST_COUNTED = 1 << 10, 1 << 12
+"""The table in which elements of few kinds are counted, a power of two, and of how many elements they are."""
+GOLDEN = 0x9E3779B97F4A7C15
+"""The golden ratio's part behind the point, times which neighbouring numbers are far apart (Knuth, 6.4)."""
+_COMPARED = 8
+"""Elements of at most so many kinds are compared with each, vector by vector."""
 _IN_TABLE = 8
 """The lanes of vectors whose lanes are put apart by one move, which a table has for each choice of lanes."""
 _MOVES = {32: "llvm.x86.avx2.permd", 64: "llvm.x86.avx512.permvar.di.512"}
@@ -67,6 +78,9 @@ def emit_value_sorts(module: ModuleWriter, keys: KeyVector) -> None:
             module, keys, f"block{size}.{keys.name}", "void", [*pointers, count, ("ptr", "codes")]
         ).coded_network(size)
     ValueWriter(module, keys, f"pivot.{keys.name}", f"<2 x {keys.element}>", [("ptr", "keys"), count]).pivot()
+    for kinds in (_COMPARED // 2, _COMPARED):
+        params = [("ptr", "from"), count, ("ptr", "distinct"), ("ptr", "found")]
+        ValueWriter(module, keys, f"compare{kinds}.{keys.name}", "void", params).compare(kinds)
     pivot = (keys.element, "pivot")
     parted = replace(keys, lanes=_IN_TABLE) if keys.bits in _MOVES and keys.lanes > _IN_TABLE else keys
     if parted.lanes == _IN_TABLE:
@@ -88,12 +102,23 @@ def emit_value_sorts(module: ModuleWriter, keys: KeyVector) -> None:
         **_GROUPS,
     }
     facts |= {"words": 10 + PARTS, "context_bytes": 8 * (10 + PARTS), "end_word": 9 + PARTS, "half_parts": PARTS // 2}
+    facts |= _of_counts(keys)
     facts |= {"sign": 1 << (keys.bits - 1), "magnitude": (1 << (keys.bits - 1)) - 1}
     texts = [
         template(name).substitute(facts)
-        for name in ("heap.ll", "keys.ll", "values.ll", "value_runs.ll", "value_ties.ll")
+        for name in ("heap.ll", "keys.ll", "values.ll", "value_counts.ll", "value_runs.ll", "value_ties.ll")
     ]
     module.define(f"weft.sort.{keys.name}", "\n".join(texts))
+
+
+def _of_counts(keys: KeyVector) -> dict[str, object]:
+    """What the functions that count elements of few kinds need."""
+    found: dict[str, object] = {"slots": _SLOTS, "last_slot": _SLOTS - 1, "most_distinct": _SLOTS // 4}
+    found |= {"slot_shift": keys.bits + 1 - _SLOTS.bit_length(), "mixes": GOLDEN >> (64 - keys.bits) | 1}
+    found |= {"least_counted": _LEAST_COUNTED, "looked_at": _LEAST_COUNTED // 4, "last_lane": keys.lanes - 1}
+    found |= {"most_compared": _COMPARED, "half_compared": _COMPARED // 2}
+    widened, narrowed = ("bitcast", "bitcast") if keys.bits == 64 else ("zext", "trunc")
+    return found | {"widened": f"{widened} {keys.element}", "narrowed": f"{narrowed} i64"}
 
 
 def _emit_table(module: ModuleWriter, element: str) -> None:
@@ -120,6 +145,32 @@ class ValueWriter(SortWriter):
         for position, (mask, value) in enumerate(zip(masks, sorted_vectors(w, keys, vectors), strict=True)):
             element = self._coded(value.keys, codes[2], codes[3])
             self._store(keys, w.emit(getelementptr(keys.type, "%to", position)), mask, element)
+        w.ret("void")
+        w.finish()
+
+    def compare(self, kinds: int) -> None:
+        """How many elements, of which there are whole vectors, equal each of so many."""
+        w, keys = self.w, self.keys
+        vectors = []
+        for kind in range(kinds):
+            element = w.emit(load(keys.element, w.emit(getelementptr(keys.element, "%distinct", kind)), keys.bits // 8))
+            vectors.append(broadcast(w, element, f"uint{keys.bits}", keys.lanes))
+        w.jump("vectors")
+        w.open("vectors")
+        w.define("%at", phi("i64", ("0", "body"), ("%at.next", "vectors")))
+        for kind in range(kinds):
+            w.define(f"%sum{kind}", phi(keys.type, ("zeroinitializer", "body"), (f"%sum{kind}.next", "vectors")))
+        found = w.emit(load(keys.type, self._place("%from", "%at"), keys.bits // 8))
+        for kind, vector in enumerate(vectors):
+            same = w.emit(cast("sext", keys.mask_type, w.emit(icmp("eq", keys.type, found, vector)), keys.type))
+            w.define(f"%sum{kind}.next", binary("sub", keys.type, f"%sum{kind}", same))
+        w.define("%at.next", binary("add", "i64", "%at", keys.lanes))
+        w.branch(w.emit(icmp("ult", "i64", "%at.next", "%count")), "vectors", "back")
+        w.open("back")
+        for kind in range(kinds):
+            total = self._call(f"llvm.vector.reduce.add.{keys.suffix}", keys.element, [(keys.type, f"%sum{kind}.next")])
+            wide = total if keys.bits == 64 else w.emit(cast("zext", keys.element, total, "i64"))
+            w.do(store("i64", wide, w.emit(getelementptr("i64", "%found", kind)), 8))
         w.ret("void")
         w.finish()
 

@@ -43,7 +43,8 @@ put:
 merged:
   ret i1 true
 no:
-  ret i1 false
+  %is_counted = call i1 @weft.sort.counted.$name(ptr %to, ptr %from, i64 %count, ptr %codes)
+  ret i1 %is_counted
 }
 
 define internal i64 @weft.sort.ascends.$name(ptr %keys, i64 %count, ptr %codes) noinline nounwind {

@@ -14,6 +14,7 @@ from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.sorting.library import emit_sorts
 from weft.codegen.backends.llvm.sorting.network import batcher_exchanges
+from weft.codegen.backends.llvm.sorting.values import GOLDEN
 from weft.codegen.backends.llvm.sorting.writer import registers
 from weft.runtime.device.host import binding, host
 
@@ -239,6 +240,39 @@ def test_elements_are_sorted_into_other_memory(keys: KeyVector, kind: str) -> No
     for size in sizes:
         for position, x in enumerate(elements(keys, f"{kind}{keys.bits // 8}", size)):
             descending = (position + size) % 2 == 1
+            order = np.argsort(x, kind="stable")
+            if descending:
+                order = x.size - 1 - np.argsort(x[::-1], kind="stable")[::-1]
+            found = called_on_values(keys, x, descending)
+            np.testing.assert_array_equal(found.view(number), x[order].view(number))
+
+
+def of_few_kinds(keys: KeyVector, size: int) -> Iterator[np.ndarray]:
+    """Bits of a few kinds, about as many as are compared or counted; with others late, and all in one slot."""
+    rng, dtype = np.random.default_rng(size), np.dtype(f"uint{keys.bits}")
+    kinds = (rng.integers(0, (1 << 64) - 1, 300, np.uint64, endpoint=True) >> np.uint64(64 - keys.bits)).astype(dtype)
+    kinds[:2] = 0, 1 << (keys.bits - 1)
+    for count in (2, 4, 5, 8, 9, 100, 256, 257):
+        x = rng.choice(kinds[:count], size)
+        yield x
+        x = x.copy()
+        x[-1] = kinds[-1]
+        yield x
+        x[size // 2 :] = rng.choice(kinds, size - size // 2)
+        yield x
+    inverse = pow(GOLDEN >> (64 - keys.bits) | 1, -1, 1 << keys.bits)
+    collide = np.array([inverse * kind % (1 << keys.bits) for kind in range(1, 251)], dtype)
+    yield rng.choice(collide[:20], size)
+    yield rng.choice(collide, size)
+
+
+@pytest.mark.parametrize("keys", VALUES, ids=str)
+@pytest.mark.parametrize("kind", "uif")
+def test_elements_of_few_kinds_are_counted(keys: KeyVector, kind: str) -> None:
+    number = f"u{keys.bits // 8}"
+    for size in (4096, 4099, 9001):
+        for position, bits in enumerate(of_few_kinds(keys, size)):
+            x, descending = bits.view(f"{kind}{keys.bits // 8}"), position % 2 == 1
             order = np.argsort(x, kind="stable")
             if descending:
                 order = x.size - 1 - np.argsort(x[::-1], kind="stable")[::-1]
