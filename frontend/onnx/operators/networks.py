@@ -82,30 +82,54 @@ def conv(n: OnnxNode, x: Expr, w: Expr, bias: Expr | None) -> Expr:
 def conv_transpose(n: OnnxNode, x: Expr, w: Expr, bias: Expr | None) -> Expr:
     """A transposed convolution; output_shape says how much is cut off."""
     rank = _spatial(n, x)
-    kernel = n.dims(w, range(2, 2 + rank))
     strides = tuple(n.attr("strides") or (1,) * rank)
     dilation = tuple(n.attr("dilations") or (1,) * rank)
     extra: list[int] = list(n.attr("output_padding") or (0,) * rank)
-    mode, wanted = n.attr("auto_pad", "NOTSET"), n.attr("output_shape")
-    pads: list[int] = list(n.attr("pads") or (0,) * (2 * rank))
-    if wanted or mode.startswith("SAME"):
-        sizes = n.dims(x, range(2, 2 + rank))
-        wanted = list(wanted or [size * stride for size, stride in zip(sizes, strides, strict=True)])[-rank:]
-        for axis in range(rank):
-            full = strides[axis] * (sizes[axis] - 1) + extra[axis] + (kernel[axis] - 1) * dilation[axis] + 1
-            total = full - wanted[axis]
-            if total < 0:
-                extra[axis], total = extra[axis] - total, 0
-            less, more = total // 2, total - total // 2
-            pads[axis], pads[rank + axis] = (less, more) if mode == "SAME_UPPER" or mode == "NOTSET" else (more, less)
-            if mode == "NOTSET":
-                pads[axis], pads[rank + axis] = more, less
-    elif mode == "VALID":
-        pads = [0] * (2 * rank)
+    mode, stated = n.attr("auto_pad", "NOTSET"), n.attr("output_shape")
+    pads: list[int] = list(n.attr("pads") or (0,) * (2 * rank)) if mode == "NOTSET" else [0] * (2 * rank)
+    if stated or mode.startswith("SAME"):
+        sizes, widths = n.shape(x)[2:], n.shape(w)[2:]
+        reached = [
+            stride * (size - 1) + more + (width - 1) * gap + 1
+            for stride, size, more, width, gap in zip(strides, sizes, extra, widths, dilation, strict=True)
+        ]
+        if stated:
+            totals = [full - size for full, size in zip(reached, list(stated)[-rank:], strict=True)]
+        else:  # steps that are wider than windows leave less than a multiple of the sizes, and nothing is cut off
+            multiples = [size * stride for size, stride in zip(sizes, strides, strict=True)]
+            totals = [maximum(full - size, 0) for full, size in zip(reached, multiples, strict=True)]
+        wanted = [full - total for full, total in zip(reached, totals, strict=True)]
+        known = [total for total in totals if isinstance(total, int)]
+        if len(known) < rank:
+            return _biased(n, _cut_transpose(n, x, w, strides, extra, dilation, totals, wanted), bias, rank)
+        extra = [more - min(total, 0) for more, total in zip(extra, known, strict=True)]
+        before = [_before(max(total, 0), mode) for total in known]
+        pads = [*before, *(max(total, 0) - first for total, first in zip(known, before, strict=True))]
     if any(item >= stride for item, stride in zip(extra, strides, strict=True)):
         return _padded_transpose(n, x, w, bias, strides, pads, extra, dilation, rank)
     result = windows.CONV_TRANSPOSE[rank](x, w, strides, pads, extra, dilation, int(n.attr("group", 1)))
     return _biased(n, result, bias, rank)
+
+
+def _before(total: Any, mode: str) -> Any:
+    """How much of what is cut off is cut off in front."""
+    return total // 2 if mode == "SAME_UPPER" else total - total // 2
+
+
+def _cut_transpose(
+    n: OnnxNode, x: Expr, w: Expr, strides: Any, extra: Any, dilation: Any, totals: Sequence[Dim], wanted: Sequence[Dim]
+) -> Expr:
+    """All that windows reach, with zeros at the ends where that is too little, and cut to sizes of the run."""
+    rank = len(strides)
+    zeros = [0] * (2 * rank), [0] * rank
+    result = windows.CONV_TRANSPOSE[rank](x, w, strides, *zeros, dilation, int(n.attr("group", 1)))
+    for axis, (more, total, size) in enumerate(zip(extra, totals, wanted, strict=True), 2):
+        dims = n.shape(result)
+        behind = (*dims[:axis], maximum(more - total, more), *dims[axis + 1 :])
+        result = n.emit(R.concat([result, R.full(behind, R.const(0, n.dtype(x)))], axis), "reached")
+        front = _before(maximum(total, 0), n.attr("auto_pad", "NOTSET"))
+        result = n.emit(R.strided_slice(result, [axis], [front], [front + size], assume_inbound=True), "cut")
+    return result
 
 
 def _padded_transpose(

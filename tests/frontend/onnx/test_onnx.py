@@ -767,3 +767,44 @@ def test_operators_of_the_default_domain_have_an_expression_or_a_reason() -> Non
 def test_a_report_says_why_an_operator_has_no_row() -> None:
     found = weft.frontend.onnx.load(model([node("RandomUniform", "", "y", shape=[2])], {}, ["y"]))
     assert [item.why for item in import_report(found).fallbacks] == [REASONS["RandomUniform"]]
+
+
+def transposed(x: np.ndarray, w: np.ndarray, stride: int, before: int, size: int) -> np.ndarray:
+    """A transposed convolution along one axis in groups of one channel each, element by element."""
+    full = np.zeros((len(x), len(w), max(stride * (x.shape[2] - 1) + w.shape[2], before + size)), "float32")
+    for channel in range(len(w)):
+        for at in range(x.shape[2]):
+            for k in range(w.shape[2]):
+                full[:, channel, at * stride + k] += x[:, channel, at] * w[channel, 0, k]
+    return full[:, :, before : before + size]
+
+
+@pytest.mark.parametrize(
+    ("options", "width", "before", "size"),
+    [
+        ({}, 3, 0, 9),
+        ({"auto_pad": "SAME_UPPER"}, 4, 1, 8),
+        ({"auto_pad": "SAME_LOWER"}, 3, 1, 8),
+        ({"auto_pad": "SAME_UPPER"}, 1, 0, 7),  # steps wider than the window: as deduction and onnxruntime have it
+        ({"output_shape": [6]}, 3, 2, 6),
+        ({"output_shape": [11]}, 3, 0, 11),
+    ],
+)
+def test_transposed_convolutions_of_the_run_are_native(
+    options: dict[str, Any], width: int, before: int, size: int
+) -> None:
+    rng = np.random.default_rng(0)
+    x, w = (rng.normal(size=shape).astype("float32") for shape in ((2, 3, 4), (3, 1, width)))
+    convolution = node("ConvTranspose", "x w", "y", group=3, strides=[2], **options)
+    proto = model([convolution], {"x": ["n", 3, "s"], "w": [3, 1, "k"]}, ["y"])
+    module = weft.frontend.onnx.load(proto)
+    assert not import_report(module).fallbacks
+    np.testing.assert_allclose(weft.compile(module)["main"](x, w), transposed(x, w, 2, before, size), rtol=1e-5)
+
+
+def test_logarithms_of_sums_of_integers_are_cut_once() -> None:
+    proto = model([node("ReduceLogSumExp", "x", "y")], {"x": (I64, ["n"])}, ["y"], opset=18)
+    main = weft.compile(weft.frontend.onnx.load(proto))["main"]
+    for values in ([5, 4, 4, 4, 4, 4], [-1, -2], [700, 700]):  # onnxruntime cuts every exponential: 5, -1
+        x = np.asarray(values)  # the definition: Cast to double, Exp, ReduceSum, Log, CastLike
+        assert main(x).item() == int(np.log(np.exp(x.astype("float64")).sum()))
