@@ -94,8 +94,10 @@ from weft.transform.layout.convert_layout import ConvertLayout
 from weft.transform.layout.optimize_layout_transform import OptimizeLayoutTransform
 from weft.transform.memory.allocate_workspace import AllocateWorkspace
 from weft.transform.memory.check_memory_plan import CheckMemoryPlan
-from weft.transform.memory.dataflow_use_inplace_calls import DataflowUseInplaceCalls
 from weft.transform.memory.hoist_scratch import HoistScratch
+from weft.transform.memory.in_place.concatenate_in_place import ConcatenateInPlace
+from weft.transform.memory.in_place.dataflow_use_inplace_calls import DataflowUseInplaceCalls
+from weft.transform.memory.in_place.update_in_place import UpdateInPlace
 from weft.transform.memory.kill_after_last_use import KillAfterLastUse
 from weft.transform.memory.lower_to_entry import LowerToEntry
 from weft.transform.memory.lower_to_memory import LowerToMemory
@@ -103,7 +105,6 @@ from weft.transform.memory.pack_sub_bytes import PackSubBytes
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.rewrite_dataflow_reshape import RewriteDataflowReshape
 from weft.transform.memory.share_memory import ShareMemory
-from weft.transform.memory.update_in_place import UpdateInPlace
 from weft.transform.quantize.insert_quantize_dequantize import InsertQuantizeDequantize
 from weft.transform.quantize.quantize_weights import QuantizeWeights
 from weft.transform.quantize.to_mixed_precision import ToMixedPrecision
@@ -163,6 +164,7 @@ __all__ = [
     "CommonSubexprElim",
     "CompactBufferAllocation",
     "ComputePrimValue",
+    "ConcatenateInPlace",
     "ControlFlowToKernels",
     "ConvertBlocksToOpaque",
     "ConvertLayout",

@@ -76,6 +76,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
         "check_memory_plan hoist_scratch lower_to_entry lower_to_memory memory_places>storage_map pack_memory "
         "plan_memory share_memory",
     ),
+    ("weft.transform.memory", "weft.transform.memory.in_place", "dataflow_use_inplace_calls update_in_place"),
     (
         "weft.transform",
         "weft.transform.target",

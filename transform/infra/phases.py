@@ -64,11 +64,12 @@ from weft.transform.kernel.pack_constants import PackConstants
 from weft.transform.kernel.resolve_pointers import ResolvePointers
 from weft.transform.memory.check_memory_plan import CheckMemoryPlan
 from weft.transform.memory.hoist_scratch import HoistScratch
+from weft.transform.memory.in_place.concatenate_in_place import ConcatenateInPlace
+from weft.transform.memory.in_place.update_in_place import UpdateInPlace
 from weft.transform.memory.lower_to_memory import LowerToMemory
 from weft.transform.memory.pack_sub_bytes import PackSubBytes
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.share_memory import ShareMemory
-from weft.transform.memory.update_in_place import UpdateInPlace
 from weft.transform.rewrite.apply_rules import ApplyRules
 from weft.transform.target.assign import OutlineLabelled, SpecialiseByLabel, VerifyTargets
 from weft.transform.target.assign_by_cost import AssignByCost
@@ -123,7 +124,7 @@ def _plan(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
         return ()
     planner = labelled[driving_label(labelled)].options.get("planner")
     stack = min(part.machine.stack_bytes for part in parts)
-    return (HoistScratch(stack), ShareMemory(), StaticPlanBlockMemory(planner))
+    return (HoistScratch(stack), ConcatenateInPlace(), ShareMemory(), StaticPlanBlockMemory(planner))
 
 
 _RULES = (

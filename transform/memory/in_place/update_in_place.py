@@ -43,7 +43,7 @@ from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.rewriting import FunctionRewriter, is_marked
 from weft.transform.kernel.buffers.overwriting import Overwriting, overwriting
 
-__all__ = ["UpdateInPlace"]
+__all__ = ["UpdateInPlace", "without_unused"]
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,10 @@ class Module:
         builder = BlockBuilder(module)
         new = map_functions(module, lambda name, function: _Rewriter(choice, builder).run(function))
         added = {name: function for name, function in builder.get().items() if name not in module}
-        return _without_unused(new.with_functions({**new.functions, **added}), choice.callees) if added else new
+        return without_unused(new.with_functions({**new.functions, **added}), choice.callees) if added else new
 
 
-def _without_unused(module: IRModule, replaced: Iterable[str]) -> IRModule:
+def without_unused(module: IRModule, replaced: Iterable[str]) -> IRModule:
     """A module without the kernels among those replaced that nothing calls any more."""
     used = {name for function in module.functions.values() for name in referenced_functions(function)}
     kernels = {name: module.functions[name] for name in replaced if name not in used}
