@@ -26,14 +26,14 @@ def _spatial(n: OnnxNode, x: Expr) -> int:
 
 
 class Window:
-    """What the attributes of a convolution or a pooling say of its window.
+    """What the attributes of a convolution or a pooling, or the sizes of weights, say of its window.
 
     `pads` are numbers; `around` is what more stands before and after each axis where that depends on sizes of the run.
     """
 
-    def __init__(self, n: OnnxNode, x: Expr, kernel: Sequence[int]) -> None:
+    def __init__(self, n: OnnxNode, x: Expr, kernel: Sequence[Dim]) -> None:
         rank = _spatial(n, x)
-        self.kernel = tuple(int(size) for size in kernel)
+        self.kernel = tuple(kernel)
         self.strides = tuple(n.attr("strides") or (1,) * rank)
         self.dilation = tuple(n.attr("dilations") or (1,) * rank)
         pads = self._pads(n, x, n.attr("auto_pad", "NOTSET"))
@@ -157,7 +157,7 @@ def conv_integer(n: OnnxNode, x: Expr, w: Expr, *, centred: bool = False) -> Exp
 def convolved(n: OnnxNode, x: Expr, w: Expr) -> Expr:
     """A convolution of operands of one dtype, with the attributes of a node."""
     rank = _spatial(n, x)
-    window = Window(n, x, n.dims(w, range(2, 2 + rank)))
+    window = Window(n, x, n.shape(w)[2:])
     x = window.surrounded(n, x, 0)
     return windows.CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group", 1)))
 
@@ -219,7 +219,7 @@ def lp_pool(n: OnnxNode, x: Expr) -> Expr:
         pads = [*pads[:rank], *(end + more for end, more in zip(pads[rank:], hang, strict=True))]
     powers = window.surrounded(n, n.emit(R.power(R.abs(x), p), "powers"), 0)
     mean = windows.AVG_POOL[rank](powers, window.kernel, window.strides, pads, window.dilation, False, True)
-    return R.power(R.multiply(mean, float(np.prod(window.kernel))), 1.0 / p)
+    return R.power(R.multiply(mean, float(np.prod(n.attr("kernel_shape")))), 1.0 / p)
 
 
 def max_unpool(n: OnnxNode, x: Expr, places: Expr) -> Expr:

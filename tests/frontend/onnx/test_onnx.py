@@ -802,6 +802,17 @@ def test_transposed_convolutions_of_the_run_are_native(
     np.testing.assert_allclose(weft.compile(module)["main"](x, w), transposed(x, w, 2, before, size), rtol=1e-5)
 
 
+def test_convolutions_by_windows_of_unknown_sizes_are_native() -> None:
+    proto = model([node("Conv", "x w", "y", auto_pad="SAME_LOWER")], {"x": [1, 1, "s"], "w": [1, 1, "k"]}, ["y"])
+    module = weft.frontend.onnx.load(proto)
+    assert not import_report(module).fallbacks
+    main, x = weft.compile(module)["main"], np.arange(5, dtype="float32")
+    for window in ([1, 2], [1, 2, 3]):
+        w = np.asarray(window, "float32")
+        around = np.pad(x, (len(w) // 2, (len(w) - 1) // 2))
+        np.testing.assert_array_equal(main(x[None, None], w[None, None])[0, 0], np.correlate(around, w))
+
+
 def test_logarithms_of_sums_of_integers_are_cut_once() -> None:
     proto = model([node("ReduceLogSumExp", "x", "y")], {"x": (I64, ["n"])}, ["y"], opset=18)
     main = weft.compile(weft.frontend.onnx.load(proto))["main"]
