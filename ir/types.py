@@ -10,13 +10,26 @@ A dimension (`Dim`) is an int or a `DimExpr` over named symbols. -1 stands for a
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from weft.dtypes import check_dtype
 from weft.errors import RecursionDepthError, ShapeError, Span
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.node import Node, derived, ignored, node
 from weft.ir.variables import Type, Var
 
-__all__ = ["AnyType", "FuncType", "PrimType", "ShapeType", "StringType", "TensorType", "TupleType", "Type", "VDevice"]
+__all__ = [
+    "AnyType",
+    "FuncType",
+    "PrimType",
+    "ShapeType",
+    "StringType",
+    "TensorType",
+    "TupleType",
+    "Type",
+    "VDevice",
+    "is_scalar_type",
+]
 
 MOST_DIMENSIONS = 64
 """Of a tensor: no array of NumPy has more."""
@@ -119,6 +132,15 @@ class TensorType(Type):
     def dims(self) -> tuple[Dim, ...] | None:
         """The dimensions when they are written out, else None."""
         return self.shape if isinstance(self.shape, tuple) else None
+
+
+def is_scalar_type(ty: object) -> TypeGuard[PrimType | TensorType]:
+    """Whether a type is that of one number: a scalar, or a tensor of rank 0.
+
+    >>> is_scalar_type(TensorType((), "float32")), is_scalar_type(TensorType((1,), "float32"))
+    (True, False)
+    """
+    return isinstance(ty, PrimType) or (isinstance(ty, TensorType) and ty.ndim == 0)
 
 
 @node

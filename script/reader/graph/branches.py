@@ -10,7 +10,7 @@ from weft.ir.deduction.infer import VOID
 from weft.ir.deduction.subtyping import is_base_of
 from weft.ir.graph import Expr, If, PrimValue, SeqExpr, Tuple, TupleGetItem, Var, VarBinding
 from weft.ir.structure.structural import structural_equal
-from weft.ir.types import PrimType, TensorType, TupleType, Type
+from weft.ir.types import PrimType, TensorType, TupleType, Type, is_scalar_type
 from weft.script.forms.reading import GRAPH
 from weft.script.reader.expression.names import dotted_name, global_name
 from weft.script.reader.expression.operators import both_operands, refuse_conditional
@@ -147,7 +147,7 @@ def _common_dtype(types: Sequence[Type], are_weak: Sequence[bool]) -> str | None
 
     Values of two dtypes of which none is a number of Python stay: a text that was printed reads back as it was.
     """
-    if not all(isinstance(ty, PrimType) or (isinstance(ty, TensorType) and ty.ndim == 0) for ty in types):
+    if not all(map(is_scalar_type, types)):
         return None
     dtypes = [str(ty.dtype) for ty in types]  # type: ignore[attr-defined]
     if not any(are_weak) and not (dtypes[0] == dtypes[1] and _is_truth_beside_tensor(types)):
@@ -189,8 +189,7 @@ def either_value(session: GraphSession, kind: str, left: Any, right: ast.expr, t
     """
     may_fail = any(isinstance(node, (ast.Subscript, ast.Call)) for node in ast.walk(right))
     ty = type_of(session, left, tree) if isinstance(left, Expr) else None
-    scalar = isinstance(ty, PrimType) or (isinstance(ty, TensorType) and ty.ndim == 0)
-    if not may_fail or not scalar or session.dataflow_names is not None:
+    if not may_fail or not is_scalar_type(ty) or session.dataflow_names is not None:
         return both_operands(session, kind, left, right, tree)
     decided = at(right, ast.Constant(kind == "or"))
     then, other = (decided, right) if kind == "or" else (right, decided)

@@ -13,7 +13,7 @@ from typing import Any
 from weft.dtypes import is_float, is_integer
 from weft.ir.deduction.infer import type_text
 from weft.ir.graph import Expr
-from weft.ir.types import AnyType, PrimType, TensorType, TupleType
+from weft.ir.types import AnyType, PrimType, TensorType, TupleType, is_scalar_type
 from weft.script.forms.reading import COMMON
 from weft.script.reader.graph.bindings import as_expr, type_of
 from weft.script.reader.graph.expressions.operators import combine_value, combine_values
@@ -60,8 +60,7 @@ def truth_of(session: GraphSession, value: Any, tree: ast.AST) -> Any:
     if session.known(value, tree) or not (isinstance(value, Expr) or is_dim(value)):
         return value
     ty = type_of(session, as_expr(session, value, tree), tree)
-    scalar = isinstance(ty, PrimType) or (isinstance(ty, TensorType) and ty.ndim == 0)
-    if not scalar or ty.dtype is None or not (is_integer(ty.dtype) or is_float(ty.dtype)):  # type: ignore[attr-defined]
+    if not is_scalar_type(ty) or ty.dtype is None or not (is_integer(ty.dtype) or is_float(ty.dtype)):
         return value
     return combine_values(session, "ne", value, 0, tree)
 

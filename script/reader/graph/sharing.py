@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from weft.ir.graph import Constant, Expr, If, Tuple, TupleGetItem, Var
-from weft.ir.types import PrimType, TensorType, TupleType
+from weft.ir.types import TupleType, is_scalar_type
 from weft.script.reader.graph.element_targets import Updated, root_of
 from weft.script.reader.graph.joined import live_in
 from weft.script.reader.graph.session import GraphSession
@@ -64,8 +64,7 @@ def _field_memory(session: GraphSession, value: Expr, index: int) -> Memory:
 
 
 def _is_number(value: Expr) -> bool:
-    ty = value.ty if isinstance(value, Var) else None
-    return isinstance(ty, PrimType) or (isinstance(ty, TensorType) and ty.ndim == 0)
+    return isinstance(value, Var) and is_scalar_type(value.ty)
 
 
 def note_same_memory(session: GraphSession, made: Expr, value: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from weft.dtypes import is_integer
 from weft.ir.dim import Dim, DimExpr, symbol
 from weft.ir.graph import Expr, Tuple
-from weft.ir.types import PrimType, ShapeType, TensorType
+from weft.ir.types import ShapeType, is_scalar_type
 from weft.script.reader.graph.bindings import (
     as_leaf,
     bind_checked,
@@ -37,8 +37,7 @@ def is_boundary(session: GraphSession, value: Any, tree: ast.expr) -> bool:
     if not isinstance(value, Expr):
         return False
     ty = type_of(session, as_leaf(session, value, tree), tree)
-    scalar = isinstance(ty, PrimType) or (isinstance(ty, TensorType) and ty.ndim == 0)
-    return scalar and ty.dtype is not None and is_integer(ty.dtype)  # type: ignore[attr-defined]
+    return is_scalar_type(ty) and ty.dtype is not None and is_integer(ty.dtype)
 
 
 def with_sizes(session: GraphSession, part: slice, size: Dim | None, tree: ast.expr) -> slice:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice, repeat
 from typing import Any
 
 from weft.ir.dim import DimExpr
@@ -203,10 +204,8 @@ def _call_of(session: GraphSession, callee: Expr, tree: ast.Call) -> Call:
     keywords = [keyword for keyword in tree.keywords if keyword.arg not in names]
     wanted = _parameter_types(session, callee)
     args = [
-        _argument_of_type(
-            session, session.value(argument), wanted[position] if position < len(wanted) else None, argument
-        )
-        for position, argument in enumerate(argument_trees(session, tree))
+        _argument_of_type(session, session.value(argument), ty, argument)
+        for argument, ty in zip(argument_trees(session, tree), wanted, strict=False)
     ]
     known = session.module.parameters_of(callee.name) if isinstance(callee, GlobalVar) else None
     if known is not None:
@@ -252,16 +251,15 @@ def _name_arguments(
 
 def _default(session: GraphSession, value: Any, callee: Expr, position: int, tree: ast.Call) -> Expr:
     """The default of a parameter, as the argument of a call."""
-    wanted = _parameter_types(session, callee)
-    return default_value(session, value, wanted[position] if position < len(wanted) else None, tree)
+    return default_value(session, value, next(islice(_parameter_types(session, callee), position, None)), tree)
 
 
-def _parameter_types(session: GraphSession, callee: Expr) -> list[Type]:
-    """The types of the parameters of a function of the module or a local one, as far as they are known."""
+def _parameter_types(session: GraphSession, callee: Expr) -> Iterator[Type | None]:
+    """The types of the parameters of a function of the module or a local one, then None: of those not known."""
     found: Any = session.context.functions.get(callee.name) if isinstance(callee, GlobalVar) else None
     found = callee.ty if isinstance(callee, Var) else found
     params = found.params if isinstance(found, (Function, FuncType)) and found.params is not None else ()
-    return [param.ty if isinstance(param, Var) else param for param in params]
+    return chain((param.ty if isinstance(param, Var) else param for param in params), repeat(None))
 
 
 def _argument_of_type(session: GraphSession, value: Any, wanted: Type | None, tree: ast.expr) -> Expr:

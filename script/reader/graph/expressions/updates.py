@@ -22,7 +22,7 @@ from weft.errors import ShapeError, WeftError
 from weft.ir.deduction.infer import type_text
 from weft.ir.dim import DimExpr
 from weft.ir.graph import Constant, Expr, TupleGetItem
-from weft.ir.types import PrimType, TensorType, TupleType
+from weft.ir.types import PrimType, TensorType, TupleType, is_scalar_type
 from weft.script.forms.reading import COMMON
 from weft.script.forms.syntax import BINARY_BY_TREE
 from weft.script.reader.expression.names import slice_of
@@ -179,7 +179,7 @@ class _Update:
         if given == self.dtype:
             return leaf
         self._check_dtype(given, is_weak(session, value))
-        if ty.ndim == 0 if isinstance(ty, TensorType) else True:
+        if is_scalar_type(ty):
             return in_dtype(session, leaf, self.dtype, self.tree)
         return self._call("astype", [leaf], dtype=self.dtype)
 

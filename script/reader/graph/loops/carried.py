@@ -34,7 +34,7 @@ from weft.ir.graph import (
 from weft.ir.node import replace
 from weft.ir.op import get_op
 from weft.ir.op.program.loop import iterations
-from weft.ir.types import PrimType, TensorType, TupleType, Type
+from weft.ir.types import PrimType, TensorType, TupleType, Type, is_scalar_type
 from weft.script.reader.expression.static import counted
 from weft.script.reader.graph.bindings import (
     WHOLE,
@@ -404,7 +404,7 @@ def _new_dtype(item: _Carried, place: int, after: Type, weak: bool) -> str | Non
 
 
 def _is_number(ty: Type) -> bool:
-    return (isinstance(ty, PrimType) or (isinstance(ty, TensorType) and ty.ndim == 0)) and ty.dtype is not None
+    return is_scalar_type(ty) and ty.dtype is not None
 
 
 def _as_carried(session: GraphSession, item: _Carried, value: Expr, tree: ast.AST) -> Expr:
