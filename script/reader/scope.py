@@ -106,6 +106,7 @@ class ModuleScope:
     function_names: tuple[str, ...] = ()
     macros: Mapping[str, Any] = MappingProxyType({})
     infos: FrozenMap = EMPTY
+    changes_arrays: bool = False  # whether its functions assign elements, so that it matters what is one array
 
     def adopt(self, function: Any, span: Span) -> str:
         """The name under which a captured function joins the module."""
@@ -118,6 +119,10 @@ class ModuleScope:
 
     def parameters_of(self, name: str) -> Mapping[str, Any] | None:
         """The parameters of a graph function with the trees of their defaults; None where they are not known."""
+        return None
+
+    def returned_by(self, name: str) -> Any:
+        """Which of its arguments a graph function may return and change (`sharing.Returned`); None where not known."""
         return None
 
     def return_dtype(self, name: str) -> str:

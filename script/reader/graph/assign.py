@@ -15,7 +15,7 @@ from typing import Any
 from weft.ir.deduction.infer import type_text
 from weft.ir.deduction.subtyping import is_base_of, type_symbols
 from weft.ir.dim import DimExpr, determined, free_symbols
-from weft.ir.graph import Expr, ExternFunc, GlobalVar, MatchCast
+from weft.ir.graph import Expr, ExternFunc, GlobalVar, MatchCast, Var
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import PrimType, Type
 from weft.script.forms.reading import COMMON, GRAPH
@@ -38,6 +38,7 @@ from weft.script.reader.graph.bindings import (
 from weft.script.reader.graph.expressions.elements import parts_of
 from weft.script.reader.graph.expressions.forms import scalar_value
 from weft.script.reader.graph.session import GraphSession
+from weft.script.reader.graph.sharing import is_changed_in_place, note_branches, note_same_memory, refuse_updated
 from weft.script.reader.scope import Hidden, is_dim
 from weft.script.reader.session import Session
 from weft.script.source.diagnostics import did_you_mean
@@ -76,7 +77,15 @@ def _augmented(session: GraphSession, tree: ast.AugAssign) -> None:
         raise session.fail("W115", "tensors are values: elements cannot be assigned", tree.target, _ELEMENTS)
     load = ast.copy_location(ast.Name(tree.target.id, ast.Load()), tree.target)
     value = ast.copy_location(ast.BinOp(load, tree.op, tree.value), tree)
+    base = session.value(load) if session.memory is not None else None
+    if not is_changed_in_place(base):
+        _assign_to(session, tree.target, value, None, tree)
+        return
+    refuse_updated(session, base, tree, value)
     _assign_to(session, tree.target, value, None, tree)
+    made = session.scope.get(tree.target.id)
+    if isinstance(made, Var):
+        note_same_memory(session, made, base)
 
 
 @COMMON.tree(ast.NamedExpr)
@@ -210,6 +219,7 @@ def _unpack_value(
             session.scope.names[item.id] = part
         else:
             session.scope.names[item.id] = bind_value(session, item, as_expr(session, part, tree), None, statement)
+    note_branches(session, value, [item.id for item in target.elts if isinstance(item, ast.Name)])
 
 
 def _match_cast(

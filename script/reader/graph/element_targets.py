@@ -16,7 +16,7 @@ from typing import Any
 
 from weft.script.reader.graph.joined import assigned, at, fresh_name, name_at
 
-__all__ = ["Updated", "root_of", "with_elements"]
+__all__ = ["Updated", "changes_arrays", "root_of", "with_elements"]
 
 
 class Updated(ast.expr):
@@ -44,6 +44,23 @@ def with_elements(trees: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
         return name
 
     return _statements(trees, new_name)
+
+
+def changes_arrays(trees: Sequence[ast.stmt]) -> bool:
+    """Whether statements change an array or a list in place, those of the functions in them included."""
+    return any(
+        any(isinstance(part, ast.Subscript) for target in _targets(tree) for part in _parts(target))
+        or isinstance(tree, ast.AugAssign)
+        or _appends(tree)
+        or any(changes_arrays(inner) for _, inner in _inner(tree))
+        or (isinstance(tree, (ast.FunctionDef, ast.ClassDef)) and changes_arrays(tree.body))
+        for tree in trees
+    )
+
+
+def _appends(tree: ast.stmt) -> bool:
+    called = tree.value.func if isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr == "append"
 
 
 def _inner(tree: ast.stmt) -> Iterator[tuple[str, list[ast.stmt]]]:

@@ -34,11 +34,12 @@ from weft.script.reader.graph.bindings import (
 from weft.script.reader.graph.branches import agreed
 from weft.script.reader.graph.conditions import check_condition, read_condition
 from weft.script.reader.graph.dataflow import return_behind
-from weft.script.reader.graph.element_targets import with_elements
+from weft.script.reader.graph.element_targets import changes_arrays, with_elements
 from weft.script.reader.graph.expressions.call import default_value
 from weft.script.reader.graph.loops.body import returns
 from weft.script.reader.graph.loops.returns import loop_and_rest
 from weft.script.reader.graph.session import Blocks, GraphSession, inner_session
+from weft.script.reader.graph.sharing import Sharing, note_function
 from weft.script.reader.graph.sizes import sizes_used
 from weft.script.reader.graph.statements import in_order, read_statement
 from weft.script.reader.macros import Macro
@@ -177,11 +178,10 @@ def read_function(
 
 
 def _plain(session: GraphSession, trees: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
-    """Statements that assign no elements; where some did, it is noted what is one array in Python."""
-    plain = with_elements(trees)
-    if plain is not trees and session.memory is None:
-        session.memory = {}
-    return plain
+    """Statements that assign no elements; where the text has some that do, it is noted what is one array in Python."""
+    if session.memory is None and (session.module.changes_arrays or changes_arrays(trees)):
+        session.memory = Sharing()
+    return with_elements(trees)
 
 
 def _check_open_symbols(session: GraphSession, function: Function) -> None:
@@ -333,11 +333,15 @@ def _nested_function(session: GraphSession, tree: ast.FunctionDef) -> None:
         var = make_var(session, tree.name, declared, tree)
         inner.scope.parent = Scope(session.scope)
         inner.scope.parent.names[tree.name] = var
+    inner.scope.own = True
     value = read_function(inner, tree, pure=options["pure"], private=options["private"])
     if declared is None:
         var = make_var(session, tree.name, func_type(value), tree)
     emit_binding(session, VarBinding(var, value, span=session.span(tree)))  # type: ignore[possibly-undefined]
     session.scope.names[tree.name] = var  # type: ignore[possibly-undefined]
+    noted = note_function(inner, value.params, value.body.body, value.ret_type)  # type: ignore[union-attr, arg-type]
+    if noted is not None and session.memory is not None:
+        session.memory.functions[var] = noted  # type: ignore[possibly-undefined]
 
 
 def _ends_in_return(trees: Sequence[ast.stmt]) -> bool:

@@ -30,6 +30,7 @@ __all__ = [
     "fresh_name",
     "joined",
     "joined_if",
+    "live_after",
     "live_in",
     "loaded_names",
     "name_at",
@@ -94,19 +95,46 @@ class Following:
             self._last = {name: position for position, tree in enumerate(self.trees) for name in loaded_names(tree)}
         return self._last.get(str(name), -1) > self.position or str(name) in self.outer
 
+    @property
+    def statement(self) -> ast.stmt | None:
+        """The statement at the position."""
+        return self.trees[self.position] if 0 <= self.position < len(self.trees) else None
+
     def is_live(self, name: str) -> bool:
         """Whether the value that a name has after the position may be read."""
-        for tree in self.trees[self.position + 1 :]:
-            if name in loaded_names(tree):
-                return True
-            if name in _surely_bound([tree]):
-                return False
-        return any(live_in(names, name) for names in (self.outer, self.after))
+        read = _is_read(self.trees[self.position + 1 :], name)
+        return any(live_in(names, name) for names in (self.outer, self.after)) if read is None else read
 
 
 def live_in(names: Container[str], name: str) -> bool:
     """Whether the value of a name may be read, of names that are, or by what follows."""
     return names.is_live(name) if isinstance(names, Following) else name in names
+
+
+def live_after(names: Container[str], name: str) -> bool:
+    """The same of a value that the name has before the current statement, which may give it another one."""
+    statement = names.statement if isinstance(names, Following) else None
+    return live_in(names, name) and (statement is None or name not in _surely_bound([statement]))
+
+
+def _is_read(trees: Sequence[ast.stmt], name: str) -> bool | None:
+    """Whether statements read the value that a name has before them; None where they neither do nor give another."""
+    for tree in trees:
+        found = _is_read_by(tree, name)
+        if found is not None:
+            return found
+    return None
+
+
+def _is_read_by(tree: ast.stmt, name: str) -> bool | None:
+    if isinstance(tree, ast.If):
+        if name in loaded_names(tree.test):
+            return True
+        found = [_is_read(branch, name) for branch in (tree.body, tree.orelse)]
+        return True if True in found else None if None in found else False
+    if name in loaded_names(tree):
+        return True
+    return False if isinstance(tree, ast.Return) or name in _surely_bound([tree]) else None
 
 
 def fresh_name(base: str, taken: Callable[[str], bool]) -> str:

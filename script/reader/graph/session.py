@@ -62,7 +62,7 @@ class GraphSession(Session):
     stacked: set[Var] = field(default_factory=set)  # tensors that loops made of lists
     weak: set[Expr] = field(default_factory=set)  # numbers of Python: they take the dtype of the tensor that they meet
     weak_fields: dict[Expr, frozenset[int]] = field(default_factory=dict)  # such fields of tuples
-    memory: dict[Any, frozenset[Any]] | None = None  # which arrays values may be, where that matters (see `sharing`)
+    memory: Any = None  # which arrays values may be, where that matters: `sharing.Sharing`
     returned: list[tuple[Type, frozenset[int], ast.AST]] | None = None  # where types of what loops return are noted
     results: set[str] = field(default_factory=set)  # names of what a `return` in a loop gives
     wanted: Container[str] = ()  # names that are read after the current statement

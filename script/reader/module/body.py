@@ -21,9 +21,11 @@ from weft.ir.tensor import PrimFunc
 from weft.ir.types import PrimType
 from weft.ir.verify import certain_findings, verify
 from weft.script.reader.expression.types import read_type
+from weft.script.reader.graph.element_targets import changes_arrays
 from weft.script.reader.graph.function import check_defaults, read_function, read_signature, signature_of
 from weft.script.reader.graph.level import graph_session
 from weft.script.reader.graph.session import GraphSession
+from weft.script.reader.graph.sharing import note_function
 from weft.script.reader.macros import Macro
 from weft.script.reader.scope import ModuleScope
 from weft.script.reader.tensor.function import read_prim_func, tensor_session
@@ -68,6 +70,10 @@ def check_functions(unit: Unit, functions: Mapping[str, Any], names: Sequence[st
     raise Consequence("the unit is not well formed")
 
 
+_NESTED = 20
+"""Functions that are read while each waits for the next, to know what that returns."""
+
+
 class _Functions(dict[str, Any]):
     """The functions of a module while it is read: asking for one reads its signature, or all of it if need be."""
 
@@ -93,6 +99,8 @@ class ModuleBody(ModuleScope):
         self.sessions: dict[str, GraphSession] = {}  # of graph functions whose signature is read
         self.reading: set[str] = set()
         self.unread: set[str] = set()  # what an error kept from being read, where errors are gathered
+        self.returned: dict[str, Any] = {}  # what graph functions return of their arguments, where that matters
+        self.changes_arrays = changes_arrays(tree.body)
         self.attrs: FrozenMap = EMPTY
         self.infos: FrozenMap = EMPTY
         self.adopted: dict[int, str] = {}
@@ -133,7 +141,16 @@ class ModuleBody(ModuleScope):
                 found = read_function(session, member.tree, pure=options["pure"], private=options["private"], name=name)
             self.reading.discard(name)
             self.functions[name] = found
+            self.returned[name] = note_function(session, found.params, found.body.body, found.ret_type)
         return found
+
+    def returned_by(self, name: str) -> Any:
+        """Which of its arguments a graph function may return and change; None where it is being read."""
+        member = self.definitions.get(name)
+        unread = name not in self.returned and name not in self.reading and name not in self.unread
+        if member is not None and member.kind == "R.function" and unread and len(self.reading) < _NESTED:
+            self.graph_function(name)
+        return self.returned.get(name)
 
     @contextlib.contextmanager
     def _whole(self, name: str) -> Iterator[None]:

@@ -23,7 +23,7 @@ MISTAKES = {
     "transposed": (GRAPH, "return x.T", "W115", "x.T", "write `R.permute_dims(x, ...)`"),
     "name of PyTorch": (GRAPH, "return R.cat([x, x])", "W140", "R.cat", "did you mean R.concat?"),
     "elements assigned": (GRAPH, "x[0] = x\n    return x", "W202", "x[0]", "the shape of the elements"),
-    "elements of one array": (GRAPH, "y = x; y[0] = 1; return x + y", "W115", "y[0]", "write `.copy()`"),
+    "elements of one array": (GRAPH, "y = x; y[0] = 1; return x + y", "W115", "y[0]", "write `y = y.copy()` before"),
     "condition of many values": (
         GRAPH,
         "if x > 0:\n        y = x\n    else:\n        y = -x\n    return y",

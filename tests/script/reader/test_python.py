@@ -60,7 +60,7 @@ GRAPH_PAIRS = {
     "new axis": ("return x[:, None]", "return R.expand_dims(x, [1])"),
     "ellipsis": ("return x[..., 0]", "return R.take(x, 0, axis=1)"),
     "tensor index": ("i = R.argmax(x, axis=0)\nreturn w[i]", "i = R.argmax(x, axis=0)\nreturn R.take(w, i, axis=0)"),
-    "augmented assignment": ("y = x\ny += 1.0\ny *= x\nreturn y", "y = x\nz = y + 1.0\nu = z * x\nreturn u"),
+    "augmented assignment": ("y = -x\ny += 1.0\ny *= x\nreturn y", "y = -x\nz = y + 1.0\nu = z * x\nreturn u"),
     "chained comparison": (
         "return 0.0 < x < 1.0",
         "a = R.less(0.0, x)\nb = R.less(x, 1.0)\nreturn R.logical_and(a, b)",

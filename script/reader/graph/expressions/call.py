@@ -44,7 +44,7 @@ from weft.script.reader.graph.expressions.operators import (
     placed,
 )
 from weft.script.reader.graph.session import GraphSession
-from weft.script.reader.graph.sharing import note_memory
+from weft.script.reader.graph.sharing import note_copy, refuse_changed, refuse_shared_list
 from weft.script.reader.scope import Scope, describe
 from weft.script.source.diagnostics import did_you_mean
 
@@ -176,7 +176,7 @@ def _copied(session: GraphSession, base: Any, tree: ast.Call) -> Any:
     if session.memory is None:
         return leaf
     made = bind_value(session, fresh_target(session, tree), leaf, None, tree)
-    note_memory(session, made, frozenset([made]))
+    note_copy(session, made)
     return made
 
 
@@ -187,6 +187,7 @@ def _appended(session: GraphSession, base: Any, tree: ast.Call) -> bool:
     own = isinstance(name, ast.Name) and name.id in session.scope.names
     if not own or not isinstance(ty, TupleType) or len(tree.args) != 1 or tree.keywords:
         return False
+    refuse_shared_list(session, base, tree)
     fields = [as_leaf(session, TupleGetItem(base, place), tree) for place in range(len(ty.fields))]
     made = as_expr(session, (*fields, session.value(tree.args[0])), tree)
     session.scope.names[name.id] = bind_value(session, name, made, None, tree)  # type: ignore[union-attr, arg-type]
@@ -212,7 +213,9 @@ def _call_of(session: GraphSession, callee: Expr, tree: ast.Call) -> Call:
         _name_arguments(session, callee, args, keywords, known, tree)
     elif keywords:
         raise session.fail("W113", "a function is called with positional arguments", keywords[0])
-    return Call(callee, tuple(args), attrs, ty_args, span=session.span(tree))
+    made = Call(callee, tuple(args), attrs, ty_args, span=session.span(tree))
+    refuse_changed(session, made, tree)
+    return made
 
 
 def _name_arguments(

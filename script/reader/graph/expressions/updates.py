@@ -33,7 +33,7 @@ from weft.script.reader.graph.expressions.elements import run_time_field
 from weft.script.reader.graph.expressions.index import Item, check_index, element_of, read_items
 from weft.script.reader.graph.expressions.operators import call_operator
 from weft.script.reader.graph.session import GraphSession
-from weft.script.reader.graph.sharing import note_same_memory, refuse_shared
+from weft.script.reader.graph.sharing import note_same_memory, refuse_outer, refuse_shared
 from weft.script.reader.scope import describe, is_dim
 
 __all__: list[str] = []
@@ -46,6 +46,7 @@ def _updated(session: GraphSession, tree: Updated) -> Any:
         value, base = session.value(tree.value), session.value(tree.base)
     else:
         base, value = session.value(tree.base), tree.value
+    refuse_outer(session, tree)
     refuse_shared(session, base, tree)
     if isinstance(base, (list, dict)):
         return _container(session, base, value, tree)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import is_float, is_integer
-from weft.errors import DTypeError, ShapeError
+from weft.errors import DTypeError, ShapeError, Span
 from weft.ir.deduction.infer import check_claim, func_type, type_text
 from weft.ir.deduction.subtyping import type_symbols
 from weft.ir.dim import DimExpr, symbol
@@ -51,14 +51,21 @@ from weft.script.reader.graph.bindings import (
 )
 from weft.script.reader.graph.conditions import check_condition, read_condition
 from weft.script.reader.graph.expressions.numbers import joined_dtype
-from weft.script.reader.graph.joined import Following, bound_names, name_at
+from weft.script.reader.graph.joined import Following, at, bound_names, name_at
 from weft.script.reader.graph.loops.body import (
     LoopTree,
 )
 from weft.script.reader.graph.loops.trial import restore_names
 from weft.script.reader.graph.session import GraphSession, inner_session
-from weft.script.reader.graph.sharing import Memory, carried_memory, handed_memory, memory_of, note_memory
-from weft.script.reader.graph.statements import read_statement
+from weft.script.reader.graph.sharing import (
+    Memory,
+    carried_memory,
+    given_memory,
+    handed_memory,
+    note_memory,
+    part_memories,
+)
+from weft.script.reader.graph.statements import in_order, read_statement
 from weft.script.reader.scope import Hidden, describe
 
 __all__ = ["LoopReader", "handed_on"]
@@ -74,7 +81,7 @@ class _Carried:
     initial: Expr
     ty: Type
     weak: frozenset[int]
-    memory: Memory  # the arrays that it may be
+    memory: Sequence[Memory]  # the arrays that it may be, or that its fields may be
 
 
 class LoopReader:
@@ -97,9 +104,10 @@ class LoopReader:
         names: list[str] = list(dict.fromkeys((*bound_names(body), *own)))
         self.local = [name for name in names if not self._is_carried(name)]
         self.carried = [self._carry(name) for name in names if self._is_carried(name)]
-        memory = [item.memory for item in self.carried]
-        found = carried_memory(session, self, [item.name for item in self.carried], memory)
-        self.carried = [renewed(item, memory=made) for item, made in zip(self.carried, found, strict=True)]
+        found = [memory for item in self.carried for memory in item.memory]
+        self.carried = _with_parts(
+            self.carried, carried_memory(session, self, self._part_names(), [found], self._others())
+        )
 
     def _is_carried(self, name: str) -> bool:
         """Whether a name has a value before the loop; W115 for one that is not of the graph."""
@@ -119,11 +127,13 @@ class LoopReader:
         """A number becomes a tensor of rank 0: what the body computes from it is one."""
         initial = handed_on(self.session, self.session.scope.get(name), self.tree)
         ty = type_of(self.session, initial, self.tree)
-        return _Carried(name, initial, ty, weak_parts(self.session, initial), self._memory(self.session, name, initial))
+        memory = self._memory(self.session, name, initial, ty)
+        return _Carried(name, initial, ty, weak_parts(self.session, initial), memory)
 
-    def _memory(self, session: GraphSession, name: str, value: Expr) -> Memory:
+    def _memory(self, session: GraphSession, name: str, value: Expr, ty: Type) -> list[Memory]:
         """The arrays that a value may be; what a `return` gives ends the loop, and is not looked at again in it."""
-        return frozenset() if name in session.results else memory_of(session, value)
+        found = part_memories(session, value, ty)
+        return [frozenset()] * len(found) if name in session.results else found
 
     @property
     def types(self) -> TupleType:
@@ -148,25 +158,32 @@ class LoopReader:
                 for item, ty, value in zip(self.carried, found, given, strict=False)
             ]
             settled = self._with_memory(
-                settled, [self._memory(inner, item.name, value) for item, value in zip(settled, given, strict=False)]
+                settled,
+                [self._memory(inner, item.name, value, item.ty) for item, value in zip(settled, given, strict=False)],
             )
             if settled == self.carried:
                 break
             self.carried = settled
             restore_names(self.session, *before)
         for item, ty in zip(self.carried, found, strict=False):
-            self._check_invariant(inner, item, ty)
+            _check_invariant(inner, item, ty, self.session.span(self.tree))
         self.rows = tuple(found[len(self.carried) :])
         return replace(made, ret_type=TupleType((*self.types.fields, *self.rows)))
 
-    def _with_memory(self, items: list[_Carried], given: list[Memory]) -> list[_Carried]:
+    def _with_memory(self, items: list[_Carried], given: list[list[Memory]]) -> list[_Carried]:
         """What is carried, with the arrays that an iteration may make of it."""
-        names, before = [item.name for item in items], [item.memory for item in items]
-        found = handed_memory(self.session, self, names, before, given)
-        return [
-            item if item.memory == memory else renewed(item, memory=memory)
-            for item, memory in zip(items, found, strict=True)
-        ]
+        before = [memory for item in items for memory in item.memory]
+        new = [memory for parts in given for memory in parts]
+        found = handed_memory(self.session, self, self._part_names(), before, new, self._others())
+        return _with_parts(items, found)
+
+    def _part_names(self) -> list[tuple[str, int]]:
+        """Each part of what is carried: the name, and the place in it."""
+        return [(item.name, place) for item in self.carried for place in range(len(item.memory))]
+
+    def _others(self) -> Memory:
+        """The arrays that names may be which the loop does not hand on."""
+        return given_memory(self.session, [item.name for item in self.carried])
 
     def _read_body(
         self, statements: Sequence[ast.stmt], index_symbol: str | None
@@ -207,7 +224,9 @@ class LoopReader:
         inner = inner_session(session)
         inner.carried = {*session.carried, *(item.name for item in self.carried)}
         inner.returned = session.returned
-        inner.wanted = Following(self.body_trees, {item.name for item in self.carried}, -1, session.wanted)
+        asked = [at(self.tree, ast.Expr(self.tree.test))] if isinstance(self.tree, ast.While) else []
+        names = {item.name for item in self.carried}
+        inner.wanted = Following([*self.body_trees, *asked], names, -1, session.wanted)
         params = []
         for item in self.carried:
             var = Var(item.name, item.ty, span=session.span(self.tree))
@@ -236,30 +255,13 @@ class LoopReader:
         inner.pure = self.session.pure
         inner.params = tuple(params)
         with inner.context.scope():
-            for tree in trees:
+            for _, tree in in_order(inner, trees):
                 read_statement(inner, tree)
             value = result()
             inner.blocks.flush()
             body = SeqExpr(tuple(inner.blocks.done), value)
             ty = type_of(inner, value, self.tree)
         return Function(inner.params, body, ty, inner.pure, name=name, span=inner.span(self.tree))
-
-    def _check_invariant(self, inner: GraphSession, item: _Carried, found: Type) -> None:
-        """A name has one type in all iterations: proved, refuted here, or checked when the loop runs."""
-        place = self.session.span(self.tree)
-        try:
-            check_claim(item.ty, found, inner.context, f"`{item.name}` after an iteration", place, at_run_time=True)
-        except (ShapeError, DTypeError) as error:
-            before = f"`{item.name}` is {type_text(item.ty)} before the loop and {type_text(found)} after an iteration"
-            hint = "a value keeps its type in all iterations"
-            if isinstance(error, ShapeError):
-                hint += (
-                    "; where a size grows, append to a list, of which the loop makes one tensor, or begin with a tensor"
-                    " of the final size and write into it"
-                )
-            elif isinstance(error, DTypeError) and error.hint is not None:
-                hint += f": {error.hint}"
-            raise type(error)(before, code=error.code, span=place, hint=hint, notes=error.notes) from None
 
     # The loop
 
@@ -280,8 +282,8 @@ class LoopReader:
         result = bind_value(session, fresh_target(session, tree, "loop"), call, None, tree)
         for number, item in enumerate(self.carried):
             field = TupleGetItem(result, number, span=session.span(tree))
-            note_memory(session, field, item.memory)
             made = self._take(item.name, field)
+            note_memory(session, made, item.memory)
             session.hidden.pop(item.name, None)
             note_weak(session, made, item.weak)
         for number, name in enumerate(self.lists, len(self.carried)):
@@ -323,6 +325,32 @@ class LoopReader:
         assert not isinstance(var, DataflowVar)
         emit_binding(session, VarBinding(var, function, span=session.span(self.tree)))
         return var
+
+
+def _with_parts(items: Sequence[_Carried], found: Sequence[Memory]) -> list[_Carried]:
+    """What is carried, with the arrays that all its parts may be, one after the other."""
+    made, rest = list[_Carried](), list(found)
+    for item in items:
+        memory, rest = rest[: len(item.memory)], rest[len(item.memory) :]
+        made.append(item if list(item.memory) == memory else renewed(item, memory=memory))
+    return made
+
+
+def _check_invariant(inner: GraphSession, item: _Carried, found: Type, place: Span | None) -> None:
+    """A name has one type in all iterations: proved, refuted here, or checked when the loop runs."""
+    try:
+        check_claim(item.ty, found, inner.context, f"`{item.name}` after an iteration", place, at_run_time=True)
+    except (ShapeError, DTypeError) as error:
+        before = f"`{item.name}` is {type_text(item.ty)} before the loop and {type_text(found)} after an iteration"
+        hint = "a value keeps its type in all iterations"
+        if isinstance(error, ShapeError):
+            hint += (
+                "; where a size grows, append to a list, of which the loop makes one tensor, or begin with a tensor"
+                " of the final size and write into it"
+            )
+        elif isinstance(error, DTypeError) and error.hint is not None:
+            hint += f": {error.hint}"
+        raise type(error)(before, code=error.code, span=place, hint=hint, notes=error.notes) from None
 
 
 def _can_be_carried(value: Any) -> bool:
