@@ -124,6 +124,7 @@ WRITTEN = {
         "out[count] = value",
     ),
     "a comparison of a truth value": ("return R.sum(x > 0) > 2", "W310", 'R.astype(..., "int64")'),
+    "a list of a length that a run decides": ("return [i * t for i in range(k)]", "W115", "`count = 0`"),
     "a modulus": ("return pow(3, k, 7)", "W115", "p = p * base % modulus"),
 }
 

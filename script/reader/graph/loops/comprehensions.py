@@ -3,6 +3,7 @@
 [f(v) for v in x]              rows = []; for v in x: rows.append(f(v))
 sum(f(v) for v in x)           the sum of its rows; so any, all, min, max
 sum(v for v in x if v > 0)     sum(v if v > 0 else 0 for v in x); so any, all
+sum(f(i) for i in range(k))    total = 0; for i in range(k): total = total + f(i), where only a run knows k; so any, all
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any
 from weft.ir.graph import Expr
 from weft.ir.types import TensorType
 from weft.script.reader.expression.arguments import KnownValue
+from weft.script.reader.expression.static import counted
 from weft.script.reader.expression.unrolling import static_comprehension
 from weft.script.reader.graph.bindings import as_leaf, type_of
 from weft.script.reader.graph.expressions.operators import reduced
-from weft.script.reader.graph.joined import at, fresh_name, name_at
+from weft.script.reader.graph.joined import assigned, at, fresh_name, name_at
 from weft.script.reader.graph.loops.loop import read_loop
 from weft.script.reader.graph.loops.source import Source, source_of
 from weft.script.reader.graph.session import GraphSession
@@ -39,6 +41,9 @@ def comprehension_value(session: GraphSession, tree: _Comprehension) -> Any:
         message = f"how many values the list has, {what} of the comprehension decides in a run"
         hint = "`sum`, `any` and `all` take it; R.where keeps the size, R.masked_select gives what a mask chooses"
         raise session.fail("W115", message, rest[0].iter if rest else first.ifs[0], hint)
+    if found.count is None:
+        message = "how many values the list has, only a run decides"
+        raise session.fail("W115", message, first.iter, f"`sum`, `any` and `all` take it; else {counted('rows')}")
     return _rows(session, tree, found)
 
 
@@ -52,16 +57,37 @@ def _over(tree: _Comprehension, source: ast.expr) -> _Comprehension:
 def _rows(session: GraphSession, tree: _Comprehension, source: Source) -> Any:
     """The values of a loop as rows of a tensor; its names are its own."""
     name = fresh_name("rows", session.has_value)
-    target = tree.generators[0].target
+    append = at(tree, ast.Attribute(name_at(name, ast.Load(), tree), "append", ast.Load()))
+    body = at(tree, ast.Expr(at(tree, ast.Call(append, [tree.elt], []))))
+    return _looped(session, tree, source, name, [], body)
+
+
+def _accumulated(session: GraphSession, kind: str, tree: _Comprehension, source: Source) -> Any:
+    """The values of a loop put together one by one."""
+    name = fresh_name("total", session.has_value)
+    before = name_at(name, ast.Load(), tree)
+    both = ast.And() if kind == "all" else ast.Or()
+    value = ast.BinOp(before, ast.Add(), tree.elt) if kind == "sum" else ast.BoolOp(both, [before, tree.elt])
+    body: ast.stmt = assigned(name, at(tree, value), tree)
+    for generator in reversed(tree.generators):
+        for test in reversed(generator.ifs):
+            body = at(tree, ast.If(test, [body], []))
+        if generator is not tree.generators[0]:
+            body = at(tree, ast.For(generator.target, generator.iter, [body], []))
+    return _looped(session, tree, source, name, {"sum": 0, "any": False, "all": True}[kind], body)
+
+
+def _looped(
+    session: GraphSession, tree: _Comprehension, source: Source, name: str, initial: Any, body: ast.stmt
+) -> Any:
+    """The value that a loop gives a name; the names of the comprehension are its own."""
     saved, session.scope = session.scope, Scope(session.scope, own=True)
     try:
-        for node in ast.walk(target):
+        for node in (node for generator in tree.generators for node in ast.walk(generator.target)):
             if isinstance(node, ast.Name):
                 session.scope.names[node.id] = Hidden("it is a name of a comprehension")
-        session.scope.names[name] = []
-        append = at(tree, ast.Attribute(name_at(name, ast.Load(), tree), "append", ast.Load()))
-        body = at(tree, ast.Expr(at(tree, ast.Call(append, [tree.elt], []))))
-        read_loop(session, at(tree, ast.For(target, source.tree, [body], [])), source)
+        session.scope.names[name] = initial
+        read_loop(session, at(tree, ast.For(tree.generators[0].target, source.tree, [body], [])), source)
         return session.scope.names[name]
     finally:
         session.scope = saved
@@ -76,6 +102,8 @@ def reduction_value(session: GraphSession, name: str, tree: ast.Call) -> Any:
         found = source_of(session, argument.generators[0].iter)
         argument = _over(argument, found.tree if isinstance(found, Source) else found)
         if isinstance(found, Source) and not found.known:
+            if found.count is None and name in ("sum", "any", "all"):
+                return _accumulated(session, name, argument, found)
             argument = _without_condition(name, argument)
     value = session.value(argument)
     ty = type_of(session, as_leaf(session, value, argument), argument) if isinstance(value, Expr) else None
