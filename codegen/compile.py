@@ -12,20 +12,24 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
+
 from weft.codegen.asked import Asked
-from weft.codegen.cache.programs import find, key_of
+from weft.codegen.cache.programs import find, key_of, lowered_of
 from weft.errors import PassError, described
 from weft.ir.attrs import ARTIFACTS
-from weft.ir.graph import Function
+from weft.ir.graph import Constant, Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structure.array_digests import digests_kept
 from weft.ir.structure.malformed import explained_by
+from weft.ir.structure.visit import nodes_of
 from weft.ir.tensor import PrimFunc
 from weft.ir.verify import fault_of
-from weft.runtime.executable import Executable
+from weft.runtime.executable import Executable, Program
+from weft.support.array_memory import forget_pages
 from weft.support.collection import rare_collections
 from weft.support.stack import frames_in_one_piece
 
@@ -148,24 +152,46 @@ def compile(
         if (made := as_compiled(module, target, executor, start, trust)) is not None:
             return made
     asked = Asked(module, target, opt, params, executor, externs, trust, _checked_workers(workers))
-    altered = pipeline is not None or start is not None or trace is not None
-    key = None if altered or externs != () else key_of(module, target, executor, opt, params, trust=trust)
+    made = _compiled(asked, pipeline, start, trace)
+    forget_pages(_arrays(asked))  # weights of files were read once
+    return made
+
+
+def _compiled(asked: Asked, pipeline: Any, start: str | None, trace: list[Step] | None) -> Executable | ArtifactSet:
+    """The program of a module, from the disk where it is there."""
+    altered = pipeline is not None or start is not None or trace is not None or asked.externs != ()
+    key = None if altered else key_of(*asked[:2], asked.executor, asked.opt, asked.params, trust=asked.trust)
     kept = None if key is None else find(key)
     if kept is None:
         # The passes and the back ends, which nothing else needs and which take longer to load than most programs.
         from weft.codegen.lowering import compiled_program
 
         return compiled_program(asked, key, pipeline=pipeline, start=start, trace=trace)
-    _log.info("%s for %s: from the disk", ", ".join(module), kept.kind)
+    _log.info("%s for %s: from the disk", ", ".join(asked.module), kept.kind)
     made = Executable(kept)
-    made._linkable = lambda: _linkable(asked)
+    made._linkable = _linkable_later(asked, kept)
     return made
 
 
-def _linkable(asked: Asked) -> ArtifactSet:
-    from weft.codegen.lowering import linkable_of
+def _arrays(asked: Asked) -> Iterator[np.ndarray]:
+    """The weights that a module holds and its parameters are bound to."""
+    for function in asked.module.functions.values():
+        if isinstance(function, Function):
+            yield from (node.data for node in nodes_of(function, Constant))
+    yield from (array for array in (asked.params or {}).values() if isinstance(array, np.ndarray))
 
-    return linkable_of(asked)
+
+def _linkable_later(asked: Asked, program: Program) -> Callable[[], ArtifactSet]:
+    """What makes the program for C to link; it does not hold the module where its lowered form is on the disk."""
+    lowered = lowered_of(program)
+    asked = asked if lowered is None else asked._replace(module=IRModule({}), params=None)
+
+    def make() -> ArtifactSet:
+        from weft.codegen.lowering import linkable_of
+
+        return linkable_of(asked, None if lowered is None else lowered(), program)
+
+    return make
 
 
 def _checked_workers(workers: int | None) -> int | None:

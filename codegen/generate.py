@@ -80,7 +80,7 @@ class GenerateCode(Pass):
         if not isinstance(made, Executable):
             return declared_module(module, made)
         compiled = compiled_module(made._program, link=False)
-        self.made.update(executable=made, artifacts=compiled.attrs[ARTIFACTS])
+        self.made.update(executable=made, artifacts=compiled.attrs[ARTIFACTS], lowered=module)
         return compiled
 
     def loaded(self, module: IRModule) -> Executable | ArtifactSet:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace as with_fields
 from pathlib import Path
@@ -22,6 +22,7 @@ from weft.codegen.asked import Asked
 from weft.codegen.backends.base import Job
 from weft.codegen.binding import bound
 from weft.codegen.build import build, job_of, library
+from weft.codegen.cache.lowered import lowered_module, lowered_text, on_constants, stands_for
 from weft.codegen.cache.programs import keep
 from weft.codegen.compiled import holds_program, is_compiled, linked, load_module
 from weft.codegen.foreign import (
@@ -35,7 +36,7 @@ from weft.codegen.generate import CODE, GenerateCode, code_passes
 from weft.codegen.host.entry import only_entry
 from weft.codegen.host.single_kernel import with_entry
 from weft.codegen.plan import Plan, make_plan
-from weft.errors import PassError, RecursionDepthError, TargetError, described
+from weft.errors import ArtifactError, PassError, RecursionDepthError, TargetError, described
 from weft.ir.attrs import ARTIFACTS
 from weft.ir.deduction.one_device import on_one_device
 from weft.ir.graph import Function
@@ -46,7 +47,7 @@ from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.verify import refuse_ill_formed_kernels
 from weft.ir.verify.spread import refuse_spread
 from weft.runtime.artifact import Artifact, ArtifactSet
-from weft.runtime.executable import Executable
+from weft.runtime.executable import Executable, Program
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.base import nested_too_deeply
 from weft.transform.infra.phases import Step, phases, phases_of, run_phases
@@ -96,12 +97,27 @@ def compiled_program(
     generate = GenerateCode.of(plan, member_functions(module))
     with _room(module):
         made = generate.loaded(_through(module, plan, generate, pipeline=pipeline, start=start, trace=trace))
+    lowered = generate.made.get("lowered")
+    if not isinstance(made, Executable) or lowered is None or not stands_for(lowered, module):
+        lowered = None
+    else:
+        lowered = on_constants(lowered, made._program)
     if key is not None and isinstance(made, Executable) and plan.package == "archive":
-        keep(key, made._program)
+        keep(key, made._program, "" if lowered is None else lowered_text(lowered, made._program))
     _log.info("%s for %s: %.2f s", ", ".join(module), plan.target, time.perf_counter() - began)
     if isinstance(made, Executable):
-        made._linkable = lambda: linkable(module, plan, pipeline, start)
+        made._linkable = _linkable_later(module, lowered, plan, pipeline, start)
     return _packaged(made, plan)
+
+
+def _linkable_later(
+    module: IRModule, lowered: IRModule | None, plan: Plan, pipeline: Any, start: str | None
+) -> Callable[[], ArtifactSet]:
+    """What makes the program for C to link, and holds no more of the module than it takes."""
+    if lowered is None:
+        return lambda: linkable(module, plan, pipeline, start)
+    members = member_functions(module)
+    return lambda: _library_of(lowered, plan, members)
 
 
 def _planned(asked: Asked) -> tuple[IRModule, Plan]:
@@ -113,9 +129,20 @@ def _planned(asked: Asked) -> tuple[IRModule, Plan]:
     return bound(asked.module, asked.params), plan
 
 
-def linkable_of(asked: Asked) -> ArtifactSet:
-    """The program for C to link of a module that was found on the disk."""
-    return linkable(*_planned(asked))
+def linkable_of(asked: Asked, text: str | None, program: Program) -> ArtifactSet:
+    """The program for C to link of a program that was found on the disk.
+
+    It is made of the text of its lowered module; where there is none, what was asked for has the module.
+    Raises: ArtifactError W819 for a text that is damaged.
+    """
+    if text is None:
+        return linkable(*_planned(asked))
+    if not text:
+        message = "the lowered module in the cache of compiled code is damaged, and the one it was made of is gone"
+        raise ArtifactError(message, code="W819", hint="empty the cache (weft cache clear), and compile again")
+    lowered = lowered_module(text, program)
+    plan = make_plan(lowered, asked.target, asked.executor, asked.opt)
+    return _library_of(lowered, with_fields(plan, workers=asked.workers), {})
 
 
 def _packaged(made: Executable | ArtifactSet, plan: Plan) -> Executable | ArtifactSet:
@@ -168,13 +195,19 @@ def compiled_library(
 
 def linkable(module: IRModule, plan: Plan, pipeline: Any = None, start: str | None = None) -> ArtifactSet:
     """The program for C to link of a module."""
-    straight = with_fields(plan, executor="aot")
     with _room(module):
+        straight = with_fields(plan, executor="aot")
         straightened = _through(module, straight, pipeline=pipeline, start=start, stop=PLANNED)
-        refuse_undeclared(straightened, plan.parts, plan.externs, c_calls=True)
-        if only_entry(straightened) is None:
-            straightened, _ = with_entry(straightened)
-        made = build(straightened, straight, member_functions(module))
+        return _library_of(straightened, plan, member_functions(module))
+
+
+def _library_of(lowered: IRModule, plan: Plan, members: Mapping[str, Callable[..., Any]]) -> ArtifactSet:
+    """The program for C to link of a lowered module that is one straight line."""
+    with _room(lowered):
+        refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=True)
+        if only_entry(lowered) is None:
+            lowered, _ = with_entry(lowered)
+        made = build(lowered, with_fields(plan, executor="aot"), members)
     assert isinstance(made, Executable)
     return ArtifactSet(item for item in made._program.artifacts.values() if item.loader == "cc")
 

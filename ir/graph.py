@@ -27,7 +27,7 @@ from weft.ir.dim import Dim
 from weft.ir.node import EMPTY, FrozenMap, Node, binder, ignored, node, replace
 from weft.ir.types import ShapeType, TensorType, Type
 from weft.ir.variables import Expr, Var
-from weft.support.array_memory import aligned_copy
+from weft.support.array_memory import frozen_copy
 from weft.support.providers import provider
 
 __all__ = [
@@ -99,19 +99,6 @@ class Op(Expr):
     span: Span | None = ignored(default=None)
 
 
-_LARGE = 1 << 12
-"""Bytes from which on compiled code takes an array where it is, given that it begins where a line of the cache does."""
-
-
-def _own(data: np.ndarray) -> np.ndarray:
-    """A copy in row-major order that nobody can write."""
-    if data.nbytes >= _LARGE:
-        return aligned_copy(data)
-    data = np.array(data, order="C", copy=True)
-    data.flags.writeable = False
-    return data
-
-
 @node
 class Constant(Expr):
     """An array known at compile time.
@@ -136,7 +123,7 @@ class Constant(Expr):
                 f"a {dtype} constant is stored as {storage(dtype)}, got an array of {data.dtype}", code="W303"
             )
         if data.flags.writeable or not data.flags.c_contiguous:
-            data = _own(data)
+            data = frozen_copy(data)
         object.__setattr__(self, "data", data)
         object.__setattr__(self, "dtype", dtype)
 

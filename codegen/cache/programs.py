@@ -2,6 +2,7 @@
 
     entry ::= length of the head, head, object code, constants        in `weft.codegen.cache`, beside single kernels
     head  ::= JSON: signatures, sites, shapes and dtypes of the constants, lengths
+    text  ::= the source of each object, the lowered module or nothing  (`weft.codegen.cache.lowered`)
 
 Each piece of code and each constant stands at a place in the file that suits its use where the file is mapped.
 
@@ -20,7 +21,7 @@ import logging
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -46,12 +47,12 @@ from weft.target import Target, TargetKind
 from weft.target.builtin import LLVM
 from weft.transform.infra.context import check_level, is_plain
 
-__all__ = ["find", "keep", "key_of"]
+__all__ = ["find", "keep", "key_of", "lowered_of"]
 
 _log = logging.getLogger("weft.cache")
 
 _LARGEST = LIMIT // 8
-_FORMAT = "program 8"
+_FORMAT = "program 9"
 
 
 def key_of(
@@ -178,10 +179,13 @@ def find(key: str) -> Program | None:
 
 
 class _Texts(Sequence[str]):
-    """The sources of a program, which are unpacked when somebody asks for them; none where they are damaged."""
+    """The sources of a program, which are unpacked when somebody asks for them; none where they are damaged.
 
-    def __init__(self, packed: memoryview) -> None:
-        self._packed = packed
+    `has_lowered` says whether the lowered module stands behind them.
+    """
+
+    def __init__(self, packed: memoryview, has_lowered: bool) -> None:
+        self._packed, self.has_lowered = packed, has_lowered
 
     @cached_property
     def _all(self) -> list[str]:
@@ -190,17 +194,27 @@ class _Texts(Sequence[str]):
         except (zlib.error, UnicodeDecodeError) as error:
             _log.warning("the sources of a program that is kept cannot be read: %r", error)
             text = ""
-        return text.split("\0") if text else []
+        return text.split("\0")
+
+    def lowered(self) -> str:
+        """The text of the lowered module."""
+        return self._all[-1]
 
     @overload
     def __getitem__(self, index: int) -> str: ...
     @overload
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: int | slice) -> str | list[str]:
-        return self._all[index]
+        return self._all[:-1][index]
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._all) - 1
+
+
+def lowered_of(program: Program) -> Callable[[], str] | None:
+    """What reads the text of the lowered module of a program that `find` gave, where it was kept."""
+    texts = program.sources
+    return texts.lowered if isinstance(texts, _Texts) and texts.has_lowered else None
 
 
 def _program(data: memoryview, text: memoryview) -> Program:
@@ -219,7 +233,7 @@ def _program(data: memoryview, text: memoryview) -> Program:
         constants=constants,
         objects=objects,
         target=tuple(head["target"]),
-        sources=_Texts(text),
+        sources=_Texts(text, head["lowered"]),
         python=head["python"],
         threads=head["threads"],
         driver=head["driver"],
@@ -229,8 +243,8 @@ def _program(data: memoryview, text: memoryview) -> Program:
     )
 
 
-def keep(key: str, program: Program) -> None:
-    """Keep a program, unless it is of a size that would push everything else out."""
+def keep(key: str, program: Program, lowered: str = "") -> None:
+    """Keep a program and the text of its lowered module, unless it is of a size that would push everything else out."""
     if len(program.artifacts) or sum(array.nbytes for array, _ in program.constants) > _LARGEST:
         return
     arrays = [content_bytes(array).data for array, _ in program.constants]
@@ -243,13 +257,14 @@ def keep(key: str, program: Program) -> None:
         "objects": len(program.objects),
         "constants": [(dtype, array.shape) for array, dtype in program.constants],
         "lengths": [len(piece) for piece in pieces],
+        "lowered": bool(lowered),
     }
     text = json.dumps(head).encode()
     text += b" " * _gap(HEAD + 8 + len(text))
     code: list[bytes | memoryview] = [len(text).to_bytes(8, "little"), text]
     for piece in pieces:
         code += [piece, bytes(_gap(len(piece)))]
-    object_cache().put(key, code, "\0".join(program.sources))
+    object_cache().put(key, code, "\0".join([*program.sources, lowered]))
 
 
 def _gap(length: int) -> int:

@@ -26,7 +26,9 @@ import numpy as np
 from weft import dtypes
 from weft.errors import Span, WeftError
 from weft.ir.graph import Constant
+from weft.ir.structure.array_digests import array_digest
 from weft.script.source.diagnostics import fail
+from weft.support.array_memory import content_bytes
 from weft.support.small_floats import decode, encode
 
 __all__ = ["LARGE", "constant_lists", "constant_parts", "constant_value", "float_text", "number_text"]
@@ -59,11 +61,12 @@ def constant_parts(constant: Constant, blobs: dict[str, bytes] | None = None) ->
     """
     data = constant.data
     if data.size > LARGE or (dtypes.is_complex(constant.dtype) and _has_odd_nan(data)):
-        little = data.astype(data.dtype.newbyteorder("<"), copy=False).tobytes()
+        little = data.astype(data.dtype.newbyteorder("<"), copy=False)
         if blobs is None:
-            return {"data": f'"base64:{base64.b64encode(little).decode()}"', "shape": data.shape}
-        name = f"sha256:{hashlib.sha256(little).hexdigest()}"
-        blobs[name] = little
+            return {"data": f'"base64:{base64.b64encode(little.tobytes()).decode()}"', "shape": data.shape}
+        name = f"sha256:{array_digest(little).hex()}"
+        if name not in blobs:
+            blobs[name] = little.tobytes()
         return {"data": f'"{name}"', "shape": data.shape}
     values = _short(data) if constant.is_numpy else _small_values(constant)
     if values is None or _has_odd_nan(data):
@@ -189,11 +192,11 @@ def _from_text(text: str, dtype: str | None, span: Span, blobs: Mapping[str, Any
     return np.frombuffer(raw, storage.newbyteorder("<")).astype(storage, copy=False)
 
 
-def _blob(digest: str, span: Span, blobs: Mapping[str, Any] | None) -> bytes:
+def _blob(digest: str, span: Span, blobs: Mapping[str, Any] | None) -> bytes | memoryview:
     found = None if blobs is None else blobs.get(f"sha256:{digest}", blobs.get(digest))
     if found is None:
         raise fail("W151", f"no blob sha256:{digest[:16]}... was given", span, hint="pass blobs={...} to weft.parse")
-    raw = found.tobytes() if isinstance(found, np.ndarray) else bytes(found)
+    raw = content_bytes(found).data if isinstance(found, np.ndarray) else bytes(found)
     if hashlib.sha256(raw).hexdigest() != digest:
         raise fail("W151", f"the blob sha256:{digest[:16]}... is damaged", span)
     return raw

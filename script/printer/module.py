@@ -69,6 +69,13 @@ def script_of(
     return decorated_text(text, True) if line_numbers else text
 
 
+def script_unchecked(module: IRModule, blobs: dict[str, bytes]) -> str:
+    """The text of a module that is well formed, without another look at that; large constants that `blobs` lacks
+    are put there.
+    """
+    return print_deeply(module, lambda: write_text(Printer(blobs=blobs, unchecked=True), module))
+
+
 def _marked_text(make: Callable[[Style], Printer], style: Style, node: Any, chains: list[Chain]) -> str:
     """The text with marks around parts: printed once to see what the text shows, then with the marks."""
     marks = Marks(chains)

@@ -125,7 +125,7 @@ class Printer:
     functions: Mapping[str, Any] = EMPTY  # what deduction may look up
     module_class: str | None = None
     meshes: list[tuple[str, DeviceMesh]] = field(default_factory=list)  # by their names
-    unchecked: bool = False  # whether the function, printed alone, has faults that reading would refuse
+    unchecked: bool = False  # whether the function or module has faults that reading would refuse, or is not read again
     block_buffer: Form = BUFFERS["T.alloc_buffer"]  # what makes a buffer of a block
     # the text
     root: Any = None  # what is printed

@@ -65,7 +65,7 @@ def write_text(printer: Printer, node: Any) -> str:
 
 def write_module(printer: Printer, module: IRModule) -> None:
     """A module class."""
-    unchecked = bool(certain_findings(module.functions, list(module.functions)))
+    unchecked = printer.unchecked or bool(certain_findings(module.functions, list(module.functions)))
     attrs = module.attrs
     sides = [isinstance(module.functions.get(name), Function) for name in SIDES]
     if attrs.get(REWRITER) is True and all(sides) and not unchecked:

@@ -23,6 +23,7 @@ from weft.errors import Source, Span, WeftError
 from weft.ir.structure.recursion import deep_recursion, deeply, used_frames
 from weft.script.source.budget import Budget
 from weft.script.source.diagnostics import Consequence, Limits, fail
+from weft.support.array_memory import frozen_copy
 from weft.support.collection import rare_collections
 from weft.support.excepthook import is_internal
 from weft.support.stack import frames_in_one_piece, with_stack
@@ -218,8 +219,7 @@ class Unit:
         if not array.flags.writeable and array.flags.c_contiguous:
             return array
         if id(array) not in self.arrays:
-            copy = np.array(array, order="C", copy=True)
-            copy.flags.writeable = False
+            copy = frozen_copy(array)
             self.arrays[id(array)] = array, copy  # the first stays alive, so that its number is not another's
         return self.arrays[id(array)][1]
 

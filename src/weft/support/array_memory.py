@@ -5,15 +5,25 @@ from __future__ import annotations
 import contextlib
 import math
 import mmap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["ALIGNMENT", "aligned_bytes", "aligned_copy", "aligned_zeros", "content_bytes", "memory_bytes"]
+__all__ = [
+    "ALIGNMENT",
+    "aligned_bytes",
+    "aligned_zeros",
+    "content_bytes",
+    "forget_pages",
+    "frozen_copy",
+    "memory_bytes",
+]
 
 ALIGNMENT = 64
 """Bytes: a line of the cache, and the widest vectors."""
+_LARGE = 1 << 12
+"""Bytes of an array whose place is worth the time that it takes."""
 _LARGE_PAGE = 2 << 20
 """Bytes of a page that one entry of a table of addresses serves, where the system gives such pages."""
 
@@ -29,18 +39,24 @@ def aligned_bytes(size: int, make: Callable[..., np.ndarray] = np.empty) -> np.n
     return block[start : start + size]
 
 
-def aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A copy in row-major order that nobody can write, at an address that is a multiple of `ALIGNMENT`.
+def frozen_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy in row-major order that nobody can write; a large one at an address that is a multiple of `ALIGNMENT`.
 
-    >>> copy = aligned_copy(np.array([[1, 2], [3, 4]]).T)
-    >>> copy.tolist(), copy.flags.writeable, copy.ctypes.data % ALIGNMENT
-    ([[1, 3], [2, 4]], False, 0)
+    Compiled code takes such an array where it is.
+
+    >>> copy = frozen_copy(np.ones((64, 64)))
+    >>> copy.flags.writeable, copy.ctypes.data % ALIGNMENT
+    (False, 0)
     """
-    block = np.empty(array.nbytes + ALIGNMENT, np.uint8)
-    start = -block.__array_interface__["data"][0] % ALIGNMENT
-    block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)[...] = array
-    block.flags.writeable = False
-    return block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    if array.nbytes < _LARGE:
+        block = made = np.array(array, order="C", copy=True)
+    else:
+        block = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+        start = -block.__array_interface__["data"][0] % ALIGNMENT
+        made = block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        made[...] = array
+    block.flags.writeable = made.flags.writeable = False
+    return made
 
 
 def aligned_zeros(shape: Sequence[int], dtype: np.dtype[Any] | type[np.generic]) -> np.ndarray:
@@ -74,6 +90,22 @@ def content_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.ui
     [1, 3, 2, 4]
     """
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def forget_pages(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
+    """Let the system take the pages of read-only mapped files that arrays are views of; reading brings them back."""
+    files: dict[int, mmap.mmap] = {}
+    for array in arrays:
+        memory: Any = array
+        while isinstance(memory, (np.ndarray, memoryview)):
+            memory = memory.base if isinstance(memory, np.ndarray) else memory.obj
+        if isinstance(memory, mmap.mmap):
+            files[id(memory)] = memory
+    for file in files.values():
+        # Memory that can be written may hold what is nowhere else.
+        if hasattr(mmap, "MADV_DONTNEED") and memoryview(file).readonly:
+            with contextlib.suppress(OSError, ValueError):
+                file.madvise(mmap.MADV_DONTNEED)
 
 
 def memory_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import gc
 import mmap
 import shutil
+import weakref
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import weft
+from weft.codegen import lowering
+from weft.codegen.cache import programs
 from weft.errors import ArtifactError
 from weft.ir.graph import Constant
+from weft.ir.structure.visit import nodes_of
+from weft.runtime.artifact import ArtifactSet
 from weft.runtime.executable import Executable
 from weft.script import relax as R
-from weft.support.array_memory import ALIGNMENT, aligned_copy
+from weft.support.array_memory import ALIGNMENT, forget_pages, frozen_copy
 
-ROWS, WIDTH = 8, 256
+ROWS, WIDTH = 64, 512
 
 
-def perceptron(layers: int = 2, bias: bool = True) -> weft.IRModule:
+def perceptron(layers: int = 2) -> weft.IRModule:
     """Products with constant weights, which are packed, and a table that stays as it is."""
     random = np.random.default_rng(0)
     weights = [random.standard_normal((WIDTH, WIDTH), "float32") for _ in range(layers)]
@@ -37,6 +45,15 @@ def perceptron(layers: int = 2, bias: bool = True) -> weft.IRModule:
 
 X = np.random.default_rng(1).standard_normal((ROWS, WIDTH), "float32")
 PLACES = np.arange(ROWS)[::-1].copy()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An empty cache, and no checks after passes: with them, every pass runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WEFT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("WEFT_CHECK", "0")
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -120,5 +137,109 @@ def test_a_constant_that_is_copied_lies_as_compiled_code_takes_it() -> None:
     assert constant.data.ctypes.data % ALIGNMENT == 0
     assert not constant.data.flags.writeable
     assert (constant.data == 1).all()
-    same = aligned_copy(array.T)
+    same = frozen_copy(array.T)
     assert Constant(same).data is same
+
+
+# -- what the module held is not held for it
+
+
+def dropped(module: weft.IRModule) -> list[weakref.ref[np.ndarray]]:
+    """References to the large constants of a module, which do not keep them."""
+    return [weakref.ref(node.data) for node in nodes_of(module, Constant) if node.data.size == WIDTH * WIDTH]
+
+
+def contents(artifacts: ArtifactSet) -> dict[str, bytes]:
+    return {name: bytes(item.data) for name, item in artifacts.items()}
+
+
+def test_a_program_holds_no_weights_that_were_packed_and_gives_its_library_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expected = contents(weft.compile(perceptron(3), executor="aot").linkable())
+    for again in (False, True):
+        if again:
+            nothing_is_compiled(monkeypatch)
+        module = perceptron(3)
+        weights = dropped(module)
+        exe = weft.compile(module)
+        assert len(weights) == 4
+        assert all(weight() is not None for weight in weights)
+        del module
+        gc.collect()
+        # The table is used as it is: by this process, or where the cache is mapped.
+        assert sum(weight() is not None for weight in weights) == (0 if again else 1)
+        assert exe["main"](X, PLACES).shape == (ROWS, WIDTH)
+        if again:
+            monkeypatch.undo()
+        assert contents(exe.linkable()) == expected
+
+
+def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise AssertionError("the program is on the disk")
+
+    monkeypatch.setattr(lowering, "compiled_program", fail)
+
+
+def test_programs_with_branches_keep_their_module() -> None:
+    random = np.random.default_rng(0)
+    weight, other = (random.standard_normal((WIDTH, WIDTH), "float32") for _ in range(2))
+
+    @R.function
+    def main(x: R.Tensor((ROWS, WIDTH), "float32"), flag: R.Tensor((), "bool")):
+        if flag:
+            y = R.matmul(x, R.const(weight))
+        else:
+            y = R.matmul(x, R.const(other))
+        return y
+
+    for _ in range(2):
+        assert any(name.endswith(".o") for name in weft.compile(main).linkable())
+
+
+def test_a_text_that_is_not_there_any_more_is_an_error_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    weft.compile(perceptron())  # which the disk has from now on
+    monkeypatch.setattr(programs._Texts, "lowered", lambda _: "")
+    exe = weft.compile(perceptron())
+    with pytest.raises(ArtifactError) as caught:
+        exe.linkable()
+    assert caught.value.code == "W819"
+
+
+# -- files that weights are read from
+
+
+def resident(path: Path) -> int:
+    """The bytes of a mapped file that are in the memory of this process."""
+    text = Path("/proc/self/smaps").read_text()
+    parts = text.split(str(path))[1:]
+    return sum(1024 * int(part.split("Rss:", 1)[1].split(maxsplit=1)[0]) for part in parts)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux says what of a file is in memory")
+def test_a_file_of_weights_is_not_in_memory_once_it_was_compiled(tmp_path: Path) -> None:
+    path = tmp_path / "weights.safetensors"
+    weft.frontend.safetensors.save(path, {"w": np.eye(WIDTH, dtype="float32")})
+    weights = weft.frontend.safetensors.load(path)
+
+    @R.function
+    def main(x: R.Tensor((ROWS, WIDTH), "float32")):
+        return R.matmul(x, R.const(weights["w"]))
+
+    assert weights["w"].sum() == WIDTH
+    assert resident(path) >= weights["w"].nbytes
+    exe = weft.compile(main)
+    assert resident(path) == 0
+    np.testing.assert_allclose(exe["main"](X), X, rtol=1e-5)
+    assert weights["w"].sum() == WIDTH
+
+
+def test_what_was_written_to_a_mapped_copy_of_a_file_stays(tmp_path: Path) -> None:
+    path = tmp_path / "array"
+    np.ones(1 << 14, "uint8").tofile(path)
+    read, written = (np.memmap(path, "uint8", mode) for mode in ("r", "c"))
+    written[:] = 7
+    forget_pages([read, written[10:]])
+    assert (read == 1).all()
+    assert (written == 7).all()
