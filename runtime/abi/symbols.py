@@ -77,16 +77,23 @@ class Symbols:
     def match_all(self, given: Sequence[tuple[Any, abi.Type, str]], code: str = "W222") -> None:
         """Check (value, type, what it is) triples together: a symbol may be bound by a later one than it is used in."""
         claims = [(what, claim) for value, ty, what in given for claim in _claims(value, ty, what, code)]
-        for what, (dims, sizes, *_) in claims:
+        open_claims, values = [], self.values
+        for item in claims:
+            what, (dims, sizes, *_) = item
+            settled = True
             for dim, size in zip(dims, sizes, strict=True):
-                if isinstance(dim, str) and dim not in self.values:
-                    self.bind(dim, size, what)
-        open_claims = [item for item in claims if any(not isinstance(dim, _SETTLED) for dim in item[1][0])]
-        while any(self._solved(dims, sizes, what) for what, (dims, sizes, *_) in open_claims):
+                if isinstance(dim, str):
+                    if dim not in values:
+                        self.bind(dim, size, what)
+                elif not isinstance(dim, _SETTLED):
+                    settled = False
+            if not settled:
+                open_claims.append(item)
+        while open_claims and any(self._solved(dims, sizes, what) for what, (dims, sizes, *_) in open_claims):
             pass
         for what, (dims, sizes, part, kind) in claims:
             for dim, size in zip(dims, sizes, strict=True):
-                if dim is None or (isinstance(dim, int) and dim == size):
+                if dim is None or dim == size or (isinstance(dim, str) and values.get(dim) == size):
                     continue
                 if any(name not in self.values for name in dim_names(dim)) or self._exactly(dim) != size:
                     raise _mismatch(what, kind, part, code, self.explain(dims))

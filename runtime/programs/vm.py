@@ -128,6 +128,7 @@ class VirtualMachine:
         self.program = program
         self.kernels, self.constants, self.linked = kernels, constants, linked
         self.functions = read_functions(program)
+        self.parameters = {name: _described(function) for name, function in self.functions.items()}
         self.hooks: tuple[Hook, ...] = ()
 
     @contextmanager
@@ -172,16 +173,13 @@ class VirtualMachine:
     def _frame(self, closure: Closure, args: Sequence[Any], into: int, span: Span | None) -> _Frame:
         function = self.functions[closure.name]
         values = (*closure.fixed, *args)
-        params = function.signature.params
+        params = self.parameters[closure.name]
         if len(values) != len(params):
             message = f"{closure.name} takes {len(params)} arguments, got {len(values)}"
             raise ArgumentError(message, code="W850", span=span)
         frame = _Frame(function, into)
-        given = []
-        for position, (param, value) in enumerate(zip(params, values, strict=True)):
-            frame.registers[position] = value
-            given.append((value, param.type, f"argument {position + 1} `{param.name}` of {closure.name}"))
-        frame.symbols.match_all(given)
+        frame.registers[: len(values)] = values
+        frame.symbols.match_all([(value, ty, what) for value, (ty, what) in zip(values, params, strict=True)])
         for symbol, source in frame.symbols.sources.items():
             frame.symbols.sources[symbol] = source.removesuffix(f" of {closure.name}")
         return frame
@@ -310,6 +308,15 @@ class VirtualMachine:
 
     def _builtin(self, frame: _Frame, name: str, args: list[Any], operands: Sequence[Any]) -> Any:
         return _BUILTINS[name](frame, args)
+
+
+def _described(function: BytecodeFunction) -> list[tuple[abi.Type, str]]:
+    """The types of the parameters of a function, and what messages call the arguments."""
+    signature = function.signature
+    return [
+        (param.type, f"argument {position} `{param.name}` of {signature.name}")
+        for position, param in enumerate(signature.params, 1)
+    ]
 
 
 def _typed(values: Sequence[Any], types: abi.Tuple) -> list[Any]:
