@@ -20,9 +20,9 @@ runs at both ends, the runs are merged from both ends at once, block by block wh
 most `_PUT_BYTES`, are sorted and put among them.
 
 Many elements of at most a quarter of `_SLOTS` kinds are counted: a table of slots, found by multiplication, has each
-kind and how many there are. Where the first ones are of at most `_COMPARED` kinds, vectors of the rest are compared
-with each. Kinds are sorted, and every one is written as often as it was counted. One kind too many, or too many steps
-from slot to slot, and the elements are parted as any others.
+kind and how many there are, in the memory of the result. Where the first ones are of at most `_COMPARED` kinds,
+vectors of the rest are compared with each. Kinds are sorted, and every one is written as often as it was counted. One
+kind too many, or too many steps from slot to slot, and the elements are parted as any others.
 
 Source: Hoare, Quicksort, 1962; Knuth, The Art of Computer Programming 3, 6.4; Bramas, A novel hybrid quicksort
 algorithm vectorized using AVX-512 on Intel Skylake, 2017; Peters, Timsort, 2002.
@@ -115,10 +115,14 @@ def _of_counts(keys: KeyVector) -> dict[str, object]:
     """What the functions that count elements of few kinds need."""
     found: dict[str, object] = {"slots": _SLOTS, "last_slot": _SLOTS - 1, "most_distinct": _SLOTS // 4}
     found |= {"slot_shift": keys.bits + 1 - _SLOTS.bit_length(), "mixes": GOLDEN >> (64 - keys.bits) | 1}
-    found |= {"least_counted": _LEAST_COUNTED, "looked_at": _LEAST_COUNTED // 4, "last_lane": keys.lanes - 1}
+    found |= {
+        "least_counted": max(_LEAST_COUNTED, 16 * _SLOTS * 8 // keys.bits),
+        "looked_at": _LEAST_COUNTED // 4,
+        "last_lane": keys.lanes - 1,
+    }
     found |= {"most_compared": _COMPARED, "half_compared": _COMPARED // 2}
-    widened, narrowed = ("bitcast", "bitcast") if keys.bits == 64 else ("zext", "trunc")
-    return found | {"widened": f"{widened} {keys.element}", "narrowed": f"{narrowed} i64"}
+    found |= {"count_bytes": 8 * _SLOTS, "most_summed": min(keys.lanes * ((1 << keys.bits) - 1), (1 << 63) - 1)}
+    return found | {"widened": "bitcast i64" if keys.bits == 64 else f"zext {keys.element}"}
 
 
 def _emit_table(module: ModuleWriter, element: str) -> None:
@@ -168,9 +172,12 @@ class ValueWriter(SortWriter):
         w.branch(w.emit(icmp("ult", "i64", "%at.next", "%count")), "vectors", "back")
         w.open("back")
         for kind in range(kinds):
-            total = self._call(f"llvm.vector.reduce.add.{keys.suffix}", keys.element, [(keys.type, f"%sum{kind}.next")])
-            wide = total if keys.bits == 64 else w.emit(cast("zext", keys.element, total, "i64"))
-            w.do(store("i64", wide, w.emit(getelementptr("i64", "%found", kind)), 8))
+            wide = KeyVector(64, keys.lanes)
+            sums = f"%sum{kind}.next"
+            if keys.bits < wide.bits:
+                sums = w.emit(cast("zext", keys.type, sums, wide.type))
+            total = self._call(f"llvm.vector.reduce.add.{wide.suffix}", "i64", [(wide.type, sums)])
+            w.do(store("i64", total, w.emit(getelementptr("i64", "%found", kind)), 8))
         w.ret("void")
         w.finish()
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import weft
 from weft.ir import PrimFunc, walk
 from weft.ir.tensor import Evaluate, PrimCall
+from weft.runtime.device.frames import stack_need
 from weft.transform import LegalizeOps
 from weft.transform.infra.phases import run_phases
 
@@ -109,6 +110,12 @@ def test_machines_that_put_picked_lanes_together_take_vector_code() -> None:
     assert intrinsics(NARROW) == intrinsics("c") == intrinsics("llvm -mcpu=generic-aarch64") == set()
     assert intrinsics(WIDE, "int8") == set()  # one byte is counted
     assert intrinsics(WIDE, "float64") == {"sort_pairs", "sort_values"}
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float32", "int64"])
+def test_sorts_of_values_call_without_a_question_for_the_stack(dtype: str) -> None:
+    made = weft.parse(f'@R.function\ndef main(x: R.Tensor((100,), "{dtype}")):\n    return R.sort(x)')
+    assert stack_need(weft.compile(made)._program.objects) == 0
 
 
 def test_both_forms_of_a_kernel_mean_the_same() -> None:

@@ -1,20 +1,19 @@
 define internal i1 @weft.sort.counted.$name(ptr %to, ptr %from, i64 %count, ptr %codes) noinline nounwind {
 entry:
-  %seen = alloca [$slots x $key], align 64
-  %counts = alloca [$slots x $key], align 64
+  %tallies = alloca [$most_distinct x i64], align 64
   %distinct = alloca [$most_distinct x $key], align 64
   %ordered = alloca [$most_distinct x $key], align 64
+  %seen = getelementptr $key, ptr %to, i64 0
+  %counts = getelementptr $key, ptr %to, i64 $slots
   %is_many = icmp uge i64 %count, $least_counted
-  %is_narrow = icmp ult i64 %count, 2147483648
-  %pays = and i1 %is_many, %is_narrow
   %odd = and i64 %count, $last_lane
   %some = add i64 %odd, $looked_at
-  br i1 %pays, label %start, label %no
+  br i1 %is_many, label %start, label %no
 start:
   %first = load $key, ptr %from, align $bytes
   call void @weft.sort.fill.$name(ptr %distinct, i64 0, i64 $most_compared, i64 $most_compared, $key %first)
   call void @weft.sort.fill.$name(ptr %seen, i64 0, i64 $slots, i64 $slots, $key %first)
-  call void @weft.sort.fill.$name(ptr %counts, i64 0, i64 $slots, i64 $slots, $key 0)
+  call void @llvm.memset.p0.i64(ptr %counts, i8 0, i64 $count_bytes, i1 false)
   br label %head
 head:
   %i = phi i64 [ 0, %start ], [ %i.next, %next ], [ %i.next, %pause ]
@@ -26,29 +25,29 @@ head:
   %slot = call i64 @weft.sort.slot.$name($key %element)
   %seen_place = getelementptr $key, ptr %seen, i64 %slot
   %seen_element = load $key, ptr %seen_place, align $bytes
-  %count_place = getelementptr $key, ptr %counts, i64 %slot
-  %before = load $key, ptr %count_place, align $bytes
-  %after = add $key %before, 1
+  %count_place = getelementptr i64, ptr %counts, i64 %slot
+  %before = load i64, ptr %count_place, align $bytes
+  %after = add i64 %before, 1
   %is_seen = icmp eq $key %seen_element, %element
   br i1 %is_seen, label %again, label %probe
 again:
-  store $key %after, ptr %count_place, align $bytes
+  store i64 %after, ptr %count_place, align $bytes
   br label %next
 probe:
   %at = phi i64 [ %slot, %head ], [ %at.next, %other ]
   %probes = phi i64 [ %steps, %head ], [ %probes.next, %other ]
   %at.place = getelementptr $key, ptr %seen, i64 %at
   %at.element = load $key, ptr %at.place, align $bytes
-  %at.count_place = getelementptr $key, ptr %counts, i64 %at
-  %at.before = load $key, ptr %at.count_place, align $bytes
-  %at.after = add $key %at.before, 1
+  %at.count_place = getelementptr i64, ptr %counts, i64 %at
+  %at.before = load i64, ptr %at.count_place, align $bytes
+  %at.after = add i64 %at.before, 1
   %at.is_seen = icmp eq $key %at.element, %element
   br i1 %at.is_seen, label %known, label %unlike
 known:
-  store $key %at.after, ptr %at.count_place, align $bytes
+  store i64 %at.after, ptr %at.count_place, align $bytes
   br label %next
 unlike:
-  %is_free = icmp eq $key %at.before, 0
+  %is_free = icmp eq i64 %at.before, 0
   %is_first = icmp eq $key %at.element, %first
   %is_new = and i1 %is_free, %is_first
   br i1 %is_new, label %new, label %other
@@ -64,7 +63,7 @@ new:
   br i1 %is_full, label %no, label %put
 put:
   store $key %element, ptr %at.place, align $bytes
-  store $key 1, ptr %at.count_place, align $bytes
+  store i64 1, ptr %at.count_place, align $bytes
   %distinct_place = getelementptr $key, ptr %distinct, i64 %kinds
   store $key %element, ptr %distinct_place, align $bytes
   %more_kinds = add i64 %kinds, 1
@@ -82,21 +81,31 @@ pause:
   br i1 %is_counted, label %write, label %head
 write:
   call void @weft.sort.coded.$name(ptr %ordered, ptr %distinct, i64 %kinds.next, ptr %codes)
-  br label %kind
-kind:
-  %j = phi i64 [ 0, %write ], [ %j.next, %kind ]
-  %low = phi i64 [ 0, %write ], [ %high, %kind ]
+  br label %tally
+tally:
+  %j = phi i64 [ 0, %write ], [ %j.next, %tally ]
   %j.place = getelementptr $key, ptr %ordered, i64 %j
   %j.element = load $key, ptr %j.place, align $bytes
-  %there = call i64 @weft.sort.slot_of.$name($key %j.element, ptr %seen)
-  %found_place = getelementptr $key, ptr %counts, i64 %there
-  %found_count = load $key, ptr %found_place, align $bytes
-  %size = $widened %found_count to i64
-  %high = add i64 %low, %size
-  call void @weft.sort.fill.$name(ptr %to, i64 %low, i64 %high, i64 %count, $key %j.element)
+  %j.slot = call i64 @weft.sort.slot_of.$name($key %j.element, ptr %seen)
+  %j.count_place = getelementptr i64, ptr %counts, i64 %j.slot
+  %j.count = load i64, ptr %j.count_place, align $bytes
+  %j.tally = getelementptr i64, ptr %tallies, i64 %j
+  store i64 %j.count, ptr %j.tally, align 8
   %j.next = add i64 %j, 1
-  %has_more = icmp ult i64 %j.next, %kinds.next
-  br i1 %has_more, label %kind, label %done
+  %j.more = icmp ult i64 %j.next, %kinds.next
+  br i1 %j.more, label %tally, label %kind
+kind:
+  %k = phi i64 [ 0, %tally ], [ %k.next, %kind ]
+  %low = phi i64 [ 0, %tally ], [ %high, %kind ]
+  %k.place = getelementptr $key, ptr %ordered, i64 %k
+  %k.element = load $key, ptr %k.place, align $bytes
+  %k.tally = getelementptr i64, ptr %tallies, i64 %k
+  %size = load i64, ptr %k.tally, align 8
+  %high = add i64 %low, %size
+  call void @weft.sort.fill.$name(ptr %to, i64 %low, i64 %high, i64 %count, $key %k.element)
+  %k.next = add i64 %k, 1
+  %k.more = icmp ult i64 %k.next, %kinds.next
+  br i1 %k.more, label %kind, label %done
 done:
   ret i1 true
 no:
@@ -132,7 +141,9 @@ entry:
   %is_done = icmp eq i64 %count, 0
   br i1 %is_done, label %all, label %look
 look:
-  %is_few = icmp ule i64 %kinds, $most_compared
+  %has_few = icmp ule i64 %kinds, $most_compared
+  %has_room = icmp ule i64 %count, $most_summed
+  %is_few = and i1 %has_few, %has_room
   br i1 %is_few, label %few, label %unlike
 few:
   %is_half = icmp ule i64 %kinds, $half_compared
@@ -162,11 +173,10 @@ put:
   %element_place = getelementptr $key, ptr %distinct, i64 %j
   %element = load $key, ptr %element_place, align $bytes
   %slot = call i64 @weft.sort.slot_of.$name($key %element, ptr %seen)
-  %slot_place = getelementptr $key, ptr %counts, i64 %slot
-  %before = load $key, ptr %slot_place, align $bytes
-  %more = $narrowed %j.found to $key
-  %after = add $key %before, %more
-  store $key %after, ptr %slot_place, align $bytes
+  %slot_place = getelementptr i64, ptr %counts, i64 %slot
+  %before = load i64, ptr %slot_place, align $bytes
+  %after = add i64 %before, %j.found
+  store i64 %after, ptr %slot_place, align $bytes
   %j.next = add i64 %j, 1
   %j.more = icmp ult i64 %j.next, %kinds
   br i1 %j.more, label %put, label %all
