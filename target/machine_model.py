@@ -126,7 +126,8 @@ class MachineModel:
 
     `vector_bits` and `vector_registers` are 0 where there are no vectors. `masks` says whether part of a vector is
     loaded and stored by one instruction (None: as wide vectors have it), `gather` whether lanes are loaded from
-    anywhere, `compress` whether the lanes that a mask picks are put together. `cores` is 0 where only the process that
+    anywhere, `compress` whether the lanes that a mask picks are put together, `compress_narrow` whether those of 16
+    bits are. `cores` is 0 where only the process that
     runs the code knows. Results of `nontemporal_bytes` or more are stored past the caches (0: none is). `dot_features`
     name the rows of `DOT_PRODUCTS` that there are. Buffers of at most `stack_bytes` stay on the stack.
 
@@ -142,6 +143,7 @@ class MachineModel:
     masks: bool | None = None
     gather: bool = False
     compress: bool = False
+    compress_narrow: bool = False
     l1_bytes: int = 32 << 10
     l2_bytes: int = 1 << 20
     l3_bytes: int = 32 << 20
@@ -164,6 +166,17 @@ class MachineModel:
         (512, 0)
         """
         return min(self.vector_bits, 512) if self.compress and self.vector_bits >= 256 else 0
+
+    @property
+    def sorted_widths(self) -> tuple[int, ...]:
+        """The bits of elements that are sorted by vectors of them (T.sort_values).
+
+        >>> MachineModel(vector_bits=512, compress=True).sorted_widths, MachineModel().sorted_widths
+        ((32, 64), ())
+        """
+        if not self.sort_bits:
+            return ()
+        return (16, 32, 64) if self.compress_narrow else (32, 64)
 
     @property
     def has_masks(self) -> bool:
@@ -227,6 +240,7 @@ def machine_model(facts: CPUFacts | None, options: Mapping[str, Any], features: 
         vector_registers=known.vector_registers,
         gather=bool(has & {"avx2", "avx512f", "sve"}),
         compress="avx512f" in has,
+        compress_narrow="avx512vbmi2" in has,
         l1_bytes=l1,
         l2_bytes=l2,
         l3_bytes=l3,

@@ -86,7 +86,9 @@ _V3 = ("avx2", "fma")
 _V4 = (*_V3, "avx512f")
 _VNNI = (*_V4, "avx512vnni")
 _BF16 = (*_VNNI, "avx512bf16")
-_AMX = (*_BF16, "avxvnni", "amx-int8", "amx-bf16")
+_ICE_LAKE = (*_VNNI, "avx512vbmi2")
+_ZEN_4 = (*_BF16, "avx512vbmi2")
+_AMX = (*_ZEN_4, "avxvnni", "amx-int8", "amx-bf16")
 _SLOW = ("vdpbf16ps",)  # 84 beside 153 GF/s in a product of 512x512x512 on emeraldrapids
 _ARM_V8_4 = ("dotprod",)
 _ARM_V9 = ("dotprod", "i8mm", "bf16", "sve")
@@ -145,10 +147,10 @@ def _rows() -> dict[str, CPUFacts]:
         "x86_64",
         "avx512",
         512,
-        features=_VNNI,
+        features=_ICE_LAKE,
         caches=(48 * _K, 512 * _K, 8 * _M),
     )
-    add("icelake-server", "x86_64", "avx512", 512, features=_VNNI, caches=(48 * _K, 1280 * _K, 36 * _M))
+    add("icelake-server", "x86_64", "avx512", 512, features=_ICE_LAKE, caches=(48 * _K, 1280 * _K, 36 * _M))
     add(
         "sapphirerapids emeraldrapids graniterapids",
         "x86_64",
@@ -158,8 +160,8 @@ def _rows() -> dict[str, CPUFacts]:
         caches=(48 * _K, 2 * _M, 64 * _M),
         slow=_SLOW,
     )
-    add("znver4", "x86_64", "avx512", 512, features=_BF16)
-    add("znver5", "x86_64", "avx512", 512, features=(*_BF16, "avxvnni"), caches=(48 * _K, 1 * _M, 32 * _M))
+    add("znver4", "x86_64", "avx512", 512, features=_ZEN_4)
+    add("znver5", "x86_64", "avx512", 512, features=(*_ZEN_4, "avxvnni"), caches=(48 * _K, 1 * _M, 32 * _M))
     add("generic-rv32 sifive-e31", "riscv32", caches=_SMALL)
     add("sifive-e76", "riscv32", "f", caches=_SMALL)
     add("generic-rv64 sifive-u54 sifive-u74 rocket-rv64", "riscv64", "d")

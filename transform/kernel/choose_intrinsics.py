@@ -34,7 +34,7 @@ def _sorts(machine: MachineModel, dtype: str) -> bool:
 
 
 def _sorts_values(machine: MachineModel, dtype: str) -> bool:
-    return machine.sort_bits > 0 and bits(dtype) in (32, 64)
+    return bits(dtype) in machine.sorted_widths
 
 
 _NEEDS: Mapping[str, Callable[[MachineModel, str], bool]] = {

@@ -52,6 +52,8 @@ from weft.ir.tensor import (
 )
 from weft.ir.types import TensorType, TupleType, Type
 
+_LEAST_KEY = 16
+"""The bits of elements that have no room in keys of vectors on some machines."""
 _SHORT, _NARROW = 2048, 32
 """The most elements of a short row, and their most bits: wider ones have their positions beside, which takes longer."""
 Order = Sort | FewFirst | VectorSort | VectorValues
@@ -61,7 +63,7 @@ Order = Sort | FewFirst | VectorSort | VectorValues
 class _RowKernel:
     """The kernel that sorts axes of a tensor as one; `outputs` are (dtype, whether of positions).
 
-    It has a second form where vector code sorts the rows, which targets take that have the intrinsic.
+    It has more forms where vector code sorts the rows, which targets take that have the intrinsics.
     """
 
     name: str
@@ -84,9 +86,10 @@ class _RowKernel:
         results = [Buffer("indices" if positions else "out", kept, dtype) for dtype, positions in self.outputs]
         self.results = results
         nest = self._nest(self._sort, count, results)
-        nests = self._nest(self._vector_sort, count, results)
-        if nest is not None and nests is not None and isinstance(self.order, (VectorSort, VectorValues)):
-            nest = IfThenElse(self.order.condition, nests, nest)
+        for sort in (self._vector_sort, self._vector_values):
+            form = self._nest(sort, count, results)
+            if form is not None and nest is not None and isinstance(self.order, (VectorSort, VectorValues)):
+                nest = IfThenElse(self.order.condition, form, nest)
         assert nest is not None
         statements = SeqStmt((*self._checks(), nest))
         bound = {extent for buffer in (self.source, *results) for extent in buffer.shape if isinstance(extent, PrimVar)}
@@ -119,9 +122,13 @@ class _RowKernel:
         """What puts the positions of a row in order."""
         return sort_of(count, self.size, self._element, self.dtype, self.descending)
 
-    def _vector_sort(self, count: Extent) -> VectorSort | VectorValues | None:
+    def _vector_sort(self, count: Extent) -> VectorSort | None:
         """What does so in vector code, where the target has it; None where there is no such form."""
         return VectorSort.of(count, self.size, self._element, self.dtype, self.descending)
+
+    def _vector_values(self, count: Extent) -> VectorValues | None:
+        """What sorts elements from memory to memory, where the target has it; None where there is no such form."""
+        return None
 
     def _shape(self) -> Sequence[Dim]:
         """The shape of a result."""
@@ -164,18 +171,29 @@ class _Leading(_RowKernel):
             return FewFirst(kept, count, self.size, self._element, self.dtype, self.descending)
         return sort_of(count, self.size, self._element, self.dtype, self.descending, self._of_values)
 
-    def _vector_sort(self, count: Extent) -> VectorSort | VectorValues | None:
+    def _vector_sort(self, count: Extent) -> VectorSort | None:
         if (self._takes_few(count) and not self._is_short(count)) or self._is_counted(count):
             return None
         if isinstance(self.count, int) and self.count != self.dims[self.axes[0]]:
             kept = index(self.count)
             return VectorLeading.of_count(count, self.size, self._element, self.dtype, self.descending, kept)
-        if self._of_values and VectorValues.has(self.dtype, count, is_alone=len(self.dims) == 1):
-            places = None
-            if self.axes[0] == len(self.dims) - 1 and len(self.results) == 1:
-                places = (self._in_row(self.source), self._in_row(self.results[0]))
-            return VectorValues(count, self.size, self._element, self.dtype, self.descending, places)
+        if self._has_values(count) and bits(self.dtype) > _LEAST_KEY:  # every machine that has one form has the other
+            return None
         return VectorSort.of(count, self.size, self._element, self.dtype, self.descending, self._of_values)
+
+    def _vector_values(self, count: Extent) -> VectorValues | None:
+        if not self._has_values(count):
+            return None
+        places = None
+        if self.axes[0] == len(self.dims) - 1 and len(self.results) == 1:
+            places = (self._in_row(self.source), self._in_row(self.results[0]))
+        return VectorValues(count, self.size, self._element, self.dtype, self.descending, places)
+
+    def _has_values(self, count: Extent) -> bool:
+        """Whether all elements are wanted in order, and nothing else, of a dtype that is sorted so."""
+        is_alone = len(self.dims) == 1
+        is_whole = self.count == self.dims[self.axes[0]]
+        return is_whole and self._of_values and VectorValues.has(self.dtype, count, is_alone=is_alone)
 
     def _in_row(self, buffer: Buffer) -> Callable[[PrimExpr], BufferLoad]:
         """Where the element of the row stands that is at a position of its last axis."""

@@ -34,7 +34,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 
-__all__ = ["SELECTS", "SORTS", "Layout", "VectorSelect", "VectorSort", "layout_of"]
+__all__ = ["FEWEST", "SELECTS", "SORTS", "Layout", "VectorSelect", "VectorSort", "layout_of"]
 
 SORTS, SELECTS = ("sort_keys", "sort_pairs"), ("select_key", "select_pair")
 _WIDTHS = (32, 64)

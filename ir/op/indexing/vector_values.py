@@ -21,9 +21,9 @@ from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Evaluate, Extent, Fo
 
 __all__ = ["VectorValues"]
 
-_WIDTHS = (32, 64)
-_NARROW, _SHORT = 32, 4096
-"""The bits of narrow elements, and the elements of a row that is not short."""
+_WIDTHS = (16, 32, 64)
+_SHORT = 4096
+"""The elements of a row that is not short."""
 Place = Callable[[PrimExpr], BufferLoad]
 """Where the element of a rank, or at a position, stands."""
 
@@ -54,12 +54,12 @@ class VectorValues:
     def has(dtype: str, capacity: Extent, *, is_alone: bool = True) -> bool:
         """Whether elements of a dtype are sorted so in rows of so many, of which there may be several.
 
-        Several short rows of narrow elements are parted in less time through memory to spare (`vector_sort`).
+        Several short rows of elements of 32 bits are parted in less time through memory to spare (`vector_sort`).
 
         >>> VectorValues.has("float32", 100), VectorValues.has("int8", 100), VectorValues.has("int64", 3)
         (True, False, False)
         """
-        least = FEWEST if is_alone or bits(dtype) > _NARROW else _SHORT
+        least = _SHORT if bits(dtype) == 32 and not is_alone else FEWEST
         return has_keys(dtype) and bits(dtype) in _WIDTHS and not (isinstance(capacity, int) and capacity < least)
 
     @property

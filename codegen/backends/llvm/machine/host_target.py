@@ -58,14 +58,18 @@ class HostTarget:
         return _needs(self.cpu, self.features)
 
 
+_ASKED = ("avx512vbmi2",)
+"""Features beyond an architecture level that models of machines ask for, beside those of `DOT_PRODUCTS`."""
+
+
 @functools.lru_cache(maxsize=64)
 def _described(target: HostTarget) -> Target:
     has = target.names
     useful = useful_dots(CPUS.get(host().cpu, CPUFacts("")), has)
     # Instructions that sum floats in an order of their own are not taken where that is asked for to the letter.
     exact = {dot.feature for dot in DOT_PRODUCTS if not (target.strict_math and is_float(dot.types[2]))}
-    dots = sorted(f"+{name}" for name in useful if name in exact)
-    chosen: dict[str, Any] = {**dict(target.overrides), **({"mattr": dots} if dots else {})}
+    added = sorted({f"+{name}" for name in useful if name in exact} | {f"+{name}" for name in _ASKED if name in has})
+    chosen: dict[str, Any] = {**dict(target.overrides), **({"mattr": added} if added else {})}
     if target.planner:
         chosen["planner"] = target.planner
     if host().triple.startswith("aarch64"):

@@ -22,7 +22,7 @@ __all__ = ["SORT_CALLS"]
 
 _KEYS = ("uint32", "uint64")
 _SORT, _VALUES = "weft.sort", "weft.sort.values"
-_WIDTHS = (32, 64)
+_WIDTHS = (16, 32, 64)
 _SHARED = 1 << 16
 """The fewest keys that are worth sharing."""
 
@@ -67,7 +67,7 @@ def _sorted_values(emitter: KernelEmitter, expr: PrimCall) -> str:
     kinds = {place[0].dtype if place is not None else "" for place in places}
     width, dtype = emitter.program.sorts, min(kinds)
     if len(kinds) != 1 or dtypes.bits(dtype) not in _WIDTHS or not width or not isinstance(descending, IntImm):
-        hint = "elements of both are of one dtype of 32 or 64 bits, and the order is known"
+        hint = "elements of both are of one dtype of 16, 32 or 64 bits, and the order is known"
         hint = hint if width else f'ask before: T.has_intrinsic("{expr.op}", "float32")'
         raise TargetError(
             f"llvm: the target has no T.{expr.op} of such elements", code="W742", span=expr.span, hint=hint

@@ -48,7 +48,7 @@ def template(name: str) -> Template:
 
 def registers(keys: KeyVector) -> tuple[int, int]:
     """The networks that there are, by their vectors: the most leave registers for what else a merge needs."""
-    return (4, 8) if keys.has_positions else (8, 16)
+    return (4, 8) if keys.has_positions else (4, 16) if keys.bits == 16 else (8, 16)
 
 
 def declare_memory(module: ModuleWriter, keys: KeyVector) -> None:

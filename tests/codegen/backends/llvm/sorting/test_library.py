@@ -196,7 +196,9 @@ def test_parts_that_threads_share_make_the_same_order(keys: KeyVector) -> None:
             np.testing.assert_array_equal(found, np.sort(x))
 
 
-VALUES = tuple(KeyVector(keys.bits, keys.lanes, of_values=True) for keys in LAYOUTS)
+NARROW = (KeyVector(16, 32), KeyVector(16, 16)) if host().features.get("avx512vbmi2") else ()
+VALUES = tuple(KeyVector(keys.bits, keys.lanes, of_values=True) for keys in (*LAYOUTS, *NARROW))
+WIDEST = [keys for keys in VALUES if keys.bits * keys.lanes == 512]
 CODES = {"u": (0, 0), "i": (1, 1), "f": (-1, 1)}
 """What negative elements and others are combined with: nothing, the sign (1), all bits (-1)."""
 
@@ -209,7 +211,7 @@ def called_on_values(keys: KeyVector, x: np.ndarray, descending: bool, *more: in
     signs = [{0: 0, 1: top, -1: 2 * top - 1}[sign] for sign in CODES[x.dtype.kind]]
     codes = [sign ^ (2 * top - 1) * descending for sign in signs]
     infinity = int(np.array(np.inf, x.dtype).view(number)) if x.dtype.kind == "f" else 0
-    kind = ctypes.c_uint64 if keys.bits == 64 else ctypes.c_uint32
+    kind = {16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}[keys.bits]
     arguments = [ctypes.c_void_p(held.ctypes.data), ctypes.c_void_p(x.ctypes.data), ctypes.c_int64(x.size)]
     arguments += [*map(kind, (*codes, infinity)), *map(ctypes.c_int64, more)]
     name = f"weft.sort.values{'.shared' if more else ''}.{keys.name}"
@@ -236,7 +238,7 @@ def elements(keys: KeyVector, dtype: str, size: int) -> Iterator[np.ndarray]:
 @pytest.mark.parametrize("kind", "uif")
 def test_elements_are_sorted_into_other_memory(keys: KeyVector, kind: str) -> None:
     number = f"u{keys.bits // 8}"
-    sizes = SIZES if keys in VALUES[:2] else (0, 1, 64, 129, 300, 1000, 4099)
+    sizes = SIZES if keys in WIDEST else (0, 1, 64, 129, 300, 1000, 4099)
     for size in sizes:
         for position, x in enumerate(elements(keys, f"{kind}{keys.bits // 8}", size)):
             descending = (position + size) % 2 == 1
@@ -280,7 +282,13 @@ def test_elements_of_few_kinds_are_counted(keys: KeyVector, kind: str) -> None:
             np.testing.assert_array_equal(found.view(number), x[order].view(number))
 
 
-@pytest.mark.parametrize("keys", VALUES[:2], ids=str)
+def test_more_elements_than_lanes_count_are_sorted() -> None:
+    keys = WIDEST[-1]
+    x = np.random.default_rng(0).choice(np.array([0, 1, 5, 77], f"u{keys.bits // 8}"), 32 * 65535 + 4096)
+    np.testing.assert_array_equal(called_on_values(keys, x, False), np.sort(x))
+
+
+@pytest.mark.parametrize("keys", WIDEST, ids=str)
 def test_elements_are_sorted_where_pivots_are_bad(keys: KeyVector) -> None:
     _, address = code(keys)
     codes = np.zeros(16, f"u{keys.bits // 8}")
@@ -293,7 +301,7 @@ def test_elements_are_sorted_where_pivots_are_bad(keys: KeyVector) -> None:
             np.testing.assert_array_equal(held, np.sort(x))
 
 
-@pytest.mark.parametrize("keys", VALUES[:2], ids=str)
+@pytest.mark.parametrize("keys", WIDEST, ids=str)
 def test_threads_sort_elements_as_one_does(keys: KeyVector) -> None:
     runner = ctypes.cast(backwards, ctypes.c_void_p).value
     assert runner is not None
