@@ -6,6 +6,7 @@ gradients here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,25 +36,72 @@ def compile_graph(graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
 def _compiled(graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
     """A compiled graph of ATen operators; PyTorch's own where it has a value that has no form here."""
     torch = require("torch", "torch")
-    results: list[Any] = []
-
-    def outputs(node: Any) -> list[Any]:
-        results.extend(node.args[0])
-        return [item for item in results if isinstance(item, torch.fx.Node)]
-
-    with require("torch.utils._python_dispatch", "torch")._disable_current_modes():  # constants are tensors of no mode
-        module, _ = Importer().run(graph, graph.graph, lambda node: None, outputs)
-        main = compile_module(module)["main"]
-    present = [isinstance(item, torch.fx.Node) for item in results]
+    results = list(graph.graph.output_node().args[0])
+    makers = _makers(torch, graph.graph, results)
+    made = list(dict.fromkeys(node for node in makers.values() if node.op != "placeholder"))
+    nodes = [item for item in results if isinstance(item, torch.fx.Node)]
+    computed = list(dict.fromkeys([*made, *(item for item in nodes if item not in makers)]))
+    views, main = _views(torch, graph, made, list(makers)), None
+    if computed:
+        with require("torch.utils._python_dispatch", "torch")._disable_current_modes():  # constants are of no mode
+            module, _ = Importer().run(graph, graph.graph, lambda node: None, lambda node: computed)
+            main = compile_module(module)["main"]
 
     def run(*values: Any) -> list[Any]:
-        found = main(*(_array(torch, value) for value in values))
-        made = iter(found if sum(present) > 1 else (found,))
-        return [
-            _tensor(torch, next(made)) if is_value else item for is_value, item in zip(present, results, strict=True)
-        ]
+        known: dict[Any, Any] = {}
+        if main is not None:
+            found = main(*(_array(torch, value) for value in values))
+            several = found if len(computed) > 1 else (found,)
+            known = {node: _tensor(torch, value) for node, value in zip(computed, several, strict=True)}
+        if makers:
+            known.update(zip(makers, views(*(known[node] for node in made), *values), strict=True))
+        return [known[item] if isinstance(item, torch.fx.Node) else item for item in results]
 
     return require("torch._functorch.aot_autograd", "torch").make_boxed_func(run)
+
+
+def _makers(torch: Any, graph: Any, results: Sequence[Any]) -> dict[Any, Any]:
+    """The results that are views, and the node whose memory each shows: an input, or what several results show.
+
+    PyTorch makes these views: where they are views of an input to the caller too, it takes their strides and their
+    place in memory from them.
+    """
+
+    def memory(node: Any) -> Any:
+        value: Any = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+        return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None
+
+    first: dict[Any, Any] = {}
+    for node in graph.nodes:
+        first.setdefault(memory(node), node)
+    counts = Counter(memory(item) for item in dict.fromkeys(results) if isinstance(item, torch.fx.Node))
+    found: dict[Any, Any] = {}
+    for item, own in ((item, memory(item)) for item in results if isinstance(item, torch.fx.Node)):
+        maker = first[own]
+        if own is None or (maker.op != "placeholder" and (maker is item or counts[own] < 2 or not _is_dense(maker))):
+            continue
+        found[item] = maker
+    return found
+
+
+def _is_dense(node: Any) -> bool:
+    """Whether a tensor lies as ours do, in what is known of its sizes."""
+    value, step = node.meta["val"], 1
+    for size, stride in zip(reversed(value.shape), reversed(value.stride()), strict=True):
+        if str(stride) != str(step):
+            return False
+        step = step * size
+    return True
+
+
+def _views(torch: Any, graph: Any, made: Sequence[Any], wanted: Sequence[Any]) -> Any:
+    """The part of a graph that makes some of its nodes of others and of the inputs."""
+    part = torch.fx.Graph()
+    copies = {node: part.placeholder(f"made_{at}") for at, node in enumerate(made)}
+    part.graph_copy(graph.graph, copies)
+    part.output([copies[node] for node in wanted])
+    part.eliminate_dead_code()
+    return torch.fx.GraphModule(graph, part)
 
 
 def _array(torch: Any, value: Any) -> Any:
