@@ -40,6 +40,7 @@ __all__ = [
     "note_same_memory",
     "part_memories",
     "refuse_changed",
+    "refuse_kept",
     "refuse_outer",
     "refuse_shared",
     "refuse_shared_list",
@@ -68,6 +69,17 @@ class Sharing:
     alternatives: dict[Expr, list[list[Memory]]] = field(default_factory=dict)  # of the fields, in each branch of an if
     functions: dict[Expr, Returned] = field(default_factory=dict)  # local ones
     changed: set[Any] = field(default_factory=set)  # arrays that have elements assigned
+    origins: dict[Any, set[Any]] = field(default_factory=dict)  # of what a loop or an if names anew: what it may be
+
+    def before(self, arrays: Iterable[Any]) -> set[Any]:
+        """The arrays, and those that they may have been before loops and branches."""
+        found, stack = set[Any](), list(arrays)
+        while stack:
+            array = stack.pop()
+            if array not in found:
+                found.add(array)
+                stack.extend(self.origins.get(array, ()))
+        return found
 
 
 # What a value may be
@@ -192,7 +204,8 @@ def carried_memory(
     made = []
     for place, group in enumerate(first):
         same = [memory[at] for memory in found for at, other in enumerate(first) if other == group]
-        own = {(owner, names[group])} if any(memory[place] for memory in found) else ()
+        own = {(owner, names[group])} if any(memory[place] for memory in found) else set()
+        _note_origins(session, own, _NONE.union(*(memory[place] for memory in found)))
         made.append(_NONE.union(own, *(memory & others for memory in same)))
     return made
 
@@ -211,7 +224,16 @@ def handed_memory(
         for memory, new in zip(before, given, strict=True)
     ]
     merged = carried_memory(session, owner, names, [shared], others)
+    for memory, new in zip(merged, given, strict=True):
+        _note_origins(session, [array for array in memory if isinstance(array, tuple) and array[0] is owner], new)
     return [memory | (new & others) for memory, new in zip(merged, given, strict=True)]
+
+
+def _note_origins(session: GraphSession, arrays: Iterable[Any], before: Memory) -> None:
+    if session.memory is None:
+        return
+    for array in arrays:
+        session.memory.origins.setdefault(array, set()).update(before - {array})
 
 
 def given_memory(session: GraphSession, names: Sequence[str], *, live: bool = False) -> Memory:
@@ -250,8 +272,9 @@ def note_function(session: GraphSession, params: Sequence[Var], result: Expr, ty
             own |= {(param, place): (number, place) for place in (*range(len(param.ty.fields)), _ITSELF)}
         else:
             own[param] = number, None
-    changed = frozenset(array for array in session.memory.changed if array in own)
-    return Returned(own, part_memories(session, result, ty), changed)
+    changed = frozenset(array for array in session.memory.before(session.memory.changed) if array in own)
+    parts = [frozenset(session.memory.before(part)) for part in part_memories(session, result, ty)]
+    return Returned(own, parts, changed)
 
 
 def _function_of(session: GraphSession, callee: Any) -> Returned | None:
@@ -308,6 +331,16 @@ def refuse_shared_list(session: GraphSession, base: Any, tree: ast.Call) -> None
     for other in _seen(session, _changed(session, base), {name}):
         message = f"`{name}` and `{other}` may be one list, to which a value is appended"
         raise session.fail("W115", message, tree, f"`{other}` is read later: write `{name} = {name}.copy()` before")
+
+
+def refuse_kept(session: GraphSession, owner: object, name: str, value: Expr, tree: ast.AST) -> None:
+    """W115 for an array that each iteration appends to a list, and changes: in Python the list has it many times."""
+    if session.memory is None:
+        return
+    kept, changed = session.memory.before(memory_of(session, value)), session.memory.before(session.memory.changed)
+    if any(isinstance(array, tuple) and array[0] is owner for array in kept & changed):
+        message = f"each iteration appends one array to the list `{name}`, and changes its elements"
+        raise session.fail("W115", message, tree, f"append a copy: `{name}.append(value.copy())`")
 
 
 def refuse_updated(session: GraphSession, base: Any, tree: ast.AugAssign, instead: ast.expr) -> None:

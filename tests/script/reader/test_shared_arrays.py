@@ -50,6 +50,31 @@ REFUSED = {
     "through another function": (CALL, "return M.g(x)", "return x", WITH_COPY),
     "a part of it": (CALL, "return x[1:]", "", WITH_COPY),
     "out of a loop": (CALL, "z = x\nwhile R.sum(z) < 3.0:\n    z = z + 1.0\nreturn z", "", WITH_COPY),
+    "out of a loop that gives the parameter anew": (
+        CALL,
+        "while R.sum(x) < 3.0:\n    x = x + 1.0\nreturn x",
+        "",
+        WITH_COPY,
+    ),
+    "out of a loop that exchanges": (
+        "a = M.f(x, y, c)\na[0] = 5.0\nreturn a, y",
+        "for i in range(3):\n    if c:\n        x, y = y, x\nreturn x",
+        "",
+        WITH_COPY,
+    ),
+    "a function that changes its parameter in a loop": (
+        "s = M.f(x, y, c)\nreturn s, x",
+        "i = 0\nwhile i < 4:\n    x[i] = 1.0\n    i += 1\nreturn R.sum(x)",
+        "",
+        "write `M.f(x.copy(), y, c)`",
+    ),
+    "a list that has one array in all places": (
+        "s = R.zeros((4,), 'float32')\nout = []\n"
+        "for row in m[:k]:\n    s += row\n    out.append(s)\nreturn R.stack(out)",
+        "",
+        "",
+        "append a copy: `out.append(value.copy())`",
+    ),
     "by name": ("a = M.f(y=y, c=c, x=x)\na[0] = 5.0\nreturn x", "return x", "", WITH_COPY),
     "the argument is changed": ("a = M.f(x, y, c)\nx[0] = 5.0\nreturn a", "return x", "", "`x = x.copy()` before"),
     "a local function": (
@@ -146,6 +171,23 @@ ACCEPTED = {
     "the rows are read again": (
         "s = 0.0\nfor i in range(k):\n    row = m[i]\n    s += R.sum(row)\n    m[i] = 1.0\nreturn s, m",
         "",
+        "",
+    ),
+    "rows that an iteration makes": (
+        "s = R.zeros((4,), 'float32')\nout = []\n"
+        "for row in m:\n    s = s + row\n    out.append(s)\nreturn R.stack(out)",
+        "",
+        "",
+    ),
+    "copies of what an iteration changes": (
+        "s = R.zeros((4,), 'float32')\nout = []\n"
+        "for row in m:\n    s += row\n    out.append(s.copy())\nreturn R.stack(out)",
+        "",
+        "",
+    ),
+    "a parameter of which a function changes a copy": (
+        "s = M.f(x, y, c)\nreturn s, x",
+        "x = x.copy()\nfor i in range(4):\n    x[i] = 1.0\nreturn R.sum(x)",
         "",
     ),
     "an exchange": (f"a, b = x.copy(), y.copy()\n{SWAPPED}a[0] = b[1] + 5.0\nreturn a, b", "", ""),

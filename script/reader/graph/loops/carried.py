@@ -64,6 +64,7 @@ from weft.script.reader.graph.sharing import (
     handed_memory,
     note_memory,
     part_memories,
+    refuse_kept,
 )
 from weft.script.reader.graph.statements import in_order, read_statement
 from weft.script.reader.scope import Hidden, describe
@@ -168,6 +169,8 @@ class LoopReader:
         for item, ty in zip(self.carried, found, strict=False):
             _check_invariant(inner, item, ty, self.session.span(self.tree))
         self.rows = tuple(found[len(self.carried) :])
+        for name, value in zip(self.lists, given[len(self.carried) :], strict=True):
+            refuse_kept(inner, self, name, value, self.tree)
         return replace(made, ret_type=TupleType((*self.types.fields, *self.rows)))
 
     def _with_memory(self, items: list[_Carried], given: list[list[Memory]]) -> list[_Carried]:
