@@ -107,18 +107,21 @@ def test_long_arithmetic_is_done_before_results_are_stored(target: str, channels
     np.testing.assert_allclose(executable["main"](x), want, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("batch", "strides", "copies"), [("n", 1, True), (2, 2, True), ("n", 1, False)])
-def test_images_are_padded_one_at_a_time(batch: object, strides: int, copies: bool) -> None:
-    """Where one fits the second cache, and the weights stay beside it; else a nest of its own pads them all."""
+@pytest.mark.parametrize(("batch", "strides", "copies"), [("n", 1, True), (2, 2, True), (1, 1, False)])
+@pytest.mark.parametrize("cache", ["256K", "4K"])
+def test_images_are_padded_one_at_a_time(batch: object, strides: int, copies: bool, cache: str) -> None:
+    """However large they are; a nest of its own pads a single one that meets weights from a far cache."""
+    copies = copies or cache == "256K"
     w = random(16, 16, 3, 3)
-    target = f"llvm -vector-bits=512 -vector-registers=32 -masks=true -l2-cache={'256K' if copies else '4K'}"
+    target = f"llvm -vector-bits=512 -vector-registers=32 -masks=true -l2-cache={cache}"
     module = convolution((batch, 16, 5, 11), w.shape, padding=2, strides=strides)
     executable = weft.compile(module, target, params={"w": w}, opt=ALL_PRODUCTS)
     assert decided(executable)["form"] == "channels"
     assert (decided(executable).get("images") == "copied") == copies
     assert ("padded: " in executable.explain()) != copies
     lowered = weft.lower(module, target, params={"w": w}, stop="schedule", opt=ALL_PRODUCTS)
-    for images in (1, 0, 2) if batch == "n" else (2,):
+    for images in (1, 0, 2) if batch == "n" else (batch,):
+        assert isinstance(images, int)
         x = random(images, 16, 5, 11)
         want = expected(x, w, [strides] * 2, [2, 2], [1, 1])
         np.testing.assert_allclose(executable["main"](x), want, rtol=1e-4, atol=1e-4)
@@ -130,9 +133,9 @@ def test_images_are_padded_one_at_a_time(batch: object, strides: int, copies: bo
     ("size", "padding", "group"),
     [
         (9, 0, "6"),  # a picture has 5184 bytes, the second cache 32 KiB
-        (9, 1, "4"),
+        (9, 1, "1"),  # pictures are padded one at a time
         (20, 0, "1"),
-        (20, 1, "1"),  # pictures that stay alone are padded one at a time
+        (20, 1, "1"),
         (42, 0, None),  # larger than the weights, which are read again for each block of a picture
     ],
 )

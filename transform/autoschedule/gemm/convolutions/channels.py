@@ -157,22 +157,25 @@ class Channels(Positions):
         """How many images meet a panel of large weights before the next does; None where all are few.
 
         They are read again for each panel, so the second cache is to hold them, or a single one. Images that are
-        converted are copied, one at a time.
+        padded or converted are copied, one at a time: what a copy of all of them costs is more than weights that
+        come again.
         """
         found = self.found
         if not _has_images(found) or found.casts[1] or not self.has_large_weights:
             return None
-        several = max(1, self.capacity.machine.l2_bytes // max(1, self.image_bytes))
+        near = self.capacity.machine.l2_bytes // max(1, self.image_bytes)
+        several = 1 if found.filling is not None else max(1, near)
         chosen, images = self.capacity.pins.get("batch_block", several), found.extents[found.outer[0]]
         return None if isinstance(images, int) and images <= chosen else chosen
 
     @property
     def filling(self) -> Filling | None:
-        """What computes the input of one image at a time: where it stays near, and no panel meets several images."""
-        found = self.found
-        size = self.image_bytes * bits(found.dtype) // bits(found.vector.dtype)
-        copies = bool(found.casts[1]) or not self.has_large_weights or self.batch_block == 1
-        return found.filling if copies and size <= self.capacity.machine.l2_bytes else None
+        """What computes the input of one image at a time: where no panel meets several images.
+
+        However large an image is: one that is computed where the last one was is nearer than all of a batch.
+        """
+        copies = bool(self.found.casts[1]) or not self.has_large_weights or self.batch_block == 1
+        return self.found.filling if copies else None
 
     @cached_property
     def image(self) -> Buffer:
