@@ -18,9 +18,8 @@ from weft.ir.dim.expression import (
     make_expression,
     maximum,
     minimum,
-    terms_of,
 )
-from weft.ir.dim.representation import Atom, Monomial, dim_error, make_monomial
+from weft.ir.dim.representation import ONE, Atom, Monomial, dim_error, make_monomial
 
 
 def is_symbolic(d: Dim) -> bool:
@@ -97,14 +96,16 @@ def map_atoms(d: Dim, replace: Callable[[Atom], Dim], images: dict[Atom, Dim] | 
     images = {} if images is None else images
     total: dict[Monomial, int] = {}
     for monomial, coefficient in d.terms:
-        term: Dim = coefficient
+        image: Dim = 1
         for atom, power in monomial.powers:
-            if atom not in images:
-                images[atom] = replace(atom)
+            factor = images.get(atom)
+            if factor is None:
+                factor = images[atom] = replace(atom)
             for _ in range(power):
-                term = term * images[atom]
-        for part, count in terms_of(term).items():
-            total[part] = total.get(part, 0) + count
+                image = factor if image == 1 else image * factor
+        # A scaled image is part of the sum only: it is no dimension that is made and interned.
+        for part, count in image.terms if isinstance(image, DimExpr) else ((ONE, image),):
+            total[part] = total.get(part, 0) + coefficient * count
     return make_expression(total)
 
 

@@ -33,7 +33,7 @@ from weft.ir.dim.inspection import BUILD, evaluate, evaluator, free_symbols, map
 from weft.ir.dim.intervals import NO_BOUNDS, atom_interval, interval_of
 from weft.ir.dim.linear import atom_axioms, known_bounds, nonnegative_linearly
 from weft.ir.dim.normal_form import normal_form
-from weft.ir.dim.representation import ONE, Atom
+from weft.ir.dim.representation import ONE, Atom, only_atom
 from weft.ir.dim.samples import candidate_points, sample_points
 
 _Case: TypeAlias = "tuple[Dim, tuple[Dim, ...]]"
@@ -301,6 +301,37 @@ _LONG_SUM = 6
 """Proofs about sums of fewer terms look into their terms."""
 
 
+def _choices_prove(d: Dim, assumptions: tuple[Dim, ...], fuel: _Fuel) -> bool:
+    """Whether d >= 0 for every argument of its minima, and for some argument of each of its maxima (-min(...)).
+
+    That is more than has to hold, and asks about sums alone, which come back again and again: of sizes that are the
+    greatest of many sums, all cases of which one is the greatest would be far more work.
+    """
+    extremes = [(coefficient, atom) for atom, coefficient in _single_atoms(d) if atom.kind == "min"]
+    if not extremes:
+        return _directly_nonnegative(d, assumptions)
+    coefficient, atom = max(extremes, key=lambda extreme: extreme[0])  # minima first: each may need another maximum
+    rest = d - coefficient * atom_dim(atom)
+    every = all if coefficient > 0 else any
+    return fuel.burn(len(atom.arguments)) and every(
+        _choices_prove(normal_form(rest + coefficient * argument), assumptions, fuel) for argument in atom.arguments
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def _directly_nonnegative(d: Dim, assumptions: tuple[Dim, ...]) -> bool:
+    """Whether d >= 0 is proved without cases."""
+    return not (isinstance(d, DimExpr) and -1 in _signs(d, assumptions)) and nonnegative_linearly(d, assumptions)
+
+
+def _single_atoms(d: Dim) -> Iterator[tuple[Atom, int]]:
+    """The atoms that are terms of the dimension, with their coefficients."""
+    for monomial, coefficient in d.terms if isinstance(d, DimExpr) else ():
+        atom = only_atom(monomial)
+        if atom is not None:
+            yield atom, coefficient
+
+
 @lru_cache(maxsize=1 << 14)
 def _decide_nonnegative(d: Dim, assumptions: tuple[Dim, ...]) -> bool | None:
     if not isinstance(d, DimExpr):
@@ -308,6 +339,8 @@ def _decide_nonnegative(d: Dim, assumptions: tuple[Dim, ...]) -> bool | None:
     signs = _signs(d, assumptions)
     try:
         if -1 not in signs:
+            if any(atom.kind == "min" for atom, _ in _single_atoms(d)) and _choices_prove(d, assumptions, _Fuel()):
+                return True
             general = _generalized(d)
             if general is not None and _decide_nonnegative(general, ()):
                 return True

@@ -18,6 +18,8 @@ import numpy as np
 import pytest
 
 import weft
+from weft.ir.dim import Facts, proofs, symbol
+from weft.transform.memory.pack_memory import Request, pack
 
 ROOT = str(Path(weft.__file__).resolve().parent.parent.parent)
 VECTOR = 'R.Tensor((4,), "float32")'
@@ -168,6 +170,34 @@ def test_twice_as_deep_takes_at_most_three_times_the_work(
     weft.compile(weft.parse(program(3)))
     small, large = lines_of(program(size)), lines_of(program(2 * size))
     assert sum(large.values()) < 3 * sum(small.values())
+
+
+def layers_of_attention(count: int, names: tuple[str, str]) -> list[Request]:
+    """What layers of any batch and length need: rows, scores, and masks of narrower dtypes."""
+    n, m = map(symbol, names)
+    found = [Request(8 * m, 0, 3), Request(n * m, 1, 5 * count), Request(m, 1, 6 * count)]
+    for step in range(2, 6 * count + 2, 6):
+        sizes = (128 * n * m, 384 * n * m, 4 * n * m * m, n * m * m, 4 * m * m, 4 * n * m * m, 256 * n * m, 2 * m)
+        steps = ((0, 6), (1, 3), (2, 4), (2, 5), (3, 4), (3, 5), (5, 6), (4, 5))
+        found += [Request(size, step + a, step + b) for size, (a, b) in zip(sizes, steps, strict=True)]
+    return found
+
+
+def test_sizes_that_are_the_greatest_of_sums_are_compared_sum_by_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tensor of the second layer stands on the greatest of sums: all cases of these were 16 times as many."""
+    cases: Counter[int] = Counter()
+    looked_at = proofs._substituted
+
+    for count in (1, 2):
+
+        def counting(*given: Any, layers: int = count) -> Any:
+            cases[layers] += 1
+            return looked_at(*given)
+
+        monkeypatch.setattr(proofs, "_substituted", counting)
+        n, m = f"batch_{count}", f"length_{count}"  # symbols of its own: nothing is proved before
+        pack(layers_of_attention(count, (n, m)), Facts().assume_bounds(n, 1, 64).assume_bounds(m, 2, 512))
+    assert 0 < cases[2] < 3 * cases[1]
 
 
 @pytest.mark.parametrize("executor", ["native", "vm"])

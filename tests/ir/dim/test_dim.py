@@ -307,6 +307,21 @@ def test_order_that_always_holds_is_proved(left: str, right: str) -> None:
     assert counterexample_le(a, b) is None
 
 
+@pytest.mark.parametrize(
+    "left", ["128 * ((n * m + 63) // 64)", "64 * ((n * m + 7) // 8)", "64 * ((n * m * m + 3) // 4)"]
+)
+def test_greatest_of_many_sums_is_compared_sum_by_sum(left: str) -> None:
+    """One sum that is proved to reach the left side is enough; all cases of which one is the greatest are too many."""
+    right = parse_dim(
+        "128 * n * m + max(1024 * n * m + 64 * ((n * m * m + 15) // 16) + 64 * ((n * m * m + 3) // 4) + 65536,"
+        " 128 * n * m + 128 * ((n * m + 63) // 64) + 64 * ((n + 7) // 8) + 64 * ((m + 63) // 64),"
+        " 128 * n * m + 64 * ((n * m * m + 15) // 16) + 192 * ((n * m * m + 3) // 4))"
+    )
+    facts = Facts().assume_bounds("n", 0, 64).assume_bounds("m", 2, 64)
+    assert prove_le(parse_dim(left), right, facts) is True
+    assert prove_le(right, parse_dim(left), facts) is not True
+
+
 @pytest.mark.parametrize(("left", "right"), pairs("n, 4 | n, m | n * n, n | n, n // 2 | n, n % 4 | n * m, n + m"))
 def test_order_that_depends_is_undecided_with_a_counterexample(left: str, right: str) -> None:
     a, b = parse_dim(left), parse_dim(right)
