@@ -16,10 +16,9 @@ from weft.ir.structure.array_digests import array_digest, digests_kept
 from weft.runtime.artifact import Artifact
 from weft.script import ir as I
 from weft.script import relax as R
-from weft.support.array_memory import ALIGNMENT, aligned_bytes, aligned_zeros
+from weft.support.array_memory import ALIGNMENT, aligned_bytes, aligned_zeros, frozen_copy
 
-WEIGHT = np.arange(64 * 256, dtype="float32").reshape(64, 256) / 256
-WEIGHT.flags.writeable = False
+WEIGHT = frozen_copy(np.arange(64 * 256, dtype="float32").reshape(64, 256) / 256)
 
 
 def layer(weight: np.ndarray) -> weft.IRModule:
@@ -48,6 +47,21 @@ def test_the_artifact_of_a_large_constant_is_a_view_of_the_array(executor: str) 
         memoryview(large[0].data)[0] = 1
     x = np.ones((3, 256), "float32")
     np.testing.assert_allclose(exe(x), WEIGHT.sum(0) + (x + WEIGHT[0]), rtol=1e-5)
+
+
+def test_the_artifact_of_a_constant_that_had_to_be_moved_is_a_view_of_what_is_used() -> None:
+    """So that the array it was moved from need not stay."""
+    whole = np.empty(WEIGHT.nbytes + 1, np.uint8)
+    places = (part for part in (whole[:-1], whole[1:]) if part.ctypes.data % ALIGNMENT)
+    weight = next(places).view("float32").reshape(WEIGHT.shape)
+    weight[...] = WEIGHT
+    weight.flags.writeable = False
+    exe: Any = weft.compile(layer(weight), opt=0)
+    (large,) = (item for item in constants(exe) if item.size == WEIGHT.nbytes)
+    (used,) = (array for loaded in exe._all_loaded for array in loaded.constants if array.nbytes == WEIGHT.nbytes)
+    assert used.ctypes.data % ALIGNMENT == 0
+    assert np.shares_memory(np.frombuffer(large.data, np.uint8), used)
+    assert not np.shares_memory(used, weight)
 
 
 def test_an_artifact_that_is_a_view_equals_copies_and_travels_as_bytes() -> None:
