@@ -9,7 +9,7 @@ and chained comparisons of them would silently take one side.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from weft import dtypes
@@ -40,6 +40,7 @@ __all__ = [
     "cast",
     "const",
     "equal",
+    "extent_product",
     "intrinsic",
     "lane_count",
     "never_defined",
@@ -260,6 +261,18 @@ def buffer_strides(buffer: Buffer) -> tuple[Extent, ...]:
         strides.append(step)
         step = extent if isinstance(step, int) and step == 1 else step * extent
     return tuple(reversed(strides))
+
+
+def extent_product(extents: Iterable[Extent]) -> Extent:
+    """The product of extents, in which no 1 stands before a variable.
+
+    >>> extent_product((2, 3)), extent_product(())
+    (6, 1)
+    """
+    product: Extent = 1
+    for extent in extents:
+        product = extent if isinstance(product, int) and product == 1 else product * extent
+    return product
 
 
 def _install_operators() -> None:

@@ -104,7 +104,7 @@ def memory_of(session: GraphSession, value: Any) -> Memory:
     if isinstance(value, TupleGetItem):
         return _part_memory(session, value.value, value.index)
     if isinstance(value, If):
-        return _union(session, (value.then_branch.body, value.else_branch.body))
+        return _union(session, _results(value))
     if isinstance(value, Call):
         return _call_memory(session, value, None)
     if not isinstance(value, Var):
@@ -120,7 +120,7 @@ def part_memories(session: GraphSession, value: Expr, ty: Type) -> list[Memory]:
     """The arrays that each field of a tuple may be, and last what it is itself; else those of the value."""
     if session.memory is None or not isinstance(ty, TupleType):
         return [memory_of(session, value)]
-    return [_part_memory(session, value, place) for place in (*range(len(ty.fields)), _ITSELF)]
+    return [_part_memory(session, value, place) for place in _places(ty)]
 
 
 def _part_memory(session: GraphSession, value: Any, place: Any) -> Memory:
@@ -133,14 +133,23 @@ def _part_memory(session: GraphSession, value: Any, place: Any) -> Memory:
     if isinstance(value, Tuple):
         return memory_of(session, value.fields[place]) if place != _ITSELF else _NONE
     if isinstance(value, If):
-        branches = (value.then_branch.body, value.else_branch.body)
-        return _NONE.union(*(_part_memory(session, branch, place) for branch in branches))
+        return _NONE.union(*(_part_memory(session, result, place) for result in _results(value)))
     if isinstance(value, Call):
         return _call_memory(session, value, place)
     if isinstance(value, TupleGetItem):
         return memory_of(session, value)
     arrays, key = session.memory.arrays, (value, place)
     return arrays[key] if key in arrays else arrays.get(value, frozenset([key]))
+
+
+def _results(value: If) -> tuple[Expr, Expr]:
+    """What the branches of an `if` give."""
+    return value.then_branch.body, value.else_branch.body
+
+
+def _places(ty: TupleType) -> tuple[Any, ...]:
+    """The fields of a tuple, and last the tuple itself."""
+    return (*range(len(ty.fields)), _ITSELF)
 
 
 def note_same_memory(session: GraphSession, made: Expr, value: Any) -> None:
@@ -150,15 +159,16 @@ def note_same_memory(session: GraphSession, made: Expr, value: Any) -> None:
     if isinstance(made, Var) and isinstance(made.ty, TupleType):
         _note_parts(session, made, made.ty, part_memories(session, value, made.ty))
         if isinstance(value, If):
-            branches = (value.then_branch.body, value.else_branch.body)
-            session.memory.alternatives[made] = [part_memories(session, body, made.ty)[:-1] for body in branches]
+            session.memory.alternatives[made] = [
+                part_memories(session, result, made.ty)[:-1] for result in _results(value)
+            ]
     elif found := memory_of(session, value):
         session.memory.arrays[made] = found
 
 
 def _note_parts(session: GraphSession, made: Var, ty: TupleType, parts: Sequence[Memory]) -> None:
     assert session.memory is not None
-    for place, memory in zip((*range(len(ty.fields)), _ITSELF), parts, strict=True):
+    for place, memory in zip(_places(ty), parts, strict=True):
         nested = place != _ITSELF and isinstance(ty.fields[place], TupleType)
         memory = memory | {(made, place, _ITSELF)} if nested else memory
         if memory:
@@ -269,7 +279,7 @@ def note_function(session: GraphSession, params: Sequence[Var], result: Expr, ty
     own: dict[Any, tuple[int, Any]] = {}
     for number, param in enumerate(params):
         if isinstance(param.ty, TupleType):
-            own |= {(param, place): (number, place) for place in (*range(len(param.ty.fields)), _ITSELF)}
+            own |= {(param, place): (number, place) for place in _places(param.ty)}
         else:
             own[param] = number, None
     changed = frozenset(array for array in session.memory.before(session.memory.changed) if array in own)

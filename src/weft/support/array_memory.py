@@ -49,13 +49,13 @@ def frozen_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     (False, 0)
     """
     if array.nbytes < _LARGE:
-        block = made = np.array(array, order="C", copy=True)
+        made = np.array(array, order="C", copy=True)
     else:
-        block = np.empty(array.nbytes + ALIGNMENT, np.uint8)
-        start = -block.__array_interface__["data"][0] % ALIGNMENT
-        made = block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        made = aligned_bytes(array.nbytes).view(array.dtype).reshape(array.shape)
         made[...] = array
-    block.flags.writeable = made.flags.writeable = False
+        assert made.base is not None
+        made.base.flags.writeable = False
+    made.flags.writeable = False
     return made
 
 

@@ -33,6 +33,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.analysis.access_pattern import Nest, nest_of, same_extents
+from weft.transform.analysis.accesses import is_plain
 from weft.transform.autoschedule.rules.loops import INDEX, nested, sequence
 from weft.transform.autoschedule.rules.strides import loads_in, step_along
 
@@ -86,7 +87,7 @@ def shared_rows(stmts: Sequence[Stmt]) -> list[Stmt | Rows]:
         if len(group) > 1:
             members = _members(group)
             written = _written([member.nest for member in members])
-            own = [x for x in allocated if x in written and users[x] == 1 and _is_plain(x)]
+            own = [x for x in allocated if x in written and users[x] == 1 and is_plain(x)]
             small.update(own)
             result.append(_rows(members, own))
         elif id(stmt) not in grouped:
@@ -132,10 +133,6 @@ def _rows(members: Sequence[Member], own: Sequence[Buffer]) -> Rows:
 
 def _written(nests: Sequence[Nest]) -> set[Buffer]:
     return {nest.store.buffer for nest in nests}
-
-
-def _is_plain(buffer: Buffer) -> bool:
-    return buffer.strides is None and buffer.elem_offset is None and buffer.data is None and buffer.scope == "global"
 
 
 class _SharedLoops:

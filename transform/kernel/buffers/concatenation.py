@@ -21,7 +21,7 @@ from itertools import accumulate
 from weft.dtypes import bits
 from weft.ir import structural_equal, substitute
 from weft.ir.dim import Dim
-from weft.ir.kernel.prim import as_expr, binary, buffer_strides, const
+from weft.ir.kernel.prim import buffer_strides, const, extent_product
 from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.kernel.views import ADDRESSES, place_of
 from weft.ir.node import Node, replace
@@ -43,6 +43,7 @@ from weft.ir.tensor import (
     SeqStmt,
 )
 from weft.transform.analysis.access_pattern import same_extents
+from weft.transform.analysis.accesses import is_plain
 from weft.transform.schedule.copies import fresh_function
 
 __all__ = ["Concatenation", "Part", "as_part", "concatenation"]
@@ -82,7 +83,7 @@ def concatenation(kernel: PrimFunc) -> Concatenation | None:
     sources = tuple(dict.fromkeys(load.buffer for _, load in loads if isinstance(load, BufferLoad)))
     if len(sources) < 2 or output in sources or not all(isinstance(load, BufferLoad) for _, load in loads):
         return None
-    if not all(_is_plain(buffer) and buffer in kernel.params for buffer in (output, *sources)):
+    if not all(_has_whole_elements(buffer) and buffer in kernel.params for buffer in (output, *sources)):
         return None
     axis = _axis(output, sources)
     if axis is None:
@@ -124,10 +125,9 @@ def _chosen(value: PrimExpr) -> Iterator[PrimExpr]:
         yield value
 
 
-def _is_plain(buffer: Buffer) -> bool:
+def _has_whole_elements(buffer: Buffer) -> bool:
     """Whether a buffer has its elements in order in memory of its own, each of whole bytes."""
-    is_own = buffer.data is None and buffer.strides is None and buffer.elem_offset is None
-    return is_own and buffer.scope == "global" and not buffer.axis_separators and bits(buffer.dtype) % 8 == 0
+    return is_plain(buffer) and not buffer.axis_separators and bits(buffer.dtype) % 8 == 0
 
 
 def _axis(output: Buffer, parts: Sequence[Buffer]) -> int | None:
@@ -162,7 +162,7 @@ def as_part(kernel: PrimFunc, position: int, axis: int, start: int, total: int) 
     The larger buffer is `total` long along an axis, and the kernel's own begins at `start`.
     """
     own = kernel.params[position]
-    if not isinstance(own, Buffer) or not _is_plain(own) or own.ndim <= axis:
+    if not isinstance(own, Buffer) or not _has_whole_elements(own) or own.ndim <= axis:
         return None
     whole = Buffer(own.name, (*own.shape[:axis], total, *own.shape[axis + 1 :]), own.dtype, span=own.span)
     first = BufferLoad(whole, tuple(const(start if at == axis else 0, "int64") for at in range(own.ndim)))
@@ -233,7 +233,9 @@ def _view_strides(
         return None
     if not all(isinstance(index, IntImm) and index.value == 0 for index in indices[:axis]):
         return None
-    whole = view.strides is None and same_extents((_product(view.shape[axis:]),), (_product(base.shape[axis:]),))
+    whole = view.strides is None and same_extents(
+        (extent_product(view.shape[axis:]),), (extent_product(base.shape[axis:]),)
+    )
     from_start = all(isinstance(index, IntImm) and index.value == 0 for index in indices)
     if not (whole and from_start) and not _stays_inside(view, base, indices, axis):
         return None
@@ -251,12 +253,4 @@ def _stays_inside(view: Buffer, base: Buffer, indices: Sequence[PrimExpr], axis:
     last: Dim = sum(int(a) * int(b) for a, b in zip(places[axis:], strides, strict=False))  # type: ignore[arg-type]
     for size, stride in zip(view.shape[axis:], buffer_strides(view)[axis:], strict=True):
         last += (int(size) - 1) * int(stride)  # type: ignore[arg-type]
-    return isinstance(last, int) and last < int(_product(base.shape[axis:]))  # type: ignore[arg-type]
-
-
-def _product(sizes: Sequence[Extent]) -> Extent:
-    result: Extent = 1
-    for size in sizes:
-        known = isinstance(result, int) and isinstance(size, int)
-        result = result * size if known else binary("mul", as_expr(result, "int64"), as_expr(size, "int64"))
-    return result
+    return isinstance(last, int) and last < int(extent_product(base.shape[axis:]))  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from weft import dtypes
 from weft.ir import IRModule, Node, replace, rewrite, walk
-from weft.ir.kernel.prim import as_expr, binary, buffer_strides
+from weft.ir.kernel.prim import as_expr, binary, buffer_strides, extent_product
 from weft.ir.kernel.simplify import simplify
 from weft.ir.tensor import (
     AllocBuffer,
@@ -88,19 +88,12 @@ def _groups(buffer: Buffer) -> list[tuple[int, int]]:
 def _flat_shape(buffer: Buffer) -> tuple[Extent, ...] | None:
     """The sizes of the flat buffer; None where it is not known what its strides span."""
     if buffer.strides is None:
-        return tuple(_product(buffer.shape[low:high]) for low, high in _groups(buffer))
+        return tuple(extent_product(buffer.shape[low:high]) for low, high in _groups(buffer))
     if buffer.axis_separators or not all(isinstance(x, int) for x in (*buffer.shape, *buffer.strides)):
         return None
     if 0 in buffer.shape:
         return None
     return (1 + sum((size - 1) * step for size, step in zip(buffer.shape, buffer.strides, strict=True)),)  # type: ignore[operator]
-
-
-def _product(extents: Sequence[Extent]) -> Extent:
-    size: Extent = 1
-    for extent in extents:
-        size = extent if size == 1 else size * extent
-    return size
 
 
 def _flattened(function: PrimFunc, buffer: Buffer, shape: tuple[Extent, ...]) -> PrimFunc:
