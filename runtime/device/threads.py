@@ -3,11 +3,12 @@
     run(chunk, context, first, last, limit)    calls chunk(context, begin, end, slot) for parts of [first, last) on
     several threads
 
-Threads start when they are first needed, spin for a while after each loop and then sleep. The parts are contiguous
-and of one size, the calling thread takes the first; `run` returns when all are done. Where a loop of another thread
-is running already, or inside of such a loop, the caller does all of it alone. Threads that work on a loop at once have
-different slots, numbers below that of its iterations; the caller has 0. Iterations never wait for each other,
-so this changes nothing but time. A caller that waits for the others asks now and then whether it was interrupted;
+Threads start when they are first needed, spin for a while after each loop and then sleep. Each has a share of the
+range, in parts of one size: it takes those of its own first, so that from loop to loop it finds what it wrote in its
+cache, and then what others have left. `run` returns when all are done. Where a loop of another thread is running
+already, or inside of such a loop, the caller does all of it alone. Threads that work on a loop at once have different
+slots, numbers below that of its iterations; the caller has 0. Iterations never wait for each other, so this changes
+nothing but time. A caller that waits for the others asks now and then whether it was interrupted;
 the context begins as `weft.runtime.abi.frame` says. After a fork the child starts threads of its own.
 
 The number of threads is `set_num_threads`, else WEFT_NUM_THREADS, else OMP_NUM_THREADS, else that of the processor
@@ -37,7 +38,7 @@ STACK_BYTES = 8 << 20
 _SPINS = 20_000
 _ATTRIBUTES = 128  # bytes, more than a pthread_attr_t takes anywhere
 _PARTS = 4
-"""Parts for each thread: one that falls behind leaves its share to the others."""
+"""Parts for each thread: one that falls behind leaves some of its share to the others."""
 _lock = free_in_child(threading.Lock())
 _wanted: int | None = None
 
@@ -162,7 +163,7 @@ again:
 
 _POOL = f"""
 @word = internal global i64 0, align 64
-@next = internal global i64 0, align 64
+@taken = internal global [MOST x [8 x i64]] zeroinitializer, align 64
 @slots = internal global i64 1, align 64
 @asleep = internal global i64 0, align 64
 @busy = internal global i64 0, align 64
@@ -171,6 +172,7 @@ _POOL = f"""
 @first = internal global i64 0
 @last = internal global i64 0
 @parts = internal global i64 0
+@shares = internal global i64 1
 @threads = internal global i64 1, align 64
 @started = internal global i64 0
 
@@ -199,39 +201,63 @@ define void @weft.pool.forked() nounwind {{
   ret void
 }}
 
-define internal void @take_parts(i64 %slot) nounwind {{
+; The first iteration of a part: those that are one longer are spread evenly.
+define internal i64 @start_of(i64 %index, i64 %from, i64 %size, i64 %rest, i64 %count) alwaysinline nounwind {{
+  %whole = mul i64 %index, %size
+  %some = mul i64 %index, %rest
+  %longer = udiv i64 %some, %count
+  %offset = add i64 %whole, %longer
+  %begin = add i64 %from, %offset
+  ret i64 %begin
+}}
+
+define internal void @take_parts(i64 %home, i64 %slot) nounwind {{
 entry:
   %f = load ptr, ptr @chunk
   %c = load ptr, ptr @context
   %from = load i64, ptr @first
   %to = load i64, ptr @last
   %count = load i64, ptr @parts
+  %shares = load i64, ptr @shares
   %all = sub i64 %to, %from
   %size = udiv i64 %all, %count
   %rest = urem i64 %all, %count
+  br label %share
+share:
+  %turn = phi i64 [ 0, %entry ], [ %turn.next, %next ]
+  %turned = add i64 %home, %turn
+  %chosen = urem i64 %turned, %shares
+  %taken = getelementptr [8 x i64], ptr @taken, i64 %chosen
+  %share.next = add i64 %chosen, 1
+  %low.times = mul i64 %chosen, %count
+  %low = udiv i64 %low.times, %shares
+  %high.times = mul i64 %share.next, %count
+  %high = udiv i64 %high.times, %shares
   br label %take
 take:
-  %index = atomicrmw add ptr @next, i64 1 monotonic
-  %more = icmp ult i64 %index, %count
-  br i1 %more, label %run, label %done
+  %before = atomicrmw add ptr %taken, i64 1 monotonic
+  %index = add i64 %low, %before
+  %more = icmp ult i64 %index, %high
+  br i1 %more, label %run, label %next
 run:
-  %whole = mul i64 %index, %size
-  %extra = call i64 @llvm.umin.i64(i64 %index, i64 %rest)
-  %offset = add i64 %whole, %extra
-  %begin = add i64 %from, %offset
-  %longer = icmp ult i64 %index, %rest
-  %one = zext i1 %longer to i64
-  %length = add i64 %size, %one
-  %end = add i64 %begin, %length
+  %begin = call i64 @start_of(i64 %index, i64 %from, i64 %size, i64 %rest, i64 %count)
+  %after = add i64 %index, 1
+  %end = call i64 @start_of(i64 %after, i64 %from, i64 %size, i64 %rest, i64 %count)
   call void %f(ptr %c, i64 %begin, i64 %end, i64 %slot)
   br label %take
+next:
+  %turn.next = add i64 %turn, 1
+  %others = icmp ult i64 %turn.next, %shares
+  br i1 %others, label %share, label %done
 done:
   ret void
 }}
 
 define internal ptr @worker(ptr %argument) nounwind {{
 entry:
-  %start = ptrtoint ptr %argument to i64
+  %told = ptrtoint ptr %argument to i64
+  %start = lshr i64 %told, 8
+  %home = and i64 %told, 255
   br label %idle
 idle:
   %seen = phi i64 [ %start, %entry ], [ %number, %missed ], [ %number, %joined ]
@@ -273,7 +299,7 @@ join:
   br i1 %got, label %joined, label %spin
 joined:
   %slot = atomicrmw add ptr @slots, i64 1 monotonic
-  call void @take_parts(i64 %slot)
+  call void @take_parts(i64 %home, i64 %slot)
   %left = atomicrmw sub ptr @word, i64 1 release
   br label %idle
 }}
@@ -339,7 +365,10 @@ grow:
 more:
   %old = load atomic i64, ptr @word monotonic, align 8
   %old.number = lshr i64 %old, {_NUMBER}
-  %argument = inttoptr i64 %old.number to ptr
+  %now = add i64 %have, 1
+  %seen = shl i64 %old.number, 8
+  %told = or i64 %seen, %now
+  %argument = inttoptr i64 %told to ptr
   %attributes.made = call i32 @pthread_attr_init(ptr %attributes)
   %sized = call i32 @pthread_attr_setstacksize(ptr %attributes, i64 {STACK_BYTES})
   %status = call i32 @pthread_create(ptr %thread, ptr %attributes, ptr @worker, ptr %argument)
@@ -349,7 +378,6 @@ more:
 made.one:
   %handle = load i64, ptr %thread
   %detached = call i32 @pthread_detach(i64 %handle)
-  %now = add i64 %have, 1
   store i64 %now, ptr @started
   br label %grow
 publish:
@@ -360,7 +388,9 @@ publish:
   store i64 %first, ptr @first
   store i64 %last, ptr @last
   store i64 %parts, ptr @parts
-  store atomic i64 0, ptr @next monotonic, align 8
+  store i64 %wanted, ptr @shares
+  %used = mul i64 %wanted, 64
+  call void @llvm.memset.p0.i64(ptr @taken, i8 0, i64 %used, i1 false)
   store atomic i64 1, ptr @slots monotonic, align 8
   %before = load atomic i64, ptr @word monotonic, align 8
   %number = lshr i64 %before, {_NUMBER}
@@ -378,7 +408,7 @@ wake:
 WAKE
   br label %own
 own:
-  call void @take_parts(i64 0)
+  call void @take_parts(i64 0, i64 0)
   call void @llvm.memset.p0.i64(ptr %own.frame, i8 0, i64 {8 * FRAME_WORDS}, i1 false)
   %closed = atomicrmw and ptr @word, i64 {~_OPEN} acq_rel
   br label %spin

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from tests.runtime.at_once import at_once
 
 import weft
 from weft.errors import ArgumentError
+from weft.runtime.abi.frame import FRAME_WORDS
 from weft.runtime.device import threads
 
 ROWS = weft.parse(
@@ -183,6 +186,56 @@ def both(x: T.Buffer(("n", 64, 600), "float32"), y: T.Buffer(("n", 64, 600), "fl
         np.testing.assert_allclose(y, np.exp(x[:, ::-1]), rtol=1e-5)
         if count == 1:
             assert set(os.listdir("/proc/self/task")) - before
+
+
+def parts_of(count: int, thread_count: int, together: int) -> list[tuple[int, int, int]]:
+    """(first, last, slot) of the parts of a loop as they begin; a thread's first one waits until so many have begun."""
+    weft.set_num_threads(thread_count)
+    begun, found, waiting = threading.Barrier(together), [], set(range(together))
+
+    def chunk(_: int, first: int, last: int, slot: int) -> None:
+        found.append((first, last, slot))
+        if slot in waiting:
+            waiting.remove(slot)
+            begun.wait(60)
+
+    types = (ctypes.c_void_p, *[ctypes.c_int64] * 3)
+    context = (ctypes.c_int64 * 8)(ctypes.addressof(frame := (ctypes.c_int64 * FRAME_WORDS)()))
+    assert not any(frame)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 3)(threads.runner())
+    called = ctypes.CFUNCTYPE(None, *types)(chunk)
+    run(ctypes.cast(called, ctypes.c_void_p), ctypes.addressof(context), 5, 5 + count, 0)
+    return found
+
+
+@pytest.mark.parametrize("count", [2, 7, 8, 13, 1000])
+@pytest.mark.parametrize("thread_count", [2, 3, 5])
+def test_every_iteration_is_in_one_part(count: int, thread_count: int) -> None:
+    """Parts follow each other without a gap and are of one size or one more, which are spread evenly."""
+    found = sorted(parts_of(count, thread_count, 1))
+    assert [first for first, _, _ in found] == [5, *(last for _, last, _ in found[:-1])]
+    assert found[-1][1] == 5 + count
+    sizes = [last - first for first, last, _ in found]
+    assert max(sizes) - min(sizes) <= 1
+    half = len(sizes) // 2
+    assert abs(sum(sizes[:half]) - sum(sizes[-half:])) <= 1
+    assert all(0 <= slot < min(count, thread_count) for _, _, slot in found)
+
+
+def test_each_thread_begins_with_its_own_share() -> None:
+    """The calling thread with the first half, the other one with the second, in every loop."""
+
+    def begins() -> bool:
+        first = {slot: first for first, _, slot in reversed(parts_of(16, 2, 2))}
+        return first == {0: 5, 1: 13}
+
+    child = os.fork()  # which has no other threads yet
+    if child == 0:
+        try:
+            os._exit(0 if all(begins() for _ in range(20)) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_python_threads_share_the_pool() -> None:
