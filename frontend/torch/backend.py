@@ -52,7 +52,7 @@ def _compiled(graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
         if main is not None:
             found = main(*(_array(torch, value) for value in values))
             several = found if len(computed) > 1 else (found,)
-            known = {node: _tensor(torch, value) for node, value in zip(computed, several, strict=True)}
+            known = {node: _result(torch, node, value) for node, value in zip(computed, several, strict=True)}
         if makers:
             known.update(zip(makers, views(*(known[node] for node in made), *values), strict=True))
         return [known[item] if isinstance(item, torch.fx.Node) else item for item in results]
@@ -110,7 +110,11 @@ def _array(torch: Any, value: Any) -> Any:
     return offered_array(value.detach())  # over the same memory
 
 
-def _tensor(torch: Any, value: Any) -> Any:
+def _result(torch: Any, node: Any, value: Any) -> Any:
+    """A result as PyTorch has it: a tensor over the same memory, or a number."""
+    for kind, number in ((torch.SymInt, int), (torch.SymFloat, float), (torch.SymBool, bool)):
+        if isinstance(node.meta.get("val"), kind):
+            return number(value)
     if not isinstance(value, np.ndarray):
-        return int(value) if isinstance(value, np.integer) else value
+        return value
     return torch.from_dlpack(to_dlpack(value if value.flags.writeable else value.copy()))

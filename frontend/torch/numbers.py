@@ -1,7 +1,8 @@
 """Numbers that a program computes of its sizes: whole ones are dimensions, others scalars of the run.
 
 a + b, a // b, max(a, b), ...     of dimensions: a dimension
-a / b, sqrt(a), x.item()          a scalar of float64 or int64; where a size is wanted of it, one is bound
+a / b, sqrt(a), x.item()          a scalar of float64 or int64
+n = x.item(); zeros(n)            a dimension, where PyTorch knows that n is never negative
 a < b                             decided while importing where it can be, else a scalar of bool
 """
 
@@ -90,7 +91,7 @@ def number_of(importer: Any, call: Any) -> Any:
 
 
 def _size(importer: Any, call: Any) -> Any:
-    """A whole number: what the types say, what is computed of dimensions, else a scalar of the run as a size."""
+    """A whole number: what the types say, what is computed of dimensions, else of scalars of the run."""
     if call.operator == "sym_size":
         whole, axis = importer.argument(list(call.args))
         dims = getattr(importer.out.type(whole), "dims", None)
@@ -105,12 +106,16 @@ def _size(importer: Any, call: Any) -> Any:
         importer.sizes.learn(call.value, dim)
         return dim
     expr = getattr(getattr(call.value, "node", None), "expr", None)
-    if expr is None or not expr.is_Symbol:
+    if expr is None or not (expr.is_Symbol or any(isinstance(item, Expr) for item in flat)):
         try:
             return importer.sizes.dim(call.value)
         except Unsupported:
             pass
-    return importer.types.scalar_as_size(_scalar_of(importer, call), call.value, call.name)
+    scalar = _scalar_of(importer, call)
+    if importer.sizes.is_never_negative(call.value):
+        return importer.types.scalar_as_size(scalar, call.value, call.name)
+    importer.sizes.forget(call.value)
+    return importer.out.emit(R.astype(scalar, "int64"), call.name)
 
 
 def _scalar_of(importer: Any, call: Any) -> Expr:
@@ -124,8 +129,16 @@ def _scalar_of(importer: Any, call: Any) -> Expr:
     function = _SCALARS.get(call.operator)
     if function is None:
         raise Unsupported(f"the number {call.operator}")
-    dtype = "float64"
-    return function(*(scalar(importer, item, dtype) for item in importer.argument(list(call.args))))
+    args = importer.argument(list(call.args))
+    whole = call.operator in _DIMS and all(_is_whole(importer, item) for item in args)
+    return function(*(scalar(importer, item, "int64" if whole else "float64") for item in args))
+
+
+def _is_whole(importer: Any, value: Any) -> bool:
+    """Whether a number of the program is an integer, of any sign."""
+    if isinstance(value, Expr):
+        return getattr(importer.out.type(value), "dtype", None) == "int64"
+    return isinstance(value, (int, DimExpr))
 
 
 def scalar(importer: Any, value: Any, dtype: str) -> Expr:

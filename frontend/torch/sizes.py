@@ -50,6 +50,7 @@ class Sizes:
         self._learnt: dict[str, Dim] = {}
         self._bound: set[str] = set()
         """Symbols that a parameter or a result has given a value."""
+        self._signed: set[str] = set()
 
     def name(self, sources: Mapping[str, Any], names: Mapping[str, str]) -> None:
         """Call symbols as the user does: which symbol a size of an input is, and what it is called."""
@@ -80,6 +81,15 @@ class Sizes:
             if expr.is_Symbol and str(expr) not in self._bound:
                 self._bound.add(str(expr))
                 self._learnt[str(expr)] = dims[axis]
+
+    def is_never_negative(self, size: Any) -> bool:
+        """Whether PyTorch knows of a whole number that it may be a size."""
+        node = getattr(size, "node", None)
+        return node is None or node.shape_env is None or bool(node.shape_env.bound_sympy(node.expr).lower >= 0)
+
+    def forget(self, number: Any) -> None:
+        """A whole number of either sign, which no size is made of: its symbol has no dimension."""
+        self._signed.add(str(number.node.expr))
 
     def bind(self, shapes: Sequence[tuple[str, Sequence[Any]]], fresh: Callable[[str], Dim]) -> None:
         """Give a value to symbols that are no size alone: where 2*s is a size, that is a symbol n, and s is n // 2."""
@@ -114,6 +124,8 @@ class Sizes:
             return learnt
         if expr.is_Integer:
             return int(expr)
+        if str(expr) in self._signed:
+            raise Unsupported(f"the size {expr}, which may be negative")
         if expr.is_Symbol:
             return symbol(str(expr))
         function = _FUNCTIONS.get(type(expr).__name__)

@@ -1,11 +1,11 @@
 # pyright: reportMissingImports=false
 """PyTorch's collection of operators, given to weft: python tests/frontend/torch_operators.py [PATTERN] [--samples 2]
 
-For every operator of `op_db` that takes float32 (or --dtype complex64), the first samples of its arguments are
-exported, imported, compiled and run, and held against eager PyTorch. What cannot be exported, and what is random, does
-not count. Printed are how many operators are right in all of their samples, and how many of these have no node in
-Python. `--minimum 0.9 --native 0.8` make the exit status say whether that holds. Needs torch and its test package
-expecttest.
+For every operator of `op_db` that takes float32 (or --dtype complex64, bfloat16, int64), the first samples of its
+arguments are exported, imported, compiled and run, and held against eager PyTorch. What cannot be exported, and what is
+random, does not count. Printed are how many operators are right in all of their samples, and how many of these have no
+node in Python. `--minimum 0.9 --native 0.8` make the exit status say whether that holds. Needs torch and its test
+package expecttest.
 """
 
 from __future__ import annotations
@@ -83,12 +83,16 @@ def difference(found: Any, wanted: Any) -> str:
         return f"dtype {found.dtype}, expected {wanted.dtype}"
     if wanted.dtype.kind in "biu":
         return "" if (found == wanted).all() else f"{found.reshape(-1)[:4]}, expected {wanted.reshape(-1)[:4]}"
-    if np.allclose(found, wanted, rtol=1e-3, atol=1e-4, equal_nan=True):
+    rtol, atol = _TOLERANCES.get(wanted.dtype.name, (1e-3, 1e-4))
+    found, wanted = (value.astype("float32") if wanted.dtype.itemsize == 2 else value for value in (found, wanted))
+    if np.allclose(found, wanted, rtol, atol, equal_nan=True):
         return ""
     worst = np.nanargmax(np.abs(found.reshape(-1) - wanted.reshape(-1)))
     return f"at {worst} {found.reshape(-1)[worst]}, expected {wanted.reshape(-1)[worst]}"
 
 
+_TOLERANCES = {"float16": (5e-3, 5e-3), "bfloat16": (4e-2, 4e-2)}
+"""Of a few roundings of what lies between two operators of PyTorch's: relative and absolute."""
 _SIGNS = ("linalg_eigh", "_linalg_eigh")
 """Operators whose vectors are known but for their signs."""
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode
+from weft.frontend.torch.numbers import scalar
 from weft.frontend.torch.table import row
 from weft.ir.dim import Dim, DimExpr, ceildiv, product
 from weft.ir.graph import Expr, PrimValue
@@ -40,11 +41,24 @@ def slices(n: FxNode, x: Expr, axis: int = 0, start: Any = None, end: Any = None
     """A range of an axis."""
     axis = n.axis(x, axis)
     size = n.shape(x)[axis]
+    if isinstance(start, Expr) or isinstance(end, Expr):
+        return _slices_at_run(n, x, axis, 0 if start is None else start, _END if end is None else end, step)
     first, last = _place(0 if start is None else start, size), _place(_END if end is None else end, size)
     if isinstance(first, int) and first == 0 and step == 1 and (last is size or last == size):
         return x
     made = R.strided_slice(x, [axis], [first], [last], [step], assume_inbound=_is_inside(first, last, size))
     return made
+
+
+def _slices_at_run(n: FxNode, x: Expr, axis: int, start: Any, end: Any, step: int) -> Expr:
+    """A range of an axis whose boundaries the run tells; of the other axes all."""
+    rank = n.rank(x)
+    bounds: list[Expr] = []
+    for place, others in ((start, 0), (end, _END), (step, 1)):
+        values = [R.const(np.full(count, others), "int64") for count in (axis, rank - axis - 1)]
+        middle = R.reshape(scalar(n.importer, place, "int64"), (1,))
+        bounds.append(n.emit(R.concat([values[0], middle, values[1]], 0), "bounds"))
+    return R.dynamic_strided_slice(x, *bounds)
 
 
 def differences(n: FxNode, x: Expr, order: int = 1, axis: int = -1, before: Any = None, after: Any = None) -> Expr:
@@ -73,6 +87,9 @@ def _is_inside(first: Dim, last: Dim, size: Dim) -> bool:
 def select(n: FxNode, x: Expr, axis: int, index: Any) -> Expr:
     """One element of an axis, which goes away."""
     axis = n.axis(x, axis)
+    if isinstance(index, Expr):
+        from_end = R.add(index, scalar(n.importer, n.shape(x)[axis], "int64"))
+        return R.take(x, R.where(R.less(index, 0), from_end, index), axis)
     if isinstance(index, DimExpr):
         return R.take(x, R.full((), PrimValue(index), "int64"), axis)
     if index < 0 and isinstance(n.shape(x)[axis], DimExpr):

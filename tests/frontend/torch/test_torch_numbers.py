@@ -1,0 +1,59 @@
+# pyright: reportMissingImports=false
+"""Numbers that a program reads of its tensors, which may be negative: arithmetic, places and boundaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.frontend.torch.backend import compile_graph
+
+torch = pytest.importorskip("torch", reason="torch is large: make test-frontends installs it")
+
+
+def _arithmetic(x: Any, y: Any) -> Any:
+    k = x.item()
+    return k, y + k, y * (k - 3), k % 5, k // 3, 2 * k + 1, torch.clamp(y, min=k), torch.where(y > k, y, -y)
+
+
+def _places(x: Any, y: Any) -> Any:
+    k = x.item()
+    return y[k], y[:k], y[k:], y[:, k:], y.roll(k)
+
+
+def _parts(x: Any, y: Any) -> Any:
+    a, b = (x + torch.tensor([0, 2])).tolist()
+    return y + a - b, torch.tensor([a, b])
+
+
+@pytest.mark.parametrize("function", [_arithmetic, _places, _parts])
+def test_numbers_may_be_negative(function: Callable[..., Any]) -> None:
+    class Net(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return function(x, y)
+
+    first = torch.tensor(-2), torch.arange(12.0).reshape(4, 3)
+    rows = torch.export.Dim("rows", min=4)
+    program = torch.export.export(Net(), first, dynamic_shapes={"x": None, "y": {0: rows}})
+    module = weft.frontend.torch.from_exported(program)
+    assert module.import_report().fallbacks == ()
+    run = weft.compile(module)["main"]
+    for count, size in ((-2, 4), (3, 5), (0, 4), (2, 6)):
+        x, y = torch.tensor(count), torch.randn(size, 3)
+        for own, other in zip(run(x.numpy(), y.numpy()), function(x, y), strict=True):
+            np.testing.assert_array_equal(own, np.asarray(other))
+
+
+def test_numbers_of_compiled_graphs_are_numbers_of_python() -> None:
+    def computed(x: Any) -> Any:
+        k = x.item()
+        return k + 1, x * k, k / 2, k > 1
+
+    torch._dynamo.config.capture_scalar_outputs = True
+    run = torch.compile(computed, backend=compile_graph, fullgraph=True)
+    for value in (-2, 0, 3):
+        assert repr(run(torch.tensor(value))) == repr(computed(torch.tensor(value)))
