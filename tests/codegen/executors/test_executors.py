@@ -323,6 +323,42 @@ def test_private_functions_become_part_of_a_straight_line(executor: str) -> None
 
 
 @pytest.mark.parametrize("executor", ["graph", "aot"])
+def test_numbers_that_a_straight_line_gives_are_tensors(executor: str) -> None:
+    module = weft.parse(
+        """
+@R.function
+def main(x: R.Tensor((4,), "float32")):
+    last = 0
+    for i in range(3):
+        last = i
+    return x, last, R.prim_value(2.5), R.prim_value(1.5, "bfloat16")
+"""
+    )
+    found = weft.compile(module, executor=executor)(np.ones(4, "float32"))
+    assert [(part.dtype.name, part.tolist()) for part in found[1:]] == [
+        ("int64", 2),
+        ("float32", 2.5),
+        ("bfloat16", 1.5),
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "int16"])
+def test_code_that_sorts_vectors_is_part_of_a_straight_line(dtype: str) -> None:
+    """It is defined once in the object, beside the kernels that call it."""
+    module = weft.parse(
+        f"""
+@R.function
+def main(x: R.Tensor((100,), "{dtype}")):
+    return R.sort(x), R.argsort(x)
+"""
+    )
+    x = np.random.default_rng(0).integers(0, 1000, 100).astype(dtype)
+    found = weft.compile(module, executor="aot")(x)
+    for part, wanted in zip(found, (np.sort(x), np.argsort(x, kind="stable")), strict=True):
+        np.testing.assert_array_equal(part, wanted)
+
+
+@pytest.mark.parametrize("executor", ["graph", "aot"])
 def test_several_public_functions_are_refused_before_what_is_in_them(executor: str) -> None:
     """A9: the second one is shown, and how it becomes part of the first."""
     with pytest.raises(TargetError, match="one entry can be compiled ahead, the module has cell, main") as caught:

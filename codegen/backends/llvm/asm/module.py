@@ -9,12 +9,14 @@ stand in the order in which they were first needed, so the same program gives th
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 
 __all__ = ["LONG", "CompileApart", "ModuleWriter", "byte_text", "quoted"]
 
 LONG = 30_000
 """The characters from which a part takes longer to compile than a module of its own costs."""
+_DEFINED = re.compile(r"^define [^@]*@([\w.]+)\(", re.MULTILINE)
 CompileApart = Callable[["ModuleWriter", bool], None]
 
 
@@ -53,6 +55,11 @@ class ModuleWriter:
         """Add a finished function; declarations of the same name are dropped."""
         self._functions.append(text)
         self._defined[name] = None
+
+    def define_all(self, text: str) -> None:
+        """Add a text of finished functions, each under its name."""
+        self._functions.append(text)
+        self._defined |= dict.fromkeys(_DEFINED.findall(text))
 
     def move(self, name: str, text: str) -> None:
         """Add a finished function beside this module, with what it may call."""

@@ -79,7 +79,7 @@ def emit_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     texts = [template(name).substitute(facts) for name in files]
     for name, breaks in (("ascends", "ugt"), ("descends", "ule" if keys.has_positions else "ult")):
         texts.append(template("ordered.ll").substitute(facts, ordered=name, breaks=breaks))
-    module.define(f"weft.sort.{keys.name}", "\n".join(texts))
+    module.define_all("\n".join(texts))
 
 
 def _of_threads(keys: KeyVector, sample: int) -> dict[str, object]:

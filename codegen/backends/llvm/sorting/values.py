@@ -108,7 +108,7 @@ def emit_value_sorts(module: ModuleWriter, keys: KeyVector) -> None:
         template(name).substitute(facts)
         for name in ("heap.ll", "keys.ll", "values.ll", "value_counts.ll", "value_runs.ll", "value_ties.ll")
     ]
-    module.define(f"weft.sort.{keys.name}", "\n".join(texts))
+    module.define_all("\n".join(texts))
 
 
 def _of_counts(keys: KeyVector) -> dict[str, object]:
