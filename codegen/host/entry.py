@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from weft import dtypes
 from weft.codegen.host import program as host
 from weft.codegen.host.kernels import shared_positions, written_positions
@@ -197,6 +199,9 @@ class _Reader:
         if len(declared) != len(given):
             raise _refused("a result whose type does not say which tensors it holds", function.body.span)
         for index, value in enumerate(given):
+            if isinstance(value, host.Number):  # a tensor of rank 0: there are no other results
+                held = np.array(value.value, dtypes.array_dtype(value.dtype))
+                value = Constant(dtypes.stored(held, value.dtype), value.dtype)
             place = self.place(value, function.body.span)
             self.check_type(declared[index], place, f"the result of {entry.name}", function.body.span)
             wanted = Place("output", index, place.shape, place.dtype)
