@@ -4,13 +4,16 @@
 
     @T.prim_func(private=True)
     def main_loop(x, k, s):
-        s[...] = x[...]                          the carried values stand in the results
+        rooms[0, ...] = x[...]
         for step in range(count):
-            cls.add(T.address_of(s[0]), T.address_of(t[0]))
-            s[...] = t[...]                      those that an iteration computes, once all are computed
+            a = T.decl_buffer(data=rooms[step % 2, 0])              a carried value, and the one that follows it
+            b = T.decl_buffer(data=rooms[(step + 1) % 2, 0])
+            cls.add(T.address_of(a[0]), T.address_of(b[0]))
+        s[...] = rooms[count % 2, ...]
 
 For programs without control flow of their own (graph, aot, C). Run it when operators are calls of kernels, and local
-functions are lifted. What the bodies compute stands in memory of the kernel, which the planners of memory see.
+functions are lifted. What the bodies compute stands in memory of the kernel, which the planners of memory see; what an
+iteration hands on changes its room there, and is not copied (`carried_memory`).
 
 Errors: TargetError W741 for what no kernel can do: calls out of the program, sizes that only values decide.
 """
@@ -47,6 +50,7 @@ from weft.ir import (
     Var,
     VarBinding,
     replace,
+    substitute,
     walk,
 )
 from weft.ir.deduction.infer import TypeContext, infer_type
@@ -78,6 +82,7 @@ from weft.ir.tensor import (
 )
 from weft.transform.analysis.free_symbols import symbols_of_type
 from weft.transform.analysis.ownership import overwritable
+from weft.transform.graph.carried_memory import Carried, address_of_first, copied, moves
 from weft.transform.infra.base import Pass
 from weft.transform.infra.rewriting import FunctionRewriter, derived
 
@@ -226,13 +231,26 @@ def _nested(ty: Type | None, leaves: Iterator[Any]) -> Any:
     return Tuple(tuple(_nested(part, leaves) for part in ty.fields)) if isinstance(ty, TupleType) else next(leaves)
 
 
-def _refused(what: str, span: Span | None) -> TargetError:
+def _refused(what: str, span: Span | None, hint: str = "") -> TargetError:
     return TargetError(
         f"{what} cannot be in a loop or a branch of a straight-line program",
         code="W741",
         span=span,
-        hint='executor="native" and executor="vm" can',
+        hint=f'{hint}executor="native" and executor="vm" can',
     )
+
+
+def _refused_call(call: Call, functions: Mapping[str, Any], span: Span | None) -> TargetError:
+    """A call that no kernel does: of an operator, or of a function that is not part of its caller."""
+    if isinstance(call.op, Op):
+        return _refused(f"R.{call.op.name}", span)
+    callee = functions.get(call.op.name) if isinstance(call.op, GlobalVar) else None
+    if not isinstance(callee, Function):
+        return _refused("a call of a function value", span)
+    if callee.private:
+        return _refused(f"a call of the graph function {call.op.name!r}, which may call itself,", span)
+    hint = "make it private (@R.function(private=True)), so that it becomes part of its callers; "
+    return _refused(f"a call of the public graph function {call.op.name!r}", span, hint)
 
 
 @dataclass(frozen=True)
@@ -300,10 +318,13 @@ class _Values:
         """Memory for a value: of the kernel, or of the iteration where its size is known there only."""
         self.count += 1
         made = self.buffer(f"{base or 't'}_{self.count}", ty.dims or (), str(ty.dtype))
-        used = {node for extent in made.shape for node in _nodes(extent) if isinstance(node, PrimVar)}
-        inside = not used <= set(self.outer.values())
-        (into if inside else self.locals).append(AllocBuffer(made))
+        self.allocate(made, into)
         return made
+
+    def allocate(self, buffer: Buffer, into: list[Stmt]) -> None:
+        used = {node for extent in buffer.shape for node in _nodes(extent) if isinstance(node, PrimVar)}
+        inside = not used <= set(self.outer.values())
+        (into if inside else self.locals).append(AllocBuffer(buffer))
 
     def forget(self, buffers: Sequence[Buffer], into: list[Stmt]) -> None:
         """Take back memory that was made for values which stand elsewhere."""
@@ -519,14 +540,28 @@ class _Writer(_Values):
         elif _is_call(value, "call_tir", "call_tir_inplace"):
             assert isinstance(value, Call)
             self.launch(var, value, into, wanted)
+        elif _is_call(value, "tensor_to_shape"):
+            assert isinstance(value, Call)
+            self.scope.values[var] = self.sizes_in(value, into)
         elif _is_call(value, "make_closure"):
             assert isinstance(value, Call)
             self.scope.values[var] = (_Closure(value.args[0]), self.value(value.args[1]))
         elif isinstance(value, Call):
-            name = f"R.{value.op.name}" if isinstance(value.op, Op) else "a call of a function"
-            raise _refused(name, binding.span or value.span)
+            raise _refused_call(value, self.functions, binding.span or value.span)
         else:
             self.scope.values[var] = self.value(value)
+
+    def sizes_in(self, call: Call, into: list[Stmt]) -> _Sizes:
+        """The sizes that a vector holds at this moment."""
+        vector = self.value(call.args[0])
+        if not isinstance(vector, Buffer) or not isinstance(vector.shape[0], int):
+            raise _refused("R.tensor_to_shape of a vector of unknown length", call.span)
+        found = [PrimVar("size", _INDEX) for _ in range(vector.shape[0])]
+        for place, size in enumerate(found):
+            into.append(Bind(size, cast(_INDEX, BufferLoad(vector, (const(place, _INDEX),)))))
+            is_size = binary("ge", size, const(0, _INDEX))
+            into.append(AssertStmt(is_size, "R.tensor_to_shape: a size is negative", "BoundsError", span=call.span))
+        return _Sizes(tuple(found))
 
     def launch(self, var: Var, call: Call, into: list[Stmt], wanted: Mapping[Var, Buffer]) -> None:
         """The call of a kernel."""
@@ -548,7 +583,7 @@ class _Writer(_Values):
                 into.append(self.copy(inputs[index], outputs[-1], call.span))
                 inputs[index] = outputs[-1]
         given = (*inputs, *fresh)
-        arguments: list[Expr] = [_address(item) if isinstance(item, Buffer) else item for item in given]
+        arguments: list[Expr] = [address_of_first(item) if isinstance(item, Buffer) else item for item in given]
         if len(call.args) > 2:
             sizes = self.value(call.args[2])
             arguments += sizes.values if isinstance(sizes, _Sizes) else _flat(sizes)
@@ -561,79 +596,97 @@ class _Writer(_Values):
 
     def copy(self, value: Value, target: Buffer, span: Span | None) -> Stmt:
         """A value into a buffer of its shape."""
-        if value is target:
-            return Evaluate(IntImm(0))
-        if isinstance(value, PrimExpr):
-            return BufferStore(target, cast(target.dtype, value), ())
-        if not isinstance(value, Buffer):
+        if not isinstance(value, (Buffer, PrimExpr)):
             raise _refused("a value that is no tensor", span)
-        return _copied(target, (), value)
+        return copied(value, target)
 
     # Loops
 
     def loop(self, call: Call, outputs: Sequence[Buffer], into: list[Stmt], allowed: frozenset[int]) -> list[Buffer]:
-        """A loop whose carried values, and rows, stand in the outputs, or where they stood before it."""
+        """A loop; its carried values stand where it leaves them then, its rows in the outputs."""
         parts = get_op("loop").values(replace(call, op=Op("loop")))
         types = TupleType(carried_types(parts["out_ty"], parts["stacked"]))
-        rows = list(outputs[len(outputs) - len(stacked_types(parts["out_ty"], parts["stacked"])) :])
-        state = list(outputs[: len(outputs) - len(rows)])
+        rows = outputs[len(outputs) - len(stacked_types(parts["out_ty"], parts["stacked"])) :]
         before = self.value(parts["initial"])
-        stays = [item for number, item in enumerate(before) if number in allowed and not self.is_outer]
-        for place, (item, target) in enumerate(zip(_flat(before), state, strict=True)):
-            if any(item is other for other in stays):
-                state[place] = item
-            else:
-                into.append(self.copy(item, target, call.span))
+        owned = [] if self.is_outer else [leaf for number in allowed for leaf in _flat(before[number])]
+        initial = _flat(before)
+        places = [
+            item if isinstance(item, Buffer) and item in owned else target
+            for item, target in zip(initial, outputs, strict=False)
+        ]
+        state = [Buffer(item.name, item.shape, item.dtype) if item.shape else item for item in places]
         carried = [_shaped(ty, leaves) for leaves in (iter(state),) for ty in types.fields]
         function = self.closure(parts["body"], call.span)
         condition = self.closure(parts["condition"], call.span) if parts["condition"] is not None else None
         counter = PrimVar("step", _INDEX)
         index, count = self.range_of(parts["range"], counter, into, call.span)
-        inside: list[Stmt] = []
+        inside, known = list[Stmt](), set(self.locals)
         if condition is not None:
             answer = self.load(self.call(condition, carried, inside, ()), call.span)
             inside.append(IfThenElse(unary("not", answer), Break()))
         arguments = carried if index is None else [index, *carried]
-        given = self.call(function, arguments, inside, ())
-        self.take(_flat(given), state, rows, counter, inside, call.span)
-        body = SeqStmt(tuple(inside)) if inside else Evaluate(IntImm(0))
-        if count is None:
-            into.append(While(const(True, "bool"), body, span=call.span))
-        else:
-            into.append(For(counter, 0, count, body, span=call.span))
-        return [*state, *rows]
+        given = _flat(self.call(function, arguments, inside, ()))
+        if len(given) != len(state) + len(rows) or not all(isinstance(item, (Buffer, PrimExpr)) for item in given):
+            raise _refused("a loop whose body gives other values than it takes", call.span)
+        inside += [copied(item, target, counter) for item, target in zip(given[len(state) :], rows, strict=True)]
+        made = [stmt.buffer for stmt in self.locals if isinstance(stmt, AllocBuffer) and stmt not in known]
+        values = [Carried(*item) for item in zip(state, initial, places, given, strict=False)]
+        after = self.repeat(values, made, (counter, count, condition is not None), inside, into, call.span)
+        return [*(after.get(item, item) for item in state), *rows]
 
-    def take(
+    def repeat(
         self,
-        given: Sequence[Value],
-        state: Sequence[Buffer],
-        rows: Sequence[Buffer],
-        counter: PrimVar,
+        values: Sequence[Carried],
+        made: Sequence[Buffer],
+        control: tuple[PrimVar, PrimExpr | None, bool],
+        inside: list[Stmt],
         into: list[Stmt],
         span: Span | None,
-    ) -> None:
-        """The state after an iteration: values that are of the state before are copied first."""
-        if len(given) != len(state) + len(rows):
-            raise _refused("a loop whose body gives other values than it takes", span)
-        for item, target in zip(given[len(state) :], rows, strict=True):
-            into.append(self.row(item, target, counter, span))
-        values = list(given[: len(state)])
-        for place, (item, target) in enumerate(zip(values, state, strict=True)):
-            if item is not target and any(item is other for other in state):
-                held = Buffer(f"held_{self.count}_{place}", target.shape, target.dtype)
-                self.count += 1
-                self.locals.append(AllocBuffer(held))
-                into.append(self.copy(item, held, span))
-                values[place] = held
-        changed = [(item, target) for item, target in zip(values, state, strict=True) if item is not target]
-        into += [self.copy(item, target, span) for item, target in changed]
+    ) -> dict[Buffer, Buffer]:
+        """The statement of a loop; gives where its tensors stand then.
 
-    def row(self, value: Value, rows: Buffer, counter: PrimVar, span: Span | None) -> Stmt:
-        if isinstance(value, PrimExpr):
-            return BufferStore(rows, cast(rows.dtype, value), (counter,))
-        if not isinstance(value, Buffer):
-            raise _refused("a row that is no tensor", span)
-        return _copied(rows, (counter,), value)
+        `control` is the number of an iteration, how many there are, and whether the loop may end before.
+        """
+        counter, count, is_left = control
+        steps = Buffer("steps", (), _INDEX)
+        is_counted = count is None or is_left
+        rounds = BufferLoad(steps, ()) if count is None or is_left else count
+        moved = moves([item for item in values if item.state.shape], made, counter, rounds)
+        scalars = [item for item in values if not item.state.shape]
+        self.forget(moved.gone, into)
+        for block in moved.blocks:
+            self.allocate(block, into)
+        into += [copied(item.initial, item.place) for item in scalars if item.initial is not item.place]
+        into += moved.before
+        if moved.blocks and is_counted:
+            self.locals.append(AllocBuffer(steps))
+            into.append(BufferStore(steps, const(0, _INDEX), ()))
+            moved.last.append(BufferStore(steps, counter + 1, ()))
+            if count is None:
+                moved.first.insert(0, Bind(counter, rounds))
+        body = [substitute(stmt, moved.during) for stmt in (*inside, *self.taken(scalars))]
+        whole = SeqStmt((*moved.first, *body, *moved.last))
+        if count is None:
+            into.append(While(const(True, "bool"), whole, span=span))
+        else:
+            into.append(For(counter, 0, count, whole, span=span))
+        into += moved.finally_
+        return moved.after
+
+    def taken(self, scalars: Sequence[Carried]) -> list[Stmt]:
+        """Numbers after an iteration: those that are of the state before are copied first."""
+        states = [item.state for item in scalars]
+        first, then = list[Stmt](), list[Stmt]()
+        for item in scalars:
+            value = item.result
+            if value is not item.state and value in states:
+                self.count += 1
+                value = Buffer(f"held_{self.count}", (), item.state.dtype)
+                self.locals.append(AllocBuffer(value))
+                first.append(copied(item.result, value))
+            if value is not item.state:
+                then.append(copied(value, item.state))
+        return [*first, *then]
 
     def range_of(
         self, bounds: Expr | None, counter: PrimVar, into: list[Stmt], span: Span | None
@@ -696,18 +749,3 @@ def _result_leaves(body: Expr) -> Iterator[Expr]:
             yield from _result_leaves(part)
     else:
         yield body
-
-
-def _address(buffer: Buffer) -> PrimExpr:
-    zeros = tuple(IntImm(0, _INDEX) for _ in buffer.shape)
-    return PrimCall("address_of", (BufferLoad(buffer, zeros),), "handle")
-
-
-def _copied(target: Buffer, first: tuple[PrimExpr, ...], source: Buffer) -> Stmt:
-    """A buffer into another one, or into a row of it."""
-    variables = [PrimVar(f"i{axis}", _INDEX) for axis in range(len(source.shape))]
-    loaded = cast(target.dtype, BufferLoad(source, tuple(variables)))
-    statement: Stmt = BufferStore(target, loaded, (*first, *variables))
-    for variable, extent in reversed(list(zip(variables, source.shape, strict=True))):
-        statement = For(variable, 0, extent, statement)
-    return statement

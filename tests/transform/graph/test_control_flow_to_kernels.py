@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ import weft
 from weft import transform
 from weft.errors import ArgumentError, TargetError
 from weft.ir import Call, If, IRModule, Op, PrimFunc, walk
+from weft.ir.tensor import For
 
 BEFORE = """
 from weft.script import ir as I, relax as R, tir as T
@@ -121,3 +125,102 @@ def main(c: R.Tensor((), "bool"), x: R.Tensor((5,), "float32"), y: R.Tensor(("n"
     main = weft.compile(module, executor=executor)["main"]
     x, y = np.arange(5, dtype="float32"), np.arange(3, dtype="float32")
     assert [float(main(np.bool_(c), x, y)) for c in (True, False)] == [10, 6]
+
+
+def of_body(*lines: str) -> IRModule:
+    """The module with another body."""
+    first, last = BEFORE.split("        y = R.call_tir"), BEFORE.index("    @R.function\n    def main")
+    return weft.parse(first[0] + "".join(f"        {line}\n" for line in lines) + "\n" + BEFORE[last:])
+
+
+def scaled(name: str, h: str) -> str:
+    return f'{name} = R.call_tir(Module.scaled, ({h}, x), out_ty=R.Tensor((n,), "float32"))'
+
+
+HANDED_ON = {
+    "exchanged": (("return (b, a)",), 0),
+    "each from itself": ((scaled("y", "a"), scaled("z", "b"), "return (y, z)"), 0),
+    "exchanged and made": ((scaled("y", "a"), "return (b, y)"), 0),
+    "made and exchanged": ((scaled("y", "b"), "return (y, a)"), 0),
+    "one stays": ((scaled("y", "b"), "return (a, y)"), 0),
+    "one is made and read again": ((scaled("y", "b"), scaled("z", "y"), "return (y, z)"), 0),
+    "both take one": ((scaled("y", "a"), "return (y, y)"), 1),
+    "both take a carried one": (("return (b, b)",), 1),
+    "one takes an argument": (("return (b, x)",), 1),
+    "both take an argument": (("return (x, x)",), 2),
+    "made in a branch": (
+        (
+            "c = R.less(R.const(1.0), R.const(2.0))",
+            "if c:",
+            "    " + scaled("y", "a"),
+            "else:",
+            "    " + scaled("y", "b"),
+            "return (b, y)",
+        ),
+        0,
+    ),
+}
+"""By name a body, and how many tensors an iteration copies."""
+
+
+def loops(statement: object) -> list[For]:
+    return [node for node in walk(statement) if isinstance(node, For)]
+
+
+@pytest.mark.parametrize("name", HANDED_ON)
+def test_what_an_iteration_hands_on_changes_rooms(name: str) -> None:
+    lines, copies = HANDED_ON[name]
+    module = transform.LegalizeOps()(of_body(*lines))
+    after = transform.ControlFlowToKernels()(module)
+    assert weft.verify(after) == []
+    assert weft.structural_equal(weft.parse(after.script()), after)
+    kernel = after["main_loop"]
+    assert isinstance(kernel, PrimFunc)
+    (whole,) = [loop for loop in loops(kernel.body) if loop.loop_var.name == "step"]
+    assert len(loops(whole.body)) == copies
+    x = np.arange(1, 6, dtype="float32")
+    compiled = weft.compile(after)["main"]
+    for count in (0, 1, 2, 3, 7):
+        wanted = weft.interpret(module)["main"](x, np.array(count), np.array(1))
+        for run in (weft.interpret(after)["main"], compiled):
+            for part, other in zip(run(x, np.array(count), np.array(1)), wanted, strict=True):
+                np.testing.assert_allclose(part, other, rtol=1e-6)
+
+
+WHILE = """
+a, b, c = x, x * 2.0, 0
+while R.sum(a) < t:
+    a, b, c = b, a + b, c + 1
+return a, b, c
+"""
+LEFT = """
+a, b = x, x * 2.0
+for i in range(9):
+    if R.sum(b) > t:
+        break
+    a, b = b, a + b
+return a, b, i
+"""
+WITHIN = """
+a, b = x, x * 2.0
+for i in range(5):
+    for j in range(i):
+        a, b = b, a + b
+    a, b = b, a - 1.0
+return a, b, i
+"""
+
+
+@pytest.mark.parametrize("body", [WHILE, LEFT, WITHIN])
+@pytest.mark.parametrize("executor", ["graph", "aot"])
+def test_tensors_that_change_rooms_are_found_after_a_loop_that_ends_early(executor: str, body: str) -> None:
+    head = 'def main(x: R.Tensor((4,), "float32"), t: R.Tensor((), "float32")):\n'
+    module = weft.parse("@R.function\n" + head + textwrap.indent(body, "    "))
+    place: dict[str, Any] = {"R": np}
+    exec("def main(x, t):\n" + textwrap.indent(body, "    "), place)
+    x = np.linspace(0, 2, 4).astype("float32")
+    run = weft.compile(module, executor=executor)
+    for bound in (-1.0, 10.0, 30.0, 60.0, 100.0):
+        t = np.array(bound, "float32")
+        for part, other in zip(run(x, t), place["main"](x, t), strict=True):
+            np.testing.assert_allclose(part, other, rtol=1e-5)
