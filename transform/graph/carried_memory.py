@@ -32,7 +32,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 
-__all__ = ["Carried", "Moves", "address_of_first", "copied", "moves"]
+__all__ = ["Carried", "Moves", "address_of_first", "copied", "moves", "taken_numbers"]
 
 _INDEX = "int64"
 Value = Any  # a buffer, or a scalar of the kernel
@@ -90,6 +90,21 @@ def moves(values: Sequence[Carried], made: Collection[Buffer], iteration: PrimEx
                 found.after[tensor] = _in_room(tensor, block, number, rounds, found.finally_)
     found.last = [substitute(copied(value, target), found.during) for value, target in copies]
     return found
+
+
+def taken_numbers(values: Sequence[Carried]) -> tuple[list[Stmt], list[Buffer]]:
+    """What gives carried numbers their next values, and memory for those that others have: they are read first."""
+    states = [item.state for item in values]
+    first, then, held = list[Stmt](), list[Stmt](), list[Buffer]()
+    for item in values:
+        value = item.result
+        if value is not item.state and value in states:
+            held.append(Buffer(f"held_{len(held)}", (), item.state.dtype))
+            first.append(copied(value, held[-1]))
+            value = held[-1]
+        if value is not item.state:
+            then.append(copied(value, item.state))
+    return [*first, *then], held
 
 
 def _handed_on(

@@ -82,7 +82,7 @@ from weft.ir.tensor import (
 )
 from weft.transform.analysis.free_symbols import symbols_of_type
 from weft.transform.analysis.ownership import overwritable
-from weft.transform.graph.carried_memory import Carried, address_of_first, copied, moves
+from weft.transform.graph.carried_memory import Carried, address_of_first, copied, moves, taken_numbers
 from weft.transform.infra.base import Pass
 from weft.transform.infra.rewriting import FunctionRewriter, derived
 
@@ -440,6 +440,18 @@ class _Values:
             into.append(AssertStmt(same, text, "ShapeError", span=binding.span))
         self.scope.values[binding.var] = value
 
+    def sizes_in(self, call: Call, into: list[Stmt]) -> _Sizes:
+        """The sizes that a vector holds at this moment."""
+        vector = self.value(call.args[0])
+        if not isinstance(vector, Buffer) or not isinstance(vector.shape[0], int):
+            raise _refused("R.tensor_to_shape of a vector of unknown length", call.span)
+        found = [PrimVar("size", _INDEX) for _ in range(vector.shape[0])]
+        for place, size in enumerate(found):
+            into.append(Bind(size, cast(_INDEX, BufferLoad(vector, (const(place, _INDEX),)))))
+            is_size = binary("ge", size, const(0, _INDEX))
+            into.append(AssertStmt(is_size, "R.tensor_to_shape: a size is negative", "BoundsError", span=call.span))
+        return _Sizes(tuple(found))
+
     def has_value(self, name: str) -> bool:
         """Whether a symbol means something before a match_cast that names it."""
         return name in self.scope.symbols or (self.is_outer and name in self.visible)
@@ -551,18 +563,6 @@ class _Writer(_Values):
         else:
             self.scope.values[var] = self.value(value)
 
-    def sizes_in(self, call: Call, into: list[Stmt]) -> _Sizes:
-        """The sizes that a vector holds at this moment."""
-        vector = self.value(call.args[0])
-        if not isinstance(vector, Buffer) or not isinstance(vector.shape[0], int):
-            raise _refused("R.tensor_to_shape of a vector of unknown length", call.span)
-        found = [PrimVar("size", _INDEX) for _ in range(vector.shape[0])]
-        for place, size in enumerate(found):
-            into.append(Bind(size, cast(_INDEX, BufferLoad(vector, (const(place, _INDEX),)))))
-            is_size = binary("ge", size, const(0, _INDEX))
-            into.append(AssertStmt(is_size, "R.tensor_to_shape: a size is negative", "BoundsError", span=call.span))
-        return _Sizes(tuple(found))
-
     def launch(self, var: Var, call: Call, into: list[Stmt], wanted: Mapping[Var, Buffer]) -> None:
         """The call of a kernel."""
         callee = call.args[0]
@@ -619,7 +619,10 @@ class _Writer(_Values):
         function = self.closure(parts["body"], call.span)
         condition = self.closure(parts["condition"], call.span) if parts["condition"] is not None else None
         counter = PrimVar("step", _INDEX)
-        index, count = self.range_of(parts["range"], counter, into, call.span)
+        bounds = (
+            [self.load(item, call.span) for item in self.value(parts["range"])] if parts["range"] is not None else []
+        )
+        index, count = _range_of(bounds, counter, into, call.span)
         inside, known = list[Stmt](), set(self.locals)
         if condition is not None:
             answer = self.load(self.call(condition, carried, inside, ()), call.span)
@@ -664,7 +667,9 @@ class _Writer(_Values):
             moved.last.append(BufferStore(steps, counter + 1, ()))
             if count is None:
                 moved.first.insert(0, Bind(counter, rounds))
-        body = [substitute(stmt, moved.during) for stmt in (*inside, *self.taken(scalars))]
+        taken, held = taken_numbers(scalars)
+        self.locals += map(AllocBuffer, held)
+        body = [substitute(stmt, moved.during) for stmt in (*inside, *taken)]
         whole = SeqStmt((*moved.first, *body, *moved.last))
         if count is None:
             into.append(While(const(True, "bool"), whole, span=span))
@@ -672,39 +677,6 @@ class _Writer(_Values):
             into.append(For(counter, 0, count, whole, span=span))
         into += moved.finally_
         return moved.after
-
-    def taken(self, scalars: Sequence[Carried]) -> list[Stmt]:
-        """Numbers after an iteration: those that are of the state before are copied first."""
-        states = [item.state for item in scalars]
-        first, then = list[Stmt](), list[Stmt]()
-        for item in scalars:
-            value = item.result
-            if value is not item.state and value in states:
-                self.count += 1
-                value = Buffer(f"held_{self.count}", (), item.state.dtype)
-                self.locals.append(AllocBuffer(value))
-                first.append(copied(item.result, value))
-            if value is not item.state:
-                then.append(copied(value, item.state))
-        return [*first, *then]
-
-    def range_of(
-        self, bounds: Expr | None, counter: PrimVar, into: list[Stmt], span: Span | None
-    ) -> tuple[PrimExpr | None, PrimExpr | None]:
-        """The index of an iteration, and how many there are; None for a loop without a range."""
-        if bounds is None:
-            return None, None
-        start, stop, step = (cast(_INDEX, self.load(item, span)) for item in self.value(bounds))
-        names = [PrimVar(name, _INDEX) for name in ("first", "stop", "by")]
-        into += [Bind(name, value) for name, value in zip(names, (start, stop, step), strict=True)]
-        first, end, by = names
-        zero = const(0, _INDEX)
-        into.append(AssertStmt(binary("ne", by, zero), "the step of a loop is 0", "ArgumentError", span=span))
-        up = binary("gt", by, zero)
-        distance = Select(up, end - first, first - end)
-        size = Select(up, by, unary("neg", by))
-        whole = binary("floordiv", binary("max", distance, zero) + size - 1, binary("max", size, const(1, _INDEX)))
-        return first + counter * by, whole
 
     def call(
         self,
@@ -722,6 +694,24 @@ class _Writer(_Values):
         result = self.sequence(function.body, into, targets)
         self.scope, self.is_outer = before
         return result
+
+
+def _range_of(
+    bounds: Sequence[PrimExpr], counter: PrimVar, into: list[Stmt], span: Span | None
+) -> tuple[PrimExpr | None, PrimExpr | None]:
+    """The index of an iteration, and how many there are; None for a loop without a range."""
+    if not bounds:
+        return None, None
+    names = [PrimVar(name, _INDEX) for name in ("first", "stop", "by")]
+    into += [Bind(name, cast(_INDEX, value)) for name, value in zip(names, bounds, strict=True)]
+    first, end, by = names
+    zero = const(0, _INDEX)
+    into.append(AssertStmt(binary("ne", by, zero), "the step of a loop is 0", "ArgumentError", span=span))
+    up = binary("gt", by, zero)
+    distance = Select(up, end - first, first - end)
+    size = Select(up, by, unary("neg", by))
+    whole = binary("floordiv", binary("max", distance, zero) + size - 1, binary("max", size, const(1, _INDEX)))
+    return first + counter * by, whole
 
 
 def _overwritten(call: Call) -> tuple[int, ...] | None:
