@@ -244,13 +244,14 @@ def _refused_call(call: Call, functions: Mapping[str, Any], span: Span | None) -
     """A call that no kernel does: of an operator, or of a function that is not part of its caller."""
     if isinstance(call.op, Op):
         return _refused(f"R.{call.op.name}", span)
-    callee = functions.get(call.op.name) if isinstance(call.op, GlobalVar) else None
+    name = call.op.name if isinstance(call.op, GlobalVar) else ""
+    callee = functions.get(name)
     if not isinstance(callee, Function):
         return _refused("a call of a function value", span)
     if callee.private:
-        return _refused(f"a call of the graph function {call.op.name!r}, which may call itself,", span)
+        return _refused(f"a call of the graph function {name!r}, which may call itself,", span)
     hint = "make it private (@R.function(private=True)), so that it becomes part of its callers; "
-    return _refused(f"a call of the public graph function {call.op.name!r}", span, hint)
+    return _refused(f"a call of the public graph function {name!r}", span, hint)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 import weft
 from weft import transform
 from weft.errors import ArgumentError, TargetError
-from weft.ir import Call, If, IRModule, Op, PrimFunc, walk
+from weft.ir import Call, Function, If, IRModule, Node, Op, PrimFunc, walk
 from weft.ir.tensor import For
 
 BEFORE = """
@@ -41,6 +41,17 @@ class Module:
 """
 
 
+def read(text: str) -> IRModule:
+    found = weft.parse(text)
+    return (
+        IRModule({"main": found})
+        if isinstance(found, Function)
+        else found
+        if isinstance(found, IRModule)
+        else IRModule()
+    )
+
+
 def control(module: IRModule) -> list[str]:
     """What is left of control flow in the functions of the graph."""
     found = []
@@ -56,7 +67,7 @@ def control(module: IRModule) -> list[str]:
 
 
 def test_a_loop_is_one_kernel_and_its_body_is_gone() -> None:
-    module = weft.parse(BEFORE)
+    module = read(BEFORE)
     after = transform.ControlFlowToKernels()(module)
     assert control(module) == ["make_closure", "loop"]
     assert control(after) == []
@@ -75,7 +86,7 @@ def test_a_loop_is_one_kernel_and_its_body_is_gone() -> None:
 
 @pytest.mark.parametrize(("stop", "step", "rounds"), [(7, 3, 3), (-5, -2, 3), (-5, 2, 0), (5, -1, 0)])
 def test_a_range_that_a_run_decides_has_the_rounds_of_python(stop: int, step: int, rounds: int) -> None:
-    after = transform.ControlFlowToKernels()(weft.parse(BEFORE))
+    after = transform.ControlFlowToKernels()(read(BEFORE))
     x = np.ones(2, "float32")
     a, b = x, x
     for _ in range(rounds):
@@ -87,14 +98,13 @@ def test_a_range_that_a_run_decides_has_the_rounds_of_python(stop: int, step: in
 
 
 def test_a_step_of_zero_is_an_error_of_the_kernel() -> None:
-    after = transform.ControlFlowToKernels()(weft.parse(BEFORE))
+    after = transform.ControlFlowToKernels()(read(BEFORE))
     with pytest.raises(ArgumentError, match="the step of a loop is 0"):
         weft.compile(after)["main"](np.ones(2, "float32"), np.array(3), np.array(0))
 
 
 def test_a_program_without_control_flow_is_left_alone() -> None:
-    module = weft.parse('@R.function\ndef main(x: R.Tensor((2,), "float32")):\n    return R.exp(x)')
-    module = IRModule({"main": module})
+    module = read('@R.function\ndef main(x: R.Tensor((2,), "float32")):\n    return R.exp(x)')
     assert transform.ControlFlowToKernels()(module) is module
 
 
@@ -104,14 +114,14 @@ def test_what_no_kernel_can_do_is_refused_by_name() -> None:
         'R.call_pure_packed("f", a, ty_args=R.Tensor((n,), "float32"))',
     )
     with pytest.raises(TargetError, match=r"R.call_pure_packed cannot be in a loop or a branch") as caught:
-        transform.ControlFlowToKernels()(weft.parse(text))
+        transform.ControlFlowToKernels()(read(text))
     assert caught.value.code == "W741"
     assert caught.value.span is not None
 
 
 @pytest.mark.parametrize("executor", ["graph", "aot"])
 def test_branches_name_sizes_of_their_own(executor: str) -> None:
-    module = weft.parse("""
+    module = read("""
 @R.function
 def main(c: R.Tensor((), "bool"), x: R.Tensor((5,), "float32"), y: R.Tensor(("n",), "float32")):
     if c:
@@ -130,7 +140,7 @@ def main(c: R.Tensor((), "bool"), x: R.Tensor((5,), "float32"), y: R.Tensor(("n"
 def of_body(*lines: str) -> IRModule:
     """The module with another body."""
     first, last = BEFORE.split("        y = R.call_tir"), BEFORE.index("    @R.function\n    def main")
-    return weft.parse(first[0] + "".join(f"        {line}\n" for line in lines) + "\n" + BEFORE[last:])
+    return read(first[0] + "".join(f"        {line}\n" for line in lines) + "\n" + BEFORE[last:])
 
 
 def scaled(name: str, h: str) -> str:
@@ -163,7 +173,7 @@ HANDED_ON = {
 """By name a body, and how many tensors an iteration copies."""
 
 
-def loops(statement: object) -> list[For]:
+def loops(statement: Node) -> list[For]:
     return [node for node in walk(statement) if isinstance(node, For)]
 
 
@@ -215,7 +225,7 @@ return a, b, i
 @pytest.mark.parametrize("executor", ["graph", "aot"])
 def test_tensors_that_change_rooms_are_found_after_a_loop_that_ends_early(executor: str, body: str) -> None:
     head = 'def main(x: R.Tensor((4,), "float32"), t: R.Tensor((), "float32")):\n'
-    module = weft.parse("@R.function\n" + head + textwrap.indent(body, "    "))
+    module = read("@R.function\n" + head + textwrap.indent(body, "    "))
     place: dict[str, Any] = {"R": np}
     exec("def main(x, t):\n" + textwrap.indent(body, "    "), place)
     x = np.linspace(0, 2, 4).astype("float32")
