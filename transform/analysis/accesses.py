@@ -21,7 +21,7 @@ from weft.ir.kernel.prim import binary, const
 from weft.ir.kernel.views import place_of
 from weft.ir.node import Node
 from weft.ir.structure.fingerprint import fingerprint
-from weft.ir.structure.visit import nodes_of, statements
+from weft.ir.structure.visit import statements
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -239,7 +239,7 @@ class _Walker:
 
 def iterations_are_apart(loop: For, buffers: Mapping[Buffer, object] | set[Buffer]) -> bool:
     """Whether what one iteration of a loop writes to any of the buffers no other iteration reads or writes."""
-    stored = dict.fromkeys(part.buffer for part in nodes_of(loop.body, BufferStore))
+    stored = dict.fromkeys(part.buffer for part in statements(loop.body) if isinstance(part, BufferStore))
     written = tuple(buffer for buffer in stored if buffer in buffers or memory_of(buffer) in buffers)
     asked = (loop.loop_var, loop.start, loop.extent, written)
     answers = _ANSWERS_OF.setdefault(loop.body, {})

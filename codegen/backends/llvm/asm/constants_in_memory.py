@@ -34,6 +34,8 @@ _ZERO = "0x0000000000000000"
 _EXTREMES = ("@llvm.maximum.", "@llvm.minimum.")
 _WIDTHS = {"float": 32, "double": 64}
 _MASKS = frozenset({"i32", "i64"})
+_SIGN_CHANGES = frozenset({"fneg", "call"})
+_READERS = ARITHMETIC | _SIGN_CHANGES | {"fcmp", "select"}
 
 
 class ConstantsInMemory:
@@ -46,6 +48,9 @@ class ConstantsInMemory:
     def read(self, lines: list[Line]) -> Iterator[Line]:
         """The lines of a block, with what reads constants before those that use them."""
         for line in lines:
+            if not _may_read(line[1]):
+                yield line
+                continue
             for name, instruction in self._on_bits(*line):
                 read: dict[str, str] = {}
                 for ty, operand in _vectors(instruction):
@@ -102,6 +107,13 @@ def _shape(ty: str) -> tuple[int, str]:
 def _is_vector(ty: str) -> bool:
     """Whether a type is a vector of a known number of lanes."""
     return ty.startswith("<") and not ty.startswith("<vscale")
+
+
+def _may_read(instruction: Instruction) -> bool:
+    """Whether an instruction may have constants to read, or changes signs; most have none and are asked no more."""
+    return instruction.opcode in _READERS and (
+        instruction.opcode in _SIGN_CHANGES or any([operand.startswith(_SPLAT) for operand in instruction.operands])
+    )
 
 
 def _sign_change(instruction: Instruction) -> str | None:

@@ -6,7 +6,7 @@ import math
 
 from weft import dtypes
 from weft.ir.node import Node
-from weft.ir.structure.visit import children, nodes_of
+from weft.ir.structure.visit import children, statements
 from weft.ir.tensor import Buffer, BufferStore, For, PrimFunc, Stmt, While
 from weft.transform.analysis.access_pattern import most_of
 
@@ -23,8 +23,8 @@ def fills_registers(function: PrimFunc) -> bool:
     """Whether a lowered function computes in buffers of many vectors that are to stay in registers."""
     return any(
         _vectors_in(stmt.buffer, dtypes.lanes(stmt.value.dtype)) >= _TILE
-        for stmt in nodes_of(function.body, BufferStore)
-        if stmt.buffer.scope == "local" and dtypes.lanes(stmt.value.dtype) > 1
+        for stmt in statements(function.body)
+        if isinstance(stmt, BufferStore) and stmt.buffer.scope == "local" and dtypes.lanes(stmt.value.dtype) > 1
     )
 
 
