@@ -21,7 +21,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -30,7 +30,7 @@ from weft.errors import TargetError
 from weft.runtime.device.code_cache import object_cache
 from weft.runtime.device.host import binding, host, llvm_version
 from weft.support.forks import no_fork
-from weft.support.spread import cores
+from weft.support.spread import cores, short_turns
 from weft.support.stack import stacks_of, with_stack
 
 __all__ = ["Compiler", "Machine", "compile_module"]
@@ -140,8 +140,10 @@ def assembly_of(module: Any) -> str:
 class Compiler:
     """Compiles modules while more of them are written: in threads where there are several cores, else at once.
 
-    `workers` is the number of threads; by default one for each core, at most MOST_THREADS. One means no thread. The
-    first few modules are compiled at once as long as they are small: to start threads takes longer than one of them.
+    `workers` is how many are compiled at once; by default one for each core, at most MOST_THREADS. The thread that
+    writes them is one of these, once it has written all: what waits for it to write more would wait longer if it had
+    to share its core. So one means no thread. The first few modules are compiled at once as long as they are small: to
+    start threads takes longer than one of them.
 
     >>> with Compiler() as compiler:
     ...     done = compiler.add(Machine(), "define i32 @f() { ret i32 1 }")
@@ -150,8 +152,11 @@ class Compiler:
 
     def __init__(self, workers: int | None = None) -> None:
         self._pool: ThreadPoolExecutor | None = None
+        self._jobs: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        """What nobody has begun."""
         self._workers = workers
         self._small = 0
+        self._turns = ExitStack()
 
     def add(self, machine: Machine, text: str, *, quick: bool = False, explicit: bool = False) -> Future[Any]:
         """What becomes the object code and the assembly of a module (`compile_module`), or its error."""
@@ -162,22 +167,47 @@ class Compiler:
 
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Future[Any]:
         """What becomes the result of a function that compiles, or its error."""
-        pool = self._threads()
-        if pool is not None:
-            return pool.submit(function, *args, **options)
-        return _now(functools.partial(function, *args, **options))
+        action, pool = functools.partial(function, *args, **options), self._threads()
+        if pool is None:
+            return _now(action)
+        done: Future[Any] = Future()
+        self._jobs.append((done, action))
+        pool.submit(self._next)
+        return done
+
+    def _next(self) -> None:
+        """Do what waits longest, if anything does."""
+        try:
+            done, action = self._jobs.popleft()
+        except IndexError:
+            return
+        try:
+            done.set_result(action())
+        except BaseException as error:
+            done.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+
+    def _rest(self, mark: _Unlocked) -> None:
+        """Do all that waits, as the threads do."""
+        with mark.taken():
+            while self._jobs:
+                self._next()
 
     def _threads(self) -> ThreadPoolExecutor | None:
+        """The threads beside this one; None where there are to be none, or none can be had."""
         if self._pool is None:
             count, mark = self._workers or min(cores(), MOST_THREADS), _unlocked()
             if count < 2 or mark is None:
                 return None
-            self._pool = ThreadPoolExecutor(count, "weft-compile", initializer=mark.set)
+            self._pool = ThreadPoolExecutor(count - 1, "weft-compile", initializer=mark.set)
             try:
                 with stacks_of(STACK_BYTES):
                     self._pool.submit(int).result()
             except RuntimeError:  # no thread can be had: everything is compiled here
                 self._pool = None
+            else:
+                self._turns.enter_context(short_turns())
         return self._pool
 
     def __enter__(self) -> Compiler:
@@ -186,8 +216,15 @@ class Compiler:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=error is not None)
+        mark = _unlocked() if self._jobs else None
+        try:
+            if mark is not None and error is None:
+                with_stack(functools.partial(self._rest, mark))
+        finally:
+            self._jobs.clear()
+            with self._turns:
+                if self._pool is not None:
+                    self._pool.shutdown(cancel_futures=True)
 
 
 def _now(action: Callable[[], Any]) -> Future[Any]:
@@ -205,6 +242,15 @@ class _Unlocked(threading.local):
     def set(self) -> None:
         """Let this thread's calls go without it."""
         self.here = True
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Let them for a while."""
+        before, self.here = self.here, True
+        try:
+            yield
+        finally:
+            self.here = before
 
 
 @functools.cache
