@@ -1,7 +1,8 @@
 """Sorting, selecting, searching and scattering beside other libraries: least times, at 100, 10,000 and 1,000,000
 elements and as rows.
 
-    python benchmarks/sorting.py [--seconds 0.5] [--only TEXT] [--dtype float32] [--values few --values ordered]
+    python benchmarks/sorting.py [--seconds 0.5] [--only TEXT] [--dtype float32] [--values four --values ordered]
+                                 [--shape 64x1000]
 
 `sort` is shown beside both of NumPy's: the default, which may exchange equal elements, and the stable one, which
 weft's is. torch and onnxruntime join where they are installed and have the operator for the dtype. Times are of the
@@ -49,6 +50,7 @@ NUMPY: dict[str, Rivals] = {
     "cumsum(x, axis=-1)": {"numpy": lambda x, i, y: np.cumsum(x, axis=-1)},
     "searchsorted(s, x)": {"numpy": lambda x, i, y: np.searchsorted(SORTED, x)},
     "gather_elements(x, i, -1)": {"numpy": lambda x, i, y: np.take_along_axis(x, i, -1)},
+    "take(x, j, axis=-1)": {"numpy": lambda x, i, y: np.take(x, i, -1)},
     "scatter_elements(x, i, y, -1)": {"numpy": scattered},
     "nonzero(x)": {"numpy": lambda x, i, y: np.nonzero(x)},
 }
@@ -57,22 +59,30 @@ TORCH = {
     "argsort(x)": lambda t, x, i, y: t.argsort(x, stable=True),
     "topk(x, k=10)": lambda t, x, i, y: t.topk(x, 10),
     "unique(x)": lambda t, x, i, y: t.unique(x),
+    "median(x, axis=-1)": lambda t, x, i, y: t.median(x, -1),
     "cumsum(x, axis=-1)": lambda t, x, i, y: t.cumsum(x, -1),
     "searchsorted(s, x)": lambda t, x, i, y: t.searchsorted(t.from_numpy(SORTED), x),
     "gather_elements(x, i, -1)": lambda t, x, i, y: t.gather(x, -1, i),
+    "take(x, j, axis=-1)": lambda t, x, i, y: t.index_select(x, -1, i),
     "scatter_elements(x, i, y, -1)": lambda t, x, i, y: t.scatter(x, -1, i, y),
     "nonzero(x)": lambda t, x, i, y: t.nonzero(x),
 }
-"""What torch has of the same meaning; its median is the lower of two."""
+"""What torch has of the same meaning. Its median, as weft's, is the lower of two and says where; NumPy's is a mean."""
 CALLS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "x": lambda run: lambda x, i, y: run(x),
     "xs": lambda run: lambda x, i, y: run(x, SORTED),
     "xi": lambda run: lambda x, i, y: run(x, i),
+    "xj": lambda run: lambda x, i, y: run(x, i),
     "xiy": lambda run: lambda x, i, y: run(x, i, y),
 }
 """How a program is called, by the names that it takes: as directly as NumPy is."""
 SORTED = np.sort(np.random.default_rng(1).standard_normal(1000, "float32"))
 """The boundaries of a search, in the dtype of the benchmark."""
+
+
+def named(shape: tuple[int, ...]) -> str:
+    """A shape as it is shown and asked for."""
+    return "x".join(map(str, shape))
 
 
 def drawn(generator: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
@@ -126,6 +136,7 @@ ONNX: dict[str, tuple[str, str, dict[str, Any]]] = {
     "unique(x)": ("Unique", "x", {}),
     "cumsum(x, axis=-1)": ("CumSum", "xk", {}),
     "gather_elements(x, i, -1)": ("GatherElements", "xi", {"axis": -1}),
+    "take(x, j, axis=-1)": ("Gather", "xi", {"axis": -1}),
     "scatter_elements(x, i, y, -1)": ("ScatterElements", "xiy", {"axis": -1}),
     "nonzero(x)": ("NonZero", "x", {}),
 }
@@ -177,10 +188,10 @@ def leasts(calls: Rivals, arrays: tuple[Any, ...], seconds: float) -> dict[str, 
 
 
 def compiled(text: str, shape: tuple[int, ...], dtype: str) -> Callable[..., Any]:
-    """The operator on arrays x and y of a shape, places i, and the sorted s where it is there."""
+    """The operator on arrays x and y of a shape, places i, places j of one row, and the sorted s where it is there."""
     dims = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
     types = {"x": f'R.Tensor(({dims}), "{dtype}")', "i": f'R.Tensor(({dims}), "int64")'}
-    types |= {"y": types["x"], "s": f'R.Tensor((1000,), "{dtype}")'}
+    types |= {"j": f'R.Tensor(({shape[-1]},), "int64")', "y": types["x"], "s": f'R.Tensor((1000,), "{dtype}")'}
     used = "".join(name for name in types if any(f"{start}{name}{end}" in text for start in "( " for end in ",)"))
     head = ", ".join(f"{name}: {types[name]}" for name in used)
     run = weft.compile(weft.parse(f"@R.function\ndef main({head}):\n    y1 = R.{text}\n    return y1"))["main"]
@@ -194,28 +205,29 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--values", action="append", choices=VALUES)
+    parser.add_argument("--shape", action="append", choices=[named(shape) for shape in SHAPES])
     options = parser.parse_args()
     dtype = np.dtype(options.dtype)
     globals()["SORTED"] = np.sort(drawn(np.random.default_rng(1), (1000,), dtype))
     generator = np.random.default_rng(0)
-    for shape in SHAPES:
+    for shape in (shape for shape in SHAPES if named(shape) in (options.shape or [named(shape)])):
         raw, y = (drawn(generator, shape, dtype) for _ in range(2))
         i = np.argsort(generator.standard_normal(shape), -1)
         for text, rivals in NUMPY.items():
-            if options.only in text and ("median" not in text or dtype.kind == "f"):
+            if options.only in text:
                 run = compiled(text, shape, options.dtype)
                 for kind in options.values or ["random"]:
-                    x = VALUES[kind](raw, y)
-                    others = with_onnxruntime(text, with_torch(text, rivals, (x, i, y)), (x, i, y))
-                    print_row(shape, text, kind, leasts({"weft": run, **others}, (x, i, y), options.seconds))
+                    arrays = VALUES[kind](raw, y), i.reshape(-1, shape[-1])[0] if "j" in text else i, y
+                    others = with_onnxruntime(text, with_torch(text, rivals, arrays), arrays)
+                    print_row(shape, text, kind, leasts({"weft": run, **others}, arrays, options.seconds))
 
 
 def print_row(shape: tuple[int, ...], text: str, kind: str, times: dict[str, float]) -> None:
     """Print how long each took."""
     own = times.pop("weft")
     rest = "  ".join(f"{name} {value:9.1f}" for name, value in times.items())
-    name, ratio = "x".join(map(str, shape)), min(times.values()) / own
-    print(f"{name:<10} {text:<30} {kind:<9} {own:9.1f} us {ratio:6.2f}x  {rest}", flush=True)
+    ratio = min(times.values()) / own
+    print(f"{named(shape):<10} {text:<30} {kind:<9} {own:9.1f} us {ratio:6.2f}x  {rest}", flush=True)
 
 
 if __name__ == "__main__":
