@@ -27,6 +27,7 @@ from weft.ir.op.indexing.merge_sort import RowRuns, lazy
 from weft.ir.op.indexing.radix_sort import Sort, sort_of
 from weft.ir.op.indexing.selecting import MOST, FewFirst
 from weft.ir.op.indexing.sort_keys import has_keys
+from weft.ir.op.indexing.vector_few import VectorFew
 from weft.ir.op.indexing.vector_leading import VectorLeading
 from weft.ir.op.indexing.vector_sort import VectorSelect, VectorSort
 from weft.ir.op.indexing.vector_values import VectorValues
@@ -54,8 +55,6 @@ from weft.ir.types import TensorType, TupleType, Type
 
 _LEAST_KEY = 16
 """The bits of elements that have no room in keys of vectors on some machines."""
-_SHORT, _NARROW = 2048, 32
-"""The most elements of a short row, and their most bits: wider ones have their positions beside, which takes longer."""
 Order = Sort | FewFirst | VectorSort | VectorValues
 
 
@@ -172,7 +171,9 @@ class _Leading(_RowKernel):
         return sort_of(count, self.size, self._element, self.dtype, self.descending, self._of_values)
 
     def _vector_sort(self, count: Extent) -> VectorSort | None:
-        if (self._takes_few(count) and not self._is_short(count)) or self._is_counted(count):
+        if self._takes_few(count):
+            return self._few(count)
+        if self._is_counted(count):
             return None
         if isinstance(self.count, int) and self.count != self.dims[self.axes[0]]:
             kept = index(self.count)
@@ -221,9 +222,12 @@ class _Leading(_RowKernel):
         few = isinstance(self.count, int) and 0 < self.count <= MOST
         return few and not (isinstance(count, int) and count < 2 * int(self.count))  # type: ignore[arg-type]
 
-    def _is_short(self, count: Extent) -> bool:
-        """Whether vectors select in less time than one walk, whose branches are hard to guess in short rows."""
-        return isinstance(count, int) and count <= _SHORT and bits(self.dtype) <= _NARROW
+    def _few(self, count: Extent) -> VectorFew | None:
+        """What selects few elements in rows in which vectors take less time than one walk, which guesses worse."""
+        kept = int(self.count)  # type: ignore[arg-type]
+        if not isinstance(count, int) or not VectorFew.takes(self.dtype, count, kept):
+            return None
+        return VectorFew(count, self._element, self.dtype, self.descending, kept)
 
     def _is_counted(self, count: Extent) -> bool:
         """Whether values of few bits are counted: no comparison is as quick."""

@@ -11,6 +11,7 @@ of `merge_sort.RowSort`, and `radix_sort` is what others do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.dtypes import bits, is_float
@@ -34,7 +35,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 
-__all__ = ["FEWEST", "SELECTS", "SORTS", "Layout", "VectorSelect", "VectorSort", "layout_of"]
+__all__ = ["FEWEST", "SELECTS", "SORTS", "Layout", "VectorSelect", "VectorSort", "layout_of", "sort_call"]
 
 SORTS, SELECTS = ("sort_keys", "sort_pairs"), ("select_key", "select_pair")
 _WIDTHS = (32, 64)
@@ -73,6 +74,12 @@ def layout_of(dtype: str, capacity: Extent, with_positions: bool) -> Layout | No
         if room >= 32 or (room > 0 and isinstance(capacity, int) and capacity <= 1 << room):
             return Layout(total, min(room, 32))
     return Layout(_WIDTHS[-1], 32, beside=True)
+
+
+def sort_call(name: str, memory: Sequence[Buffer], *sizes: PrimExpr) -> Stmt:
+    """The call of an intrinsic on memory, of whose keys there are so many."""
+    addresses = [PrimCall("address_of", (BufferLoad(each, (index(0),)),), "handle") for each in memory]
+    return Evaluate(PrimCall(name, (*addresses, *sizes), "void"))
 
 
 class VectorSort:
@@ -184,8 +191,7 @@ class VectorSort:
         memory = (self.keys, self.spare)
         if self.layout.beside:
             memory = (self.keys, self.positions[0], self.spare, self.positions[1])
-        addresses = [PrimCall("address_of", (BufferLoad(each, (index(0),)),), "handle") for each in memory]
-        return Evaluate(PrimCall(self._named(names), (*addresses, *sizes), "void"))
+        return sort_call(self._named(names), memory, *sizes)
 
     def _named(self, names: tuple[str, str]) -> str:
         """The intrinsic for the layout, of that for keys and that for pairs."""
