@@ -379,9 +379,17 @@ _names(
     doc="elements of one memory in ascending or (true) descending order to another: (to, from, how many, descending); "
     "equal ones in the order in which they came, nan as the greatest",
 )
-WITHIN_MEMORY = frozenset(("sort_keys", "select_key", "sort_pairs", "select_pair", "sort_values"))
+_names(
+    "sort_positions",
+    4,
+    pure=False,
+    operands="ppib",
+    doc="the positions (int32) that sort elements, as sort_values does, where that takes no sort: (to, from, how many, "
+    "descending); of elements that are not nearly in order nor of few kinds the first position is -1",
+)
+WITHIN_MEMORY = frozenset(("sort_keys", "select_key", "sort_pairs", "select_pair", "sort_values", "sort_positions"))
 """Intrinsics that touch no memory but what their pointers lead to: a thread may do them on memory of its own."""
-WRITES_FIRST = frozenset(("sort_values",))
+WRITES_FIRST = frozenset(("sort_values", "sort_positions"))
 """Those that write nothing but what the first of their pointers leads to."""
 _names("isnullptr", 1, doc="whether a pointer points to nothing", operands="p")
 _names("call_cpacked_lowered call_packed_lowered call_kernel", -1, pure=False)

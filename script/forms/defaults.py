@@ -65,6 +65,7 @@ RESULT_DTYPES = {
     "sort_pairs": "void",
     "select_pair": "void",
     "sort_values": "void",
+    "sort_positions": "void",
     "print_buffer": "void",
     "isnullptr": "bool",
     "call_cpacked_lowered": "int32",

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from weft.dtypes import Scalable, bits, is_integer, lanes
 from weft.ir import structural_equal, substitute, walk
 from weft.ir.dim import Dim, free_symbols, product, value_at
-from weft.ir.kernel.intrinsics import WITHIN_MEMORY
+from weft.ir.kernel.intrinsics import WITHIN_MEMORY, WRITES_FIRST
 from weft.ir.kernel.prim import binary, const
 from weft.ir.kernel.views import place_of
 from weft.ir.node import Node
@@ -102,12 +102,12 @@ def accesses_of(stmt: Stmt, *, views: bool = False, repeats: bool = False) -> li
 
 
 def _copied(stmt: Stmt) -> Stmt | None:
-    """A copy that looks at the memory that T.sort_values does: so many elements from two addresses on.
+    """A copy that looks at the memory that T.sort_values or T.sort_positions does: so many elements from two addresses.
 
     It copies them in the opposite order, so that nobody takes it for one that may be done in place.
     """
     call = stmt.value if isinstance(stmt, Evaluate) else None
-    if not isinstance(call, PrimCall) or call.op != "sort_values":
+    if not isinstance(call, PrimCall) or call.op not in WRITES_FIRST:
         return None
     target, source, size, _ = call.args
     written, taken = place_of(target), place_of(source)

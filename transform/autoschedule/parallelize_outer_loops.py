@@ -23,6 +23,7 @@ from typing import ClassVar
 
 from weft.errors import PassError
 from weft.ir import IRModule, replace
+from weft.ir.kernel.intrinsics import WRITES_FIRST
 from weft.ir.kernel.nests import perfect_nest
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import (
@@ -209,7 +210,7 @@ def _stores(stmt: Stmt, knobs: Knobs) -> int:
         return _stores(stmt.then_body, knobs) + (0 if stmt.else_body is None else _stores(stmt.else_body, knobs))
     if isinstance(stmt, For):
         return _count(stmt, knobs) * _stores(stmt.body, knobs)
-    if isinstance(stmt, Evaluate) and isinstance(stmt.value, PrimCall) and stmt.value.op == "sort_values":
+    if isinstance(stmt, Evaluate) and isinstance(stmt.value, PrimCall) and stmt.value.op in WRITES_FIRST:
         size = stmt.value.args[2]
         return size.value if isinstance(size, IntImm) else knobs.typical_extent
     return sum(1 for part in statements(stmt) if isinstance(part, BufferStore))

@@ -37,8 +37,13 @@ def _sorts_values(machine: MachineModel, dtype: str) -> bool:
     return bits(dtype) in machine.sorted_widths
 
 
+def _sorts_positions(machine: MachineModel, dtype: str) -> bool:
+    return machine.sort_bits > 0 and bits(dtype) in (16, 32, 64)
+
+
 _NEEDS: Mapping[str, Callable[[MachineModel, str], bool]] = {
     **dict.fromkeys(("select_key", "select_pair", "sort_keys", "sort_pairs"), _sorts),
+    "sort_positions": _sorts_positions,
     "sort_values": _sorts_values,
 }
 

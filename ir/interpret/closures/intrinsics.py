@@ -370,8 +370,9 @@ def _sorted_pairs(compiler: Compiler, node: PrimCall) -> Compiled:
 
 
 def _sorted_values(compiler: Compiler, node: PrimCall) -> Compiled:
-    """Sort elements behind one pointer into the memory behind another: stable, nan as the greatest."""
+    """Sort elements behind one pointer, or their positions, into the memory behind another: stable, nan as greatest."""
     target, source, count, descending = (compiler.expression(arg) for arg in node.args)
+    of_positions = node.op == "sort_positions"
 
     def sort(frame: Frame) -> int:
         size, to = count(frame), target(frame)
@@ -380,7 +381,7 @@ def _sorted_values(compiler: Compiler, node: PrimCall) -> Compiled:
             order = size - 1 - np.argsort(elements[::-1], kind="stable")[::-1]
         else:
             order = np.argsort(elements, kind="stable")
-        to.array().reshape(-1)[:size] = elements[order]
+        to.array().reshape(-1)[:size] = order if of_positions else elements[order]
         if to.source is not None and to.source.marks is not None:
             start = to.element_offset(to.source.dtype)
             for place in range(start, start + size):
@@ -427,5 +428,6 @@ _SPECIAL: dict[str, Callable[[Compiler, PrimCall], Compiled]] = {
     "end_profile_intrinsic": _end_profile,
     "sort_keys": _sorted_keys,
     "sort_pairs": _sorted_pairs,
+    "sort_positions": _sorted_values,
     "sort_values": _sorted_values,
 }

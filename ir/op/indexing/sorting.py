@@ -29,6 +29,7 @@ from weft.ir.op.indexing.selecting import MOST, FewFirst
 from weft.ir.op.indexing.sort_keys import has_keys
 from weft.ir.op.indexing.vector_few import VectorFew
 from weft.ir.op.indexing.vector_leading import VectorLeading
+from weft.ir.op.indexing.vector_positions import VectorPositions
 from weft.ir.op.indexing.vector_sort import VectorSelect, VectorSort
 from weft.ir.op.indexing.vector_values import VectorValues
 from weft.ir.op.kernel_builder import INDEX, index
@@ -205,12 +206,31 @@ class _Leading(_RowKernel):
         if self.count != self.dims[self.axes[0]] or not RowRuns.pays(count) or not has_keys(self.dtype):
             return sort
         ties = self._of_values and not dtypes.is_float(self.dtype)
+        if self._knows_positions():
+            return self._unless_known(count, results, sort)
         runs = RowRuns(self.size, self._element, self.dtype, self.descending, ties, lambda i: self._put(results, i, i))
         rank = PrimVar("rank", INDEX)
         turned = For(rank, 0, self.size, self._put(results, self.size - 1 - rank, rank))
         memory = [AllocBuffer(buffer) for buffer in runs.flags]
         chosen = IfThenElse(unary("not", runs.is_rising), IfThenElse(runs.is_falling, turned, sort))
         return SeqStmt((*memory, *runs.statements(), chosen))
+
+    def _knows_positions(self) -> bool:
+        """Whether vector code looks whether the positions are known without a sort, as machines that sort can."""
+        is_last = self.axes[0] == len(self.dims) - 1
+        return isinstance(self.order, VectorSort) and is_last and not self._of_values and bits(self.dtype) > 8
+
+    def _unless_known(self, count: Extent, results: Sequence[Buffer], sort: Stmt) -> Stmt:
+        """What sorts a row whose positions are not known without that, and writes the results."""
+        is_direct = self.outputs == [("int32", True)] and isinstance(count, int)
+        target = self._in_row(results[0]) if is_direct else None
+        known = VectorPositions(count, self.size, self._in_row(self.source), self.descending, target)
+        rank = PrimVar("rank", INDEX)
+        written = For(rank, 0, self.size, self._put(results, known.at(rank), rank))
+        rest = IfThenElse(known.is_known, written, sort)
+        if is_direct:
+            rest = IfThenElse(unary("not", known.is_known), sort)
+        return SeqStmt((*(AllocBuffer(buffer) for buffer in known.buffers), *known.statements(), rest))
 
     def _put(self, results: Sequence[Buffer], position: PrimExpr, rank: PrimExpr) -> Stmt:
         """The results of a rank, which the element at a position has."""

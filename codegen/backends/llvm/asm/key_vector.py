@@ -14,13 +14,16 @@ POSITION_BITS = 32
 class KeyVector:
     """A vector of unsigned keys: how many bits each has, how many there are, whether each has a position beside it.
 
-    Those `of_values` are made of elements as they are read, and become elements again as they are written.
+    Those `of_values` are made of elements as they are read, and become elements again as they are written; those
+    `of_order` are only compared, `of_floats` by what floats mean.
     """
 
     bits: int
     lanes: int
     has_positions: bool = False
     of_values: bool = False
+    of_order: bool = False
+    of_floats: bool = False
 
     @property
     def element(self) -> str:
@@ -45,7 +48,8 @@ class KeyVector:
     @property
     def name(self) -> str:
         """The end of the names of functions over such vectors."""
-        return f"u{self.bits}x{self.lanes}" + ("p" if self.has_positions else "v" if self.of_values else "")
+        kinds = {"p": self.has_positions, "v": self.of_values, "o": self.of_order, "f": self.of_floats}
+        return f"u{self.bits}x{self.lanes}" + "".join(kind for kind, is_one in kinds.items() if is_one)
 
     @property
     def positions(self) -> KeyVector:

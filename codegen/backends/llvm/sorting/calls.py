@@ -1,4 +1,4 @@
-"""T.sort_values, T.sort_keys, T.select_key, those of pairs: calls of libraries, which the program is told to have."""
+"""T.sort_values, T.sort_positions, T.sort_keys, T.select_key, those of pairs: calls of libraries of the program."""
 
 from __future__ import annotations
 
@@ -86,6 +86,32 @@ def _sorted_values(emitter: KernelEmitter, expr: PrimCall) -> str:
     return "0"
 
 
+def _sorted_positions(emitter: KernelEmitter, expr: PrimCall) -> str:
+    """The call that puts the positions of elements in order where that takes no sort."""
+    target, source, size, descending = expr.args
+    places = [place_of(pointer) for pointer in (target, source)]
+    dtypes_of = [place[0].dtype if place is not None else "" for place in places]
+    width, dtype = emitter.program.sorts, dtypes_of[1]
+    fits = dtypes_of[0] == "int32" and dtype and dtypes.bits(dtype) in _WIDTHS
+    if not fits or not width or not isinstance(descending, IntImm):
+        hint = "positions are int32, elements of 16, 32 or 64 bits, and the order is known"
+        hint = hint if width else f'ask before: T.has_intrinsic("{expr.op}", "float32")'
+        raise TargetError(
+            f"llvm: the target has no T.{expr.op} of such elements", code="W742", span=expr.span, hint=hint
+        )
+    bits = dtypes.bits(dtype)
+    keys = KeyVector(bits, width // bits, of_order=True, of_floats=dtypes.is_float(dtype))
+    emitter.program.sorted_keys.add(keys)
+    everything = (1 << bits) - 1
+    sizes = (everything >> 1, _infinity(dtype)) if dtypes.is_float(dtype) else (everything, everything)
+    pointers = target, source
+    operands: list[tuple[str, Operand]] = [("ptr", emitter.value(each)) for each in pointers]  # type: ignore[arg-type]
+    operands.append(("i64", str(emitter.size(size))))  # type: ignore[arg-type]
+    operands += [(keys.element, code) for code in (*_codes(dtype, bool(descending.value)), *sizes)]
+    _emit(emitter, f"weft.sort.positions.{keys.name}", operands)
+    return "0"
+
+
 def _codes(dtype: str, descending: bool) -> tuple[int, int]:
     """What negative elements and others are combined with, so that they are unsigned numbers in order.
 
@@ -157,6 +183,7 @@ SORT_CALLS: Mapping[str, CallForm] = {
     "select_pair": _called("weft.select", has_positions=True),
     "sort_keys": _called(_SORT),
     "sort_pairs": _called(_SORT, has_positions=True),
+    "sort_positions": _sorted_positions,
     "sort_values": _sorted_values,
 }
 """By name of the intrinsic."""

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
+from weft.codegen.backends.llvm.sorting.positions import emit_positions
 from weft.codegen.backends.llvm.sorting.values import emit_value_sorts
 from weft.codegen.backends.llvm.sorting.writer import (
     FEW_SHARE,
@@ -52,8 +53,8 @@ _MERGED = 1 << 12
 
 def emit_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     """Define the functions for keys of a width in a module."""
-    if keys.of_values:
-        emit_value_sorts(module, keys)
+    if keys.of_values or keys.of_order:
+        (emit_value_sorts if keys.of_values else emit_positions)(module, keys)
         return
     declare_memory(module, keys)
     few, many = registers(keys)

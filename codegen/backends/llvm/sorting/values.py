@@ -39,6 +39,7 @@ from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.sorting.network import Lanes, sorted_vectors
 from weft.codegen.backends.llvm.sorting.writer import (
     FEW_SHARE,
+    GOLDEN,
     PARTS,
     SAMPLED,
     UNROLLED,
@@ -49,14 +50,12 @@ from weft.codegen.backends.llvm.sorting.writer import (
 )
 from weft.codegen.backends.llvm.values.lanes import broadcast
 
-__all__ = ["GOLDEN", "emit_value_sorts"]
+__all__ = ["emit_value_sorts"]
 
 _PUT_BYTES = 16 << 10
 """The most bytes of elements between runs that are put among the others one by one: they stand on the stack."""
 _SLOTS, _LEAST_COUNTED = 1 << 10, 1 << 12
 """The table in which elements of few kinds are counted, a power of two, and of how many elements they are."""
-GOLDEN = 0x9E3779B97F4A7C15
-"""The golden ratio's part behind the point, times which neighbouring numbers are far apart (Knuth, 6.4)."""
 _COMPARED = 8
 """Elements of at most so many kinds are compared with each, vector by vector."""
 _IN_TABLE = 8

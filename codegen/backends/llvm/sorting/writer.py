@@ -25,7 +25,17 @@ from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.sorting.network import Lanes, sorted_vectors
 from weft.codegen.backends.llvm.values.lanes import broadcast, counted
 
-__all__ = ["FEW_SHARE", "PARTS", "SAMPLED", "UNROLLED", "SortWriter", "declare_memory", "registers", "template"]
+__all__ = [
+    "FEW_SHARE",
+    "GOLDEN",
+    "PARTS",
+    "SAMPLED",
+    "UNROLLED",
+    "SortWriter",
+    "declare_memory",
+    "registers",
+    "template",
+]
 
 PARTS = 16
 """How many parts threads share, a power of two."""
@@ -33,7 +43,8 @@ SAMPLED = 1 << 14
 """From how many keys on the pivot is the middle of a larger sample."""
 FEW_SHARE = 32
 """Keys that are one in so many are put among the others one by one."""
-
+GOLDEN = 0x9E3779B97F4A7C15
+"""The golden ratio's part behind the point, times which neighbouring numbers are far apart (Knuth, 6.4)."""
 UNROLLED = 8
 """The vectors that are parted at a time."""
 Body = Callable[[list[str]], tuple[str, str]]

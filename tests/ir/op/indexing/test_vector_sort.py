@@ -106,12 +106,12 @@ def intrinsics(target: str, dtype: str = "float32") -> set[str]:
 
 
 def test_machines_that_put_picked_lanes_together_take_vector_code() -> None:
-    assert intrinsics(WIDE) == {"sort_keys", "sort_values"}
+    assert intrinsics(WIDE) == {"sort_keys", "sort_positions", "sort_values"}
     assert intrinsics(NARROW) == intrinsics("c") == intrinsics("llvm -mcpu=generic-aarch64") == set()
     assert intrinsics(WIDE, "int8") == set()  # one byte is counted
-    assert intrinsics(WIDE, "int16") == {"sort_keys"}
-    assert intrinsics("llvm -mcpu=icelake-server", "int16") == {"sort_keys", "sort_values"}
-    assert intrinsics(WIDE, "float64") == {"sort_pairs", "sort_values"}
+    assert intrinsics(WIDE, "int16") == {"sort_keys", "sort_positions"}
+    assert intrinsics("llvm -mcpu=icelake-server", "int16") == {"sort_keys", "sort_positions", "sort_values"}
+    assert intrinsics(WIDE, "float64") == {"sort_pairs", "sort_positions", "sort_values"}
 
 
 @pytest.mark.parametrize("dtype", ["int16", "float32", "int64"])

@@ -14,8 +14,7 @@ from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.sorting.library import emit_sorts
 from weft.codegen.backends.llvm.sorting.network import batcher_exchanges
-from weft.codegen.backends.llvm.sorting.values import GOLDEN
-from weft.codegen.backends.llvm.sorting.writer import registers
+from weft.codegen.backends.llvm.sorting.writer import GOLDEN, registers
 from weft.runtime.device.host import binding, host
 
 pytestmark = pytest.mark.skipif(
