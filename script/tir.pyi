@@ -533,6 +533,9 @@ def sort_keys(a: _t.Any, b: _t.Any, c: _t.Any, *, dtype: _t.Any = None) -> _t.An
 def sort_pairs(a: _t.Any, b: _t.Any, c: _t.Any, d: _t.Any, e: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
     """as sort_keys, of keys with positions beside them: (keys, positions, memory to spare for both, how many)"""
 
+def sort_positions(a: _t.Any, b: _t.Any, c: _t.Any, d: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
+    """the positions (int32) that sort elements, as sort_values does, where that takes no sort: (to, from, how many, descending); of elements that are not nearly in order nor of few kinds the first position is -1"""
+
 def sort_values(a: _t.Any, b: _t.Any, c: _t.Any, d: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
     """elements of one memory in ascending or (true) descending order to another: (to, from, how many, descending); equal ones in the order in which they came, nan as the greatest"""
 
