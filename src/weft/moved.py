@@ -141,6 +141,11 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     ("weft.ir.op", "weft.ir.op.linalg", "linear_algebra>products"),
     ("weft.ir.op", "weft.ir.op.elementwise", "binary unary datatype quantize"),
     ("weft.ir.op", "weft.ir.op.indexing", "index selection scatter search sorting row_sort>merge_sort merge_sort"),
+    (
+        "weft.ir.op.indexing",
+        "weft.ir.op.indexing.vectors",
+        "vector_sort>sort vector_values>values vector_leading>leading",
+    ),
     ("weft.ir.op", "weft.ir.op.reductions", "reduction statistical"),
     ("weft.ir.op", "weft.ir.op.program", "call memory inspection base>shape_ops shape_ops distributed"),
     ("weft.runtime", "weft.runtime.abi", "frame signature symbols values failures"),

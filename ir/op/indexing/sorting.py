@@ -1,6 +1,6 @@
 """Sorting along an axis, and the middle by rank.
 
-One kernel serves all operators: it sorts the positions of a row (`radix_sort`, `vector_sort`), then writes the
+One kernel serves all operators: it sorts the positions of a row (`radix_sort`, `vectors.sort`), then writes the
 elements, the positions, or both: of every rank, of the first ones, or of the middle one. nan counts as greater than
 every number.
 """
@@ -27,11 +27,11 @@ from weft.ir.op.indexing.merge_sort import RowRuns, lazy
 from weft.ir.op.indexing.radix_sort import Sort, sort_of
 from weft.ir.op.indexing.selecting import MOST, FewFirst
 from weft.ir.op.indexing.sort_keys import has_keys
-from weft.ir.op.indexing.vector_few import VectorFew
-from weft.ir.op.indexing.vector_leading import VectorLeading
-from weft.ir.op.indexing.vector_positions import VectorPositions
-from weft.ir.op.indexing.vector_sort import VectorSelect, VectorSort
-from weft.ir.op.indexing.vector_values import VectorValues
+from weft.ir.op.indexing.vectors.few import VectorFew
+from weft.ir.op.indexing.vectors.leading import VectorLeading
+from weft.ir.op.indexing.vectors.positions import VectorPositions
+from weft.ir.op.indexing.vectors.sort import VectorSelect, VectorSort
+from weft.ir.op.indexing.vectors.values import VectorValues
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.op.layout_rules.families import along
 from weft.ir.op.reductions.reduction import empty_axis, reduced_axes, reduced_type, require_elements, require_values

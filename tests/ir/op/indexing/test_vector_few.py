@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.ir.op.indexing.vector_few import VectorFew
+from weft.ir.op.indexing.vectors.few import VectorFew
 
 GROUPS = 64
 

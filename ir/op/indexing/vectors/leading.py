@@ -12,7 +12,7 @@ from __future__ import annotations
 from weft.ir.kernel.prim import binary, cast, const
 from weft.ir.op.indexing.block_hits import BLOCK, BlockHits
 from weft.ir.op.indexing.sort_keys import Element, SortKeys
-from weft.ir.op.indexing.vector_sort import SELECTS, SORTS, Layout, VectorSort, layout_of
+from weft.ir.op.indexing.vectors.sort import SELECTS, SORTS, Layout, VectorSort, layout_of
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.tensor import (
     Bind,

@@ -15,7 +15,7 @@ from weft.dtypes import bits
 from weft.ir.graph import StringImm
 from weft.ir.kernel.prim import binary, const
 from weft.ir.op.indexing.sort_keys import Element, has_keys
-from weft.ir.op.indexing.vector_sort import FEWEST
+from weft.ir.op.indexing.vectors.sort import FEWEST
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Evaluate, Extent, For, PrimCall, PrimExpr, PrimVar, Stmt
 
@@ -54,7 +54,7 @@ class VectorValues:
     def has(dtype: str, capacity: Extent, *, is_alone: bool = True) -> bool:
         """Whether elements of a dtype are sorted so in rows of so many, of which there may be several.
 
-        Several short rows of elements of 32 bits are parted in less time through memory to spare (`vector_sort`).
+        Several short rows of elements of 32 bits are parted in less time through memory to spare (`vectors.sort`).
 
         >>> VectorValues.has("float32", 100), VectorValues.has("int8", 100), VectorValues.has("int64", 3)
         (True, False, False)

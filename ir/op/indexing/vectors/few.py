@@ -17,7 +17,7 @@ from weft.dtypes import bits
 from weft.ir.kernel.prim import binary, cast, const
 from weft.ir.op.indexing.block_hits import BLOCK, BlockHits
 from weft.ir.op.indexing.sort_keys import Element, SortKeys
-from weft.ir.op.indexing.vector_sort import SORTS, VectorSort, layout_of, sort_call
+from weft.ir.op.indexing.vectors.sort import SORTS, VectorSort, layout_of, sort_call
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.tensor import (
     Bind,
