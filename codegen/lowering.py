@@ -16,7 +16,6 @@ from dataclasses import replace as with_fields
 from pathlib import Path
 from typing import Any
 
-import weft.transform as transform
 from weft import dtypes
 from weft.codegen.asked import Asked
 from weft.codegen.backends.base import Job
@@ -49,8 +48,15 @@ from weft.ir.verify.spread import refuse_spread
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.executable import Executable, Program
 from weft.transform.autoschedule.knobs import Knobs
-from weft.transform.infra.base import nested_too_deeply
+from weft.transform.graph.control_flow_to_kernels import ControlFlowToKernels
+from weft.transform.graph.dead_code import DeadCodeElimination
+from weft.transform.graph.inline_functions import InlinePrivateFunctions
+from weft.transform.graph.lambda_lift import LambdaLift
+from weft.transform.graph.unroll_loops import UnrollLoops
+from weft.transform.infra.base import Pass, nested_too_deeply
+from weft.transform.infra.context import PassContext
 from weft.transform.infra.phases import Step, phases, phases_of, run_phases
+from weft.transform.infra.pipeline import parse_pipeline
 
 __all__ = ["as_compiled", "compiled_library", "compiled_program", "linkable", "linkable_of", "lowered"]
 
@@ -290,20 +296,20 @@ def _through(
             module = item(module)
         module, start, level = *_piped(module, plan, pipeline, start, trace), 0
     more = {phase: code_passes(phase, generate) for phase in CODE}
-    with transform.PassContext(opt=level):
+    with PassContext(opt=level):
         return run_phases(
             module, plan.passes, start=start, stop=stop, trace=trace, knobs=plan.knobs, before=before, more=more
         )
 
 
-_STRAIGHTENED: Mapping[str, tuple[transform.Pass, ...]] = {
+_STRAIGHTENED: Mapping[str, tuple[Pass, ...]] = {
     "import": (
-        transform.UnrollLoops(),
-        transform.DeadCodeElimination(),  # loops too, while their bodies are seen beside them
-        transform.LambdaLift(),
-        transform.InlinePrivateFunctions(),
+        UnrollLoops(),
+        DeadCodeElimination(),  # loops too, while their bodies are seen beside them
+        LambdaLift(),
+        InlinePrivateFunctions(),
     ),
-    "lower": (transform.LambdaLift(), transform.ControlFlowToKernels()),
+    "lower": (LambdaLift(), ControlFlowToKernels()),
 }
 """What comes before phases for programs without control flow: short loops are written out, others become kernels."""
 
@@ -319,19 +325,19 @@ def _piped(
     names, named = phases(), phases_of(pipeline)
     first = 0 if start is None else names.index(start)
     if named and (before := names.index(named[0])) > first:
-        with transform.PassContext(opt=0):
+        with PassContext(opt=0):
             module = run_phases(module, plan.passes, start=start, stop=names[before - 1], trace=trace, knobs=plan.knobs)
-    with plan.passes, transform.PassContext(config={"knobs": plan.knobs}):
+    with plan.passes, PassContext(config={"knobs": plan.knobs}):
         module = pipeline(module)
     return module, names[max(first, names.index(named[-1]) + 1) if named else first]
 
 
-def _checked_pipeline(pipeline: Any, plan: Plan) -> transform.Pass:
+def _checked_pipeline(pipeline: Any, plan: Plan) -> Pass:
     """The pipeline of a user, or of its text; PassError W511 for what is none, W543 for phases that come after it."""
     if isinstance(pipeline, str):
         with plan.passes:
-            pipeline = transform.parse_pipeline(pipeline)
-    if not isinstance(pipeline, transform.Pass):
+            pipeline = parse_pipeline(pipeline)
+    if not isinstance(pipeline, Pass):
         raise PassError(
             f"pipeline= takes a pass, a pipeline or the text of one, got {described(pipeline)}",
             code="W511",

@@ -70,7 +70,17 @@ from weft.transform.memory.lower_to_memory import LowerToMemory
 from weft.transform.memory.pack_sub_bytes import PackSubBytes
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.share_memory import ShareMemory
+from weft.transform.rewrite.adjust_matmul_order import AdjustMatmulOrder
 from weft.transform.rewrite.apply_rules import ApplyRules
+from weft.transform.rewrite.cancel_transposes import CancelTransposes
+from weft.transform.rewrite.fold_batchnorm_to_conv2d import FoldBatchnormToConv2D
+from weft.transform.rewrite.fuse_attention import FuseAttention
+from weft.transform.rewrite.fuse_dequantize_matmul import FuseDequantizeMatmul
+from weft.transform.rewrite.fuse_transpose_matmul import FuseTransposeMatmul
+from weft.transform.rewrite.quantized.fold_quantize_dequantize import FoldQuantizeDequantize
+from weft.transform.rewrite.remove_redundant_casts import RemoveRedundantCasts
+from weft.transform.rewrite.remove_redundant_reshape import RemoveRedundantReshape
+from weft.transform.rewrite.split_to_slices import SplitToSlices
 from weft.transform.target.assign import OutlineLabelled, SpecialiseByLabel, VerifyTargets
 from weft.transform.target.assign_by_cost import AssignByCost
 from weft.transform.target.labels import driving_label, leaf_parts
@@ -128,16 +138,15 @@ def _plan(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
 
 
 _RULES = (
-    "matmul-dequantized",
-    "transposes",
-    "reshapes",
-    "casts",
-    "matmul-order",
-    "matmul-transposes",
-    "attention",
-    "inference-norms",
-    "scale-shift",
-    "split-slices",
+    *FuseDequantizeMatmul.sets_of_class,
+    *CancelTransposes.sets_of_class,
+    *RemoveRedundantReshape.sets_of_class,
+    *RemoveRedundantCasts.sets_of_class,
+    *AdjustMatmulOrder.sets_of_class,
+    *FuseTransposeMatmul.sets_of_class,
+    *FuseAttention.sets_of_class,
+    *FoldBatchnormToConv2D.sets_of_class,
+    *SplitToSlices.sets_of_class,
 )
 """What every module gains by: fewer operators, or products that are proved to cost less."""
 
@@ -159,7 +168,7 @@ PHASES: tuple[Phase, ...] = (
         (
             NameUnknownSizes(),
             # Before constants in few bits are folded to floats.
-            ApplyRules("level", ("quantize-dequantize",)),
+            ApplyRules("level", FoldQuantizeDequantize.sets_of_class),
             FoldConstant(),
             ApplyRules("level", _RULES),
             CombineParallelMatmul(),

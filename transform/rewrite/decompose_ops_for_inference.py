@@ -19,7 +19,7 @@ from weft.transform.pattern.rule import Make, Rule, Site
 from weft.transform.rewrite.apply_rules import RulePass
 from weft.transform.rewrite.rule_set import RuleSet, register_rules
 
-__all__ = ["DecomposeOpsForInference"]
+__all__ = ["CONSTANT_NORMS", "DecomposeOpsForInference"]
 
 _NORM = is_op("nn.batch_norm")(*(wildcard() for _ in range(5))).has_attr({"training": False})
 _FORM = is_tuple_get_item(_NORM, 0)
@@ -81,7 +81,7 @@ def _instance(choices: Choices) -> Function:
     return function_of(TupleGetItem(call, 0), [x, *rest])
 
 
-register_rules(
+CONSTANT_NORMS = register_rules(
     RuleSet(
         "inference-norms",
         "normalisation by constant statistics, as a factor and an offset",

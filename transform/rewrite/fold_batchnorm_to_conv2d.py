@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.transform.rewrite.apply_rules import RulePass
+from weft.transform.rewrite.decompose_ops_for_inference import CONSTANT_NORMS
+from weft.transform.rewrite.fold_scale_shift import FoldScaleShift
 
 __all__ = ["FoldBatchnormToConv2D"]
 
@@ -20,4 +22,4 @@ class FoldBatchnormToConv2D(RulePass):
     """Put batch normalisation by constant statistics into the convolutions before it."""
 
     text_name: ClassVar[str] = "fold-batchnorm-to-conv2d"
-    sets_of_class: ClassVar[tuple[str, ...]] = ("inference-norms", "scale-shift")
+    sets_of_class: ClassVar[tuple[str, ...]] = (CONSTANT_NORMS.name, *FoldScaleShift.sets_of_class)

@@ -118,7 +118,7 @@ def remove_rules(name: str) -> None:
 
 def rule_set(name: str) -> RuleSet:
     """The set with a name; PassError W557 with the nearest ones."""
-    known = _named_sets()
+    known = _SETS if name in _SETS else _named_sets()
     found = known.get(name)
     if found is None:
         hint = nearest(name, known) or ", ".join(sorted(known))
