@@ -20,6 +20,7 @@ Errors: TargetError W741 for what no kernel can do: calls out of the program, si
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -54,7 +55,10 @@ from weft.ir import (
     walk,
 )
 from weft.ir.deduction.infer import TypeContext, infer_type
-from weft.ir.dim import Dim, DimExpr, free_symbols, operation, symbol
+from weft.ir.dim import Dim, DimExpr, free_symbols, interval_of, operation, symbol
+from weft.ir.dim.intervals import NATURAL
+from weft.ir.dim.representation import Interval
+from weft.ir.dim.upper_bounds import upper_bounds
 from weft.ir.kernel.prim import as_expr, binary, cast, const, unary
 from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.node import FrozenMap
@@ -68,6 +72,7 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
+    DeclBuffer,
     Evaluate,
     For,
     IfThenElse,
@@ -83,6 +88,8 @@ from weft.ir.tensor import (
 from weft.transform.analysis.free_symbols import symbols_of_type
 from weft.transform.analysis.ownership import overwritable
 from weft.transform.graph.carried_memory import Carried, address_of_first, copied, moves, taken_numbers
+from weft.transform.graph.run_time_sizes import has_run_time_sizes, with_run_time_sizes_apart
+from weft.transform.graph.to_non_dataflow import PlainBlocks
 from weft.transform.infra.base import Pass
 from weft.transform.infra.rewriting import FunctionRewriter, derived
 
@@ -106,14 +113,24 @@ class ControlFlowToKernels(Pass):
     def run(self, module: IRModule) -> IRModule:
         """Rewrite the functions; those that only loops called go."""
         kernels: dict[str, PrimFunc] = {}
+        module = module.with_functions({name: _plain(function) for name, function in module.items()})
         allowed = overwritable(module.functions)
         new = dict(module.functions)
         for name, function in module.items():
             if isinstance(function, Function) and not function.private:
-                new[name] = _Rewriter(module, kernels, name, self.text_name, allowed).run(function)
+                new[name] = _Rewriter(module, kernels, name, self.text_name, allowed, upper_bounds(function)).run(
+                    function
+                )
         if not kernels:
             return module
         return module.with_functions(_reachable({**new, **kernels}))
+
+
+def _plain(function: Any) -> Any:
+    """A function; without dataflow blocks where it has sizes that values decide."""
+    if isinstance(function, Function) and not function.private and has_run_time_sizes(function):
+        return PlainBlocks().run(function)
+    return function
 
 
 def _reachable(functions: dict[str, Any]) -> dict[str, Any]:
@@ -138,10 +155,11 @@ class _Rewriter(FunctionRewriter):
         name: str,
         origin: str,
         allowed: Mapping[Var, frozenset[int]],
+        most: Mapping[str, int],
     ) -> None:
         super().__init__()
         self.module, self.kernels, self.name, self.origin = module, kernels, name, origin
-        self.allowed = allowed
+        self.allowed, self.most = allowed, most
         self.closures: dict[Var, _Closure] = {}
         self.context = TypeContext(module.functions)
         self.visible: frozenset[str] = frozenset()
@@ -149,6 +167,9 @@ class _Rewriter(FunctionRewriter):
     def rewrite_parameter(self, param: Var) -> Var:
         self.visible |= set(symbols_of_type(param.ty)) if param.ty is not None else set()
         return param
+
+    def run(self, function: Function) -> Function:
+        return super().run(with_run_time_sizes_apart(function) if has_run_time_sizes(function) else function)
 
     def sequence(self, seq: SeqExpr) -> SeqExpr:
         """A body; the symbols that it binds end with it."""
@@ -165,19 +186,19 @@ class _Rewriter(FunctionRewriter):
             assert isinstance(value, Call)
             self.closures[binding.var] = _Closure(value.args[0], value.args[1])
             return ()
-        if isinstance(binding, VarBinding) and (isinstance(value, If) or _is_call(value, *_LOOPS)):
+        if isinstance(binding, VarBinding) and (isinstance(value, (If, SeqExpr)) or _is_call(value, *_LOOPS)):
             return self._kernel(binding)
         return binding
 
     def _kernel(self, binding: VarBinding) -> list[Binding]:
         """The call of the kernel that computes a value, and the value in the form that it had."""
         span = derived(binding.span or binding.value.span, self.origin)
-        what = "loop" if isinstance(binding.value, Call) else "branch"
+        what = "loop" if isinstance(binding.value, Call) else "branch" if isinstance(binding.value, If) else "part"
         types = list(_leaf_types(binding.var.ty, span))
         if not types:
             return [replace(binding, value=Tuple((), span=span))]
         functions = {**self.module.functions, **self.kernels}
-        writer = _Writer(functions, dict(self.closures), self.fresh, self.visible, self.allowed)
+        writer = _Writer(functions, dict(self.closures), self.fresh, self.visible, self.allowed, self.most)
         kernel = writer.kernel(self._free_name(what), binding.value, types, span)
         self.kernels[kernel.name] = kernel
         given: Type = types[0] if len(types) == 1 else TupleType(tuple(types))
@@ -280,7 +301,8 @@ class _Scope:
 class _Values:
     """What operands, sizes and parameters mean in a kernel; `operands` are the tensors that it reads from outside.
 
-    `visible` are the symbols that have a value outside, `allowed` the operands that calls may write over.
+    `visible` are the symbols that have a value outside, `most` the greatest values of some, `allowed` the operands that
+    calls may write over.
     """
 
     def __init__(
@@ -290,14 +312,16 @@ class _Values:
         variable: Callable[..., Var],
         visible: frozenset[str],
         allowed: Mapping[Var, frozenset[int]],
+        most: Mapping[str, int],
     ) -> None:
         self.functions, self.closures, self.variable, self.visible = functions, closures, variable, visible
-        self.allowed = allowed
+        self.allowed, self.most = allowed, most
         self.operands: list[Expr] = []
         self.inputs: list[Buffer] = []
         self.known: dict[Any, Buffer] = {}  # of operands: constants by their values, variables by identity
         self.fields: dict[tuple[Expr, int], Var] = {}  # of tuples: they are bound before the call
         self.outer: dict[str, PrimVar] = {}
+        self.intervals: dict[PrimExpr, Interval] = {}
         self.scope = _Scope()
         self.is_outer = True
         self.locals: list[Stmt] = []
@@ -309,7 +333,8 @@ class _Values:
         """A size over the symbols of the scope."""
         for name in free_symbols(dim) if isinstance(dim, DimExpr) else ():
             if name not in self.scope.symbols and self.is_outer:
-                self.scope.symbols[name] = self.outer.setdefault(name, PrimVar(name, _INDEX))
+                variable = self.scope.symbols[name] = self.outer.setdefault(name, PrimVar(name, _INDEX))
+                self.intervals[variable] = 0, self.most.get(name, math.inf)
         return dim_to_prim(dim, self.scope.symbols)  # type: ignore[arg-type]
 
     def buffer(self, name: str, dims: Sequence[Dim], dtype: str) -> Buffer:
@@ -319,13 +344,33 @@ class _Values:
         """Memory for a value: of the kernel, or of the iteration where its size is known there only."""
         self.count += 1
         made = self.buffer(f"{base or 't'}_{self.count}", ty.dims or (), str(ty.dtype))
-        self.allocate(made, into)
+        most = self.at_most(ty.dims or ()) if self.is_of_iteration(made) else None
+        if most is None:
+            self.allocate(made, into)
+            return made
+        room = Buffer(f"{made.name}_room", (most,), made.dtype)
+        self.locals.append(AllocBuffer(room))
+        made = replace(made, data=address_of_first(room))
+        into.append(DeclBuffer(made))
         return made
 
-    def allocate(self, buffer: Buffer, into: list[Stmt]) -> None:
+    def at_most(self, dims: Sequence[Dim]) -> int | None:
+        """The greatest number of elements of a tensor; None where only a run knows."""
+        known = {name: self.interval(value) for name, value in self.scope.symbols.items()}
+        most = [interval_of(dim, known)[1] for dim in dims]
+        return math.prod(max(0, int(size)) for size in most) if all(map(math.isfinite, most)) else None
+
+    def interval(self, value: PrimExpr) -> Interval:
+        """The bounds of a number of the kernel."""
+        return (value.value, value.value) if isinstance(value, IntImm) else self.intervals.get(value, NATURAL)
+
+    def is_of_iteration(self, buffer: Buffer) -> bool:
+        """Whether only an iteration knows the size of a buffer."""
         used = {node for extent in buffer.shape for node in _nodes(extent) if isinstance(node, PrimVar)}
-        inside = not used <= set(self.outer.values())
-        (into if inside else self.locals).append(AllocBuffer(buffer))
+        return not used <= set(self.outer.values())
+
+    def allocate(self, buffer: Buffer, into: list[Stmt]) -> None:
+        (into if self.is_of_iteration(buffer) else self.locals).append(AllocBuffer(buffer))
 
     def forget(self, buffers: Sequence[Buffer], into: list[Stmt]) -> None:
         """Take back memory that was made for values which stand elsewhere."""
@@ -406,6 +451,7 @@ class _Values:
         if isinstance(ty, PrimType) and isinstance(value, PrimExpr):
             variable = PrimVar(param.name or "index", _INDEX)
             into.append(Bind(variable, value))
+            self.intervals[variable] = self.interval(value)
             value = variable
             self.name_sizes(ty.dims or (), (variable,) * len(ty.dims or ()))
         elif isinstance(ty, TensorType) and isinstance(value, Buffer):
@@ -484,12 +530,14 @@ class _Writer(_Values):
         outputs: Sequence[Buffer],
         into: list[Stmt],
         allowed: frozenset[int] = frozenset(),
-    ) -> list[Buffer]:
-        """Write the statements that compute an If or a loop into buffers; gives those where the values are then.
+    ) -> list[Value]:
+        """Write the statements that compute a value into buffers; gives those where it is then.
 
-        They are others where values stay in memory that is changed in place: carried values that the loop may
-        overwrite, and what both branches leave in one place.
+        They are others for what a sequence gives, and where values stay in memory that is changed in place: carried
+        values that the loop may overwrite, and what both branches leave in one place.
         """
+        if isinstance(value, SeqExpr):
+            return _flat(self.sequence(value, into, outputs))
         if isinstance(value, If):
             return self.branches(value, outputs, into)
         assert isinstance(value, Call)
@@ -624,6 +672,8 @@ class _Writer(_Values):
             [self.load(item, call.span) for item in self.value(parts["range"])] if parts["range"] is not None else []
         )
         index, count = _range_of(bounds, counter, into, call.span)
+        if index is not None:
+            self.intervals[index] = _index_interval(*map(self.interval, bounds))
         inside, known = list[Stmt](), set(self.locals)
         if condition is not None:
             answer = self.load(self.call(condition, carried, inside, ()), call.span)
@@ -713,6 +763,12 @@ def _range_of(
     size = Select(up, by, unary("neg", by))
     whole = binary("floordiv", binary("max", distance, zero) + size - 1, binary("max", size, const(1, _INDEX)))
     return first + counter * by, whole
+
+
+def _index_interval(start: Interval, stop: Interval, step: Interval) -> Interval:
+    """The bounds of an index between those of its range."""
+    up, down = (start[0], stop[1] - 1), (stop[0] + 1, start[1])
+    return up if step[0] > 0 else down if step[1] < 0 else (min(up[0], down[0]), max(up[1], down[1]))
 
 
 def _overwritten(call: Call) -> tuple[int, ...] | None:

@@ -32,7 +32,7 @@ def read(body: str, signature: str = SIGNATURE) -> Any:
 
 def in_python(body: str, *names: str) -> Callable[..., Any]:
     """The same statements as a Python function of NumPy arrays."""
-    place: dict[str, Any] = {"np": np, "abs": abs}
+    place: dict[str, Any] = {"np": np, "R": np, "abs": abs}
     exec(f"def main({', '.join(names)}):\n" + textwrap.indent(textwrap.dedent(body).strip("\n"), "    "), place)
     return place["main"]
 
@@ -496,6 +496,49 @@ def test_random_programs_with_loops_run_as_straight_lines(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         assert run_in_c(source, "model", [x, np.array(3)], outputs, Path(folder)) == 0
     assert_results(tuple(outputs), wanted if isinstance(wanted, tuple) else (wanted,))
+
+
+OF_RUN_TIME_SIZE = """
+s, j = 0.0, 0
+c = k % 4 + 1
+for i in range(k):
+    j = (j * 2 + 1) % (n - 1)
+    s = s * 0.5 + R.sum(x[j:j + 1 + i])
+    if x[j] > 0.0:
+        s = s + R.sum(x[j:]) * R.sum(x[:n - j])
+a = x.copy()
+a[c:] += 1.0
+for row in m:
+    s = s + R.sum(row[c:])
+return s, a, R.sum(x[c:]) * R.sum(x[:c])
+"""
+
+
+@pytest.mark.parametrize("executor", ["graph", "aot", "c"])
+def test_slices_whose_bounds_values_decide_are_parts_of_straight_lines(executor: str) -> None:
+    """In loops, branches and outside of them; C has memory for the greatest that they may be."""
+    parameters = 'x: R.Tensor(("n",), "float32"), m: R.Tensor((3, 4), "float32"), k: R.Tensor((), "int64")'
+    function = read(OF_RUN_TIME_SIZE, f"@R.function\ndef main({parameters}):\n")
+    module = BindSymbolicVars({"n": 6})(IRModule({"main": function}))
+    python = in_python("n = len(x)\n" + OF_RUN_TIME_SIZE, "x", "m", "k")
+    x, m = (np.random.default_rng(0).normal(size=shape).astype("float32") for shape in (6, (3, 4)))
+    for count in (0, 1, 6):
+        wanted = python(x, m, count)
+        if executor != "c":
+            assert_results(weft.compile(module, executor=executor)(x, m, np.array(count)), wanted)
+            continue
+        outputs = [np.empty_like(np.asarray(part, "float32")) for part in wanted]
+        source = generate(weft.lower(module, "c", stop="plan"), model="model")
+        with tempfile.TemporaryDirectory() as folder:
+            assert run_in_c(source, "model", [x, m, np.array(count)], outputs, Path(folder)) == 0
+        assert_results(tuple(outputs), wanted)
+
+
+def test_a_result_whose_size_values_decide_is_none_of_a_straight_line() -> None:
+    module = BindSymbolicVars({"n": 6})(IRModule({"main": read("y = x[:k]\nreturn y * 2.0")}))
+    with pytest.raises(TargetError, match="a result of main, whose size only values decide") as caught:
+        weft.compile(module, executor="aot")
+    assert caught.value.code == "W741"
 
 
 def test_a_loop_of_many_known_rounds_is_one_kernel_of_c() -> None:
