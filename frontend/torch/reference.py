@@ -19,7 +19,9 @@ import numpy as np
 from weft.errors import ModelError
 from weft.frontend.extras import require
 from weft.frontend.references import as_reference
+from weft.frontend.torch.program import array_of
 from weft.runtime.registry import register_func
+from weft.support.dlpack import to_dlpack
 
 __all__ = ["FUNCTION", "allow", "call_data", "run_call"]
 
@@ -109,7 +111,7 @@ def run_call(data: str, *values: Any) -> Any:
 def _tensor(torch: Any, value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return value
-    return torch.from_numpy(np.array(value, copy=True))
+    return torch.from_dlpack(to_dlpack(np.array(value, copy=True)))  # which has types that NumPy lacks
 
 
 def _lying(torch: Any, tensor: Any, strides: list[int]) -> Any:
@@ -121,7 +123,7 @@ def _array(value: Any) -> Any:
     """A dense tensor as an array; a sparse one, and what is none, as it is."""
     if not hasattr(value, "detach") or "strided" not in str(value.layout):
         return value
-    return value.detach().resolve_conj().resolve_neg().contiguous().numpy()
+    return array_of(value.resolve_conj().resolve_neg())
 
 
 register_func(FUNCTION, run_call)

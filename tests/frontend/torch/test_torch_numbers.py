@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false
-"""Numbers that a program reads of its tensors, which may be negative: arithmetic, places and boundaries."""
+"""Numbers of other kinds: what a program reads of its tensors, which may be negative, and types that NumPy lacks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft.frontend.torch import array_of
 from weft.frontend.torch.backend import compile_graph
 
 torch = pytest.importorskip("torch", reason="torch is large: make test-frontends installs it")
@@ -57,3 +58,15 @@ def test_numbers_of_compiled_graphs_are_numbers_of_python() -> None:
     run = torch.compile(computed, backend=compile_graph, fullgraph=True)
     for value in (-2, 0, 3):
         assert repr(run(torch.tensor(value))) == repr(computed(torch.tensor(value)))
+
+
+def test_what_pytorch_computes_may_be_of_a_type_that_numpy_lacks() -> None:
+    class Net(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.frexp(x)
+
+    x = torch.tensor([3.0, -0.25, 0.0], dtype=torch.bfloat16)
+    module = weft.frontend.torch.from_exported(torch.export.export(Net(), (x,)))
+    assert [node.operator for node in module.import_report().fallbacks] == ["prims.frexp.default"]
+    for own, other in zip(weft.compile(module)["main"](array_of(x)), Net()(x), strict=True):
+        np.testing.assert_array_equal(own, array_of(other), strict=True)
