@@ -17,16 +17,19 @@ before the pass runs are done in their place, each of them proved, or refused.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from weft.dtypes import item_bytes
 from weft.errors import PassError
 from weft.ir import IRModule, replace
 from weft.ir.kernel.intrinsics import WRITES_FIRST
 from weft.ir.kernel.nests import perfect_nest
-from weft.ir.structure.visit import statements
+from weft.ir.structure.visit import nodes_of, statements
 from weft.ir.tensor import (
+    AllocBuffer,
     AttrStmt,
     BufferStore,
     Evaluate,
@@ -39,6 +42,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.target.machine_model import STACK_BYTES
 from weft.transform.analysis.accesses import iterations_are_apart, outliving_buffers
 from weft.transform.autoschedule.knobs import Knobs, as_knobs, in_context
 from weft.transform.autoschedule.primitives import mark_parallel, obeying, pinned_steps
@@ -59,8 +63,8 @@ PARALLEL = "parallel"
 class ParallelizeOuterLoops(FunctionPass):
     """Mark loops that several threads may share.
 
-    An outer loop of less than the knob `parallel_iterations` gives way to a longer one directly inside of it. Loops
-    whose work is known to be below `parallel_from` stores stay as they are.
+    An outer loop of less than the knob `parallel_iterations` gives way to a longer one directly inside of it, or is
+    marked with it: the iterations of both are shared as those of one loop. Loops whose work is known to be below `parallel_from` stores stay as they are.
     """
 
     kinds: ClassVar[type | tuple[type, ...]] = PrimFunc
@@ -167,14 +171,50 @@ def _loop_of(nest: For, emitted: Mapping[PrimVar, For], knobs: Knobs) -> Iterato
         return SHARED not in loop.annotations, -min(count, enough)
 
     for loop in sorted(plain, key=order):
-        same = emitted.get(loop.loop_var, loop)
-        if _count(loop, knobs) > 1 and iterations_are_apart(same, outliving_buffers(same)):
+        if _count(loop, knobs) > 1 and _is_apart(loop, emitted):
             if not isinstance(loop.extent, int):  # those first: a step inside of a marked loop has it proved again
                 yield from _known_loops(loop.body, emitted, knobs)
-            yield loop
+                yield loop
+            else:
+                yield from _with_neighbour(loop, plain, emitted, knobs)
             return
     for inner in _nests(body):
         yield from _loop_of(inner, emitted, knobs)
+
+
+def _is_apart(loop: For, emitted: Mapping[PrimVar, For]) -> bool:
+    same = emitted.get(loop.loop_var, loop)
+    return iterations_are_apart(same, outliving_buffers(same))
+
+
+def _with_neighbour(loop: For, plain: list[For], emitted: Mapping[PrimVar, For], knobs: Knobs) -> list[For]:
+    """A loop of known extent with the one directly around it, or inside of it where it is short, from the inside out.
+
+    The back end shares the iterations of both at once: threads are called once and not for each outer iteration. There
+    are loops inside of both, beside which finding the iteration is little, and no memory that each would need.
+    """
+    around = next((x for x in plain if x.body is loop), None)
+    inside = next((x for x in plain if x is loop.body), None) if loop.extent < knobs.parallel_iterations else None
+    for outer, inner in ((around, loop), (loop, inside)):
+        if outer is None or inner is None or not _has_loops(inner.body) or not _is_small(inner.body):
+            continue
+        other = outer if inner is loop else inner
+        few = isinstance(outer.extent, int) and 1 < outer.extent < knobs.parallel_iterations
+        if few and isinstance(inner.extent, int) and inner.extent > 1 and _is_apart(other, emitted):
+            return [inner, outer]
+    return [loop]
+
+
+def _has_loops(body: Stmt) -> bool:
+    return any(loop.kind != "unrolled" for loop in nodes_of(body, For))
+
+
+def _is_small(body: Stmt) -> bool:
+    """Whether what a statement allocates is small and of known size."""
+    made = [part.buffer for part in statements(body) if isinstance(part, AllocBuffer)]
+    if not all(isinstance(extent, int) for buffer in made for extent in buffer.shape):
+        return False
+    return sum(math.prod(buffer.shape) * item_bytes(buffer.dtype) for buffer in made) <= STACK_BYTES
 
 
 def _known_loops(body: Stmt, emitted: Mapping[PrimVar, For], knobs: Knobs) -> Iterator[For]:
@@ -210,6 +250,8 @@ def _stores(stmt: Stmt, knobs: Knobs) -> int:
         return _stores(stmt.then_body, knobs) + (0 if stmt.else_body is None else _stores(stmt.else_body, knobs))
     if isinstance(stmt, For):
         return _count(stmt, knobs) * _stores(stmt.body, knobs)
+    if isinstance(stmt, AttrStmt):
+        return _stores(stmt.body, knobs)
     if isinstance(stmt, Evaluate) and isinstance(stmt.value, PrimCall) and stmt.value.op in WRITES_FIRST:
         size = stmt.value.args[2]
         return size.value if isinstance(size, IntImm) else knobs.typical_extent

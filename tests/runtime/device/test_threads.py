@@ -188,6 +188,32 @@ def both(x: T.Buffer(("n", 64, 600), "float32"), y: T.Buffer(("n", 64, 600), "fl
             assert set(os.listdir("/proc/self/task")) - before
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_short_loops_inside_one_another_are_shared_as_one() -> None:
+    """Twice thirteen iterations are enough for fourteen threads; where inner ones begin, the outer loop says."""
+    text = """
+@T.prim_func
+def both(x: T.Buffer((2, 15, 9000), "float32"), y: T.Buffer((2, 15, 9000), "float32")):
+    for b in T.parallel(T.int32(1), T.int32(3)):
+        for i in T.parallel(b, b + 13):
+            t = T.alloc_buffer((16,), "float32")
+            for j in range(9000):
+                t[j % 16] = T.exp(x[b - 1, i, j])
+                y[b - 1, i, j] = t[j % 16]
+"""
+    main = weft.compile(weft.parse(text))["both"]
+    x = np.random.default_rng(0).uniform(-1, 1, (2, 15, 9000)).astype("float32")
+    for count in (1, 2, 14):
+        weft.set_num_threads(count)
+        y = np.zeros_like(x)
+        main(x, y)
+        np.testing.assert_allclose(y[0, 1:14], np.exp(x[0, 1:14]), rtol=1e-5)
+        np.testing.assert_allclose(y[1, 2:15], np.exp(x[1, 2:15]), rtol=1e-5)
+        assert not y[0, 0].any()
+        assert not y[1, :2].any()
+    assert len(os.listdir("/proc/self/task")) >= 14
+
+
 def parts_of(count: int, thread_count: int, together: int) -> list[tuple[int, int, int]]:
     """(first, last, slot) of the parts of a loop as they begin; a thread's first one waits until so many have begun."""
     weft.set_num_threads(thread_count)

@@ -44,11 +44,34 @@ X = 'x: T.Buffer(("n", 64, 32), "float32"), y: T.Buffer(("n", 64, 32), "float32"
 def test_a_short_outer_loop_gives_way_to_a_longer_one() -> None:
     body = """
             for b in range(2):
-                for i in range(64):
-                    for j in range(32):
-                        y[b, i, j] = x[b, i, j] * T.float32(2)
+                for i in range(4096):
+                    y[b, i] = x[b, i] * T.float32(2)
     """
-    assert marked(body, X) == ["i"]
+    params = 'x: T.Buffer((2, 4096), "float32"), y: T.Buffer((2, 4096), "float32"), z: T.Buffer(("n",), "float32")'
+    assert marked(body, params) == ["i"]
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "alloc", "loops"),
+    [
+        (2, 64, 16, ["b", "i"]),
+        (8, 12, 16, ["b", "i"]),
+        (16, 4, 16, ["b"]),  # enough
+        (1, 64, 16, ["i"]),
+        (2, 64, 1 << 16, ["i"]),  # each iteration would need so much memory
+    ],
+)
+def test_a_short_loop_is_shared_with_the_one_inside_of_it(outer: int, inner: int, alloc: int, loops: list[str]) -> None:
+    body = f"""
+            for b in range({outer}):
+                for i in range({inner}):
+                    t = T.alloc_buffer(({alloc},), "float32")
+                    for j in range(32):
+                        t[j % 16] = x[b, i, j]
+                        y[b, i, j] = t[j % 16] * T.float32(2)
+    """
+    params = X.replace('"n", 64', f"{outer}, {inner}") + ', z: T.Buffer(("n",), "float32")'
+    assert marked(body, params) == loops
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ memory (`scratch`).
 
     context ::= frame, lock, first iteration of the earliest failure, its status, what the body uses    words of 64 bits
 
+Where a parallel loop of few iterations has another one as its body, all iterations of both are shared as one loop.
 A loop runs on several threads only where its iterations are proved to be apart (`weft.transform.analysis.accesses`): a
 loop that is marked parallel and whose iterations may touch the same elements runs in order, since results never depend
 on the number of threads. It also does so when it has less work than `PAYS`, which the program estimates from the sizes,
@@ -97,7 +98,31 @@ def emit_parallel(emitter: KernelEmitter, stmt: For, scratch: frozenset[Buffer] 
     variables, buffers = used
     if not iterations_are_apart(stmt, set(buffers)):
         return False
-    return _Outlined(emitter, stmt, variables, buffers, scratch).emit()
+    return _Outlined(emitter, _with_inner(stmt, buffers, scratch), variables, buffers, scratch).emit()
+
+
+def _with_inner(stmt: For, buffers: list[Buffer], scratch: frozenset[Buffer]) -> For:
+    """A loop of few iterations and the parallel one that is all of its body as one loop; as it is where they are not
+    both of known extents and apart."""
+    inner = stmt.body
+    if not isinstance(inner, For) or inner.kind != "parallel" or inner.step not in (None, 1) or scratch:
+        return stmt
+    if not isinstance(stmt.extent, int) or not isinstance(inner.extent, int) or stmt.extent >= ENOUGH:
+        return stmt
+    if not iterations_are_apart(inner, set(buffers)):
+        return stmt
+    number = PrimVar(stmt.loop_var.name, "int64")
+    places = {stmt.loop_var: (stmt.start, "floordiv"), inner.loop_var: (inner.start, "floormod")}
+    binds: list[Stmt] = []
+    for variable, (start, kind) in places.items():
+        place = prim.binary(
+            "add", prim.as_expr(start, "int64"), prim.binary(kind, number, prim.const(inner.extent, "int64"))
+        )
+        binds.append(Bind(variable, prim.cast(variable.dtype, place)))
+    parts = inner.body.stmts if isinstance(inner.body, SeqStmt) else (inner.body,)
+    memory = tuple(itertools.takewhile(lambda part: isinstance(part, AllocBuffer) and not _sizes_of(part), parts))
+    body = SeqStmt((*memory, *binds, *parts[len(memory) :]), span=stmt.body.span)
+    return replace(stmt, loop_var=number, start=0, extent=stmt.extent * inner.extent, body=body)
 
 
 def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:

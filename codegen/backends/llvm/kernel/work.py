@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import Size
 from weft.codegen.backends.llvm.kernel.emitter import KernelEmitter
+from weft.codegen.backends.llvm.matrices.nest import ROWS, matrix_nest_of
 from weft.ir.kernel.intrinsics import WITHIN_MEMORY
 from weft.ir.node import Node
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
+    MATRIX_TILES,
     AssertStmt,
+    AttrStmt,
     Bind,
     BufferLoad,
     BufferStore,
@@ -43,12 +46,12 @@ def work_of(emitter: KernelEmitter, stmt: Stmt) -> Size:
             total = w.add(total, work_of(emitter, part))
         return total
     if isinstance(stmt, For):
-        known = _is_known(emitter, stmt.extent)
-        most = _UNKNOWN_EXTENT if known else most_of(stmt.extent) or _UNKNOWN_EXTENT
-        return w.mul(emitter.size(stmt.extent) if known else most, work_of(emitter, stmt.body))
+        return _work_of_rounds(emitter, stmt.extent, work_of(emitter, stmt.body))
     if isinstance(stmt, IfThenElse):
         other = 0 if stmt.else_body is None else work_of(emitter, stmt.else_body)
         return w.add(work_of(emitter, stmt.then_body), other)
+    if isinstance(stmt, AttrStmt):
+        return _work_under(emitter, stmt)
     if isinstance(stmt, Evaluate):
         return _work_of_call(emitter, stmt.value)
     value = stmt.value if isinstance(stmt, (BufferStore, Bind)) else None
@@ -57,6 +60,22 @@ def work_of(emitter: KernelEmitter, stmt: Stmt) -> Size:
         return 0
     lanes = max(1, dtypes.lanes(value.dtype) // _LANES_AT_ONCE)
     return lanes * sum(16 if isinstance(node, PrimCall) else 1 for node in walk(value))
+
+
+def _work_of_rounds(emitter: KernelEmitter, extent: Extent, each: Size) -> Size:
+    """Operations of so many iterations."""
+    if _is_known(emitter, extent):
+        return emitter.w.mul(emitter.size(extent), each)
+    return emitter.w.mul(most_of(extent) or _UNKNOWN_EXTENT, each)
+
+
+def _work_under(emitter: KernelEmitter, stmt: AttrStmt) -> Size:
+    """Operations of a statement under an attribute; each instruction over a matrix is one for each row."""
+    nest = matrix_nest_of(stmt, emitter.arith) if stmt.key == MATRIX_TILES else None
+    if nest is None:
+        return work_of(emitter, stmt.body)
+    instructions = nest.rows + nest.columns + nest.rows * nest.columns
+    return _work_of_rounds(emitter, nest.step.extent, instructions * ROWS)
 
 
 def _work_of_call(emitter: KernelEmitter, call: Node) -> Size:

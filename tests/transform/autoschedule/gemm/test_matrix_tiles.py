@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -169,6 +171,22 @@ def test_this_machine_takes_matrices_in_threads_and_beside_other_code() -> None:
         expected = x.astype("float64") @ w.astype("float64")
         error = np.abs(exe["main"](x).astype("float64") - expected)
         assert np.all(error <= np.abs(expected) * 2.0**-20 + 2.0**-16)
+
+
+@pytest.mark.skipif(not host().features.get("amx-bf16"), reason="the processor has no matrices, or the system refuses")
+def test_threads_share_products_of_matrices() -> None:
+    """What instructions over matrices do counts as work, which is most of that of one tile of rows."""
+    exe = weft.compile(matmul(KINDS[4], 16, 4096, 512, w=array("bfloat16", 4096, 512)))
+    x = array("bfloat16", 16, 4096)
+    child = os.fork()  # which has no other threads yet
+    if child == 0:
+        try:
+            weft.set_num_threads(2)
+            exe["main"](x)
+            os._exit(0 if len(os.listdir("/proc/self/task")) == 2 else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 @pytest.mark.skipif(not host().features.get("amx-bf16"), reason="the processor has no matrices, or the system refuses")
