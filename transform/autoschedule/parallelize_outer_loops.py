@@ -64,7 +64,8 @@ class ParallelizeOuterLoops(FunctionPass):
     """Mark loops that several threads may share.
 
     An outer loop of less than the knob `parallel_iterations` gives way to a longer one directly inside of it, or is
-    marked with it: the iterations of both are shared as those of one loop. Loops whose work is known to be below `parallel_from` stores stay as they are.
+    marked with it: the iterations of both are shared as those of one loop. Loops whose work is known to be below
+    `parallel_from` stores stay as they are.
     """
 
     kinds: ClassVar[type | tuple[type, ...]] = PrimFunc
@@ -194,7 +195,8 @@ def _with_neighbour(loop: For, plain: list[For], emitted: Mapping[PrimVar, For],
     are loops inside of both, beside which finding the iteration is little, and no memory that each would need.
     """
     around = next((x for x in plain if x.body is loop), None)
-    inside = next((x for x in plain if x is loop.body), None) if loop.extent < knobs.parallel_iterations else None
+    is_short = _count(loop, knobs) < knobs.parallel_iterations
+    inside = next((x for x in plain if x is loop.body), None) if is_short else None
     for outer, inner in ((around, loop), (loop, inside)):
         if outer is None or inner is None or not _has_loops(inner.body) or not _is_small(inner.body):
             continue
@@ -211,10 +213,14 @@ def _has_loops(body: Stmt) -> bool:
 
 def _is_small(body: Stmt) -> bool:
     """Whether what a statement allocates is small and of known size."""
-    made = [part.buffer for part in statements(body) if isinstance(part, AllocBuffer)]
-    if not all(isinstance(extent, int) for buffer in made for extent in buffer.shape):
-        return False
-    return sum(math.prod(buffer.shape) * item_bytes(buffer.dtype) for buffer in made) <= STACK_BYTES
+    total = 0
+    for part in statements(body):
+        if isinstance(part, AllocBuffer):
+            extents = [extent for extent in part.buffer.shape if isinstance(extent, int)]
+            if len(extents) < len(part.buffer.shape):
+                return False
+            total += math.prod(extents) * item_bytes(part.buffer.dtype)
+    return total <= STACK_BYTES
 
 
 def _known_loops(body: Stmt, emitted: Mapping[PrimVar, For], knobs: Knobs) -> Iterator[For]:
