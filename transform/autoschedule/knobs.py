@@ -56,7 +56,7 @@ class Knobs:
     few_panels: int = _knob(8, 0, 1 << 16, "panels up to which threads share the rows")
     many_panels: int = _knob(8, 1, 1 << 16, "whole panels from which on the last one, under a mask, shares their text")
     remainders_from: int = _knob(1 << 27, 0, 1 << 60, "multiplications from which on remainders have their own text")
-    prefetch_k: int = _knob(8, 0, 1 << 10, "how many steps of k ahead a panel of B is prefetched")
+    prefetch_k: int = _knob(32, 0, 1 << 10, "how many steps of k ahead a panel of B is prefetched")
     prefetch_bytes: int = _knob(2048, 0, 1 << 20, "how many bytes of weights of few bits ahead these are prefetched")
     stream_k: int = _knob(16, 1, 1 << 16, "rows of a large B that few rows of A read from end to end")
     stream_max_k: int = _knob(128, 1, 1 << 16, "the maximum of such rows of B")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -673,6 +674,26 @@ def test_threads_share_packed_products(
     np.testing.assert_allclose(found[0], want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("rows", "next_panels", "own_steps"), [(8, 2, 0), (28, 1, 0), (140, 0, 2), (139, 2, 2), (N, 5, 2)]
+)
+def test_few_tiles_of_rows_ask_for_the_next_panel_of_a_constant(rows: Any, next_panels: int, own_steps: int) -> None:
+    """One tile asks for both vectors of a step, two for one each, the last of many for both; many for their own."""
+    weight = random(600, 1024)
+    text = f"""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(({f'"{rows}"' if rows is N else rows}, 600), "float32"), w: R.Tensor((600, 1024), "float32")):
+        return R.matmul(x, w)
+"""
+    module = BindParams("main", {"w": weight})(weft.parse(text))
+    tiled = TileContractions(machine=MachineModel(512, 32))(LegalizeOps()(module))
+    places = re.findall(r'"prefetch", b_packed\[(.*?), ', tiled.script())
+    next_ones = sum(row.endswith(" + 1") for row in places)
+    assert (next_ones, len(places) - next_ones) == (next_panels, own_steps)
+
+
 @settings(max_examples=8, deadline=None)
 @given(st.integers(1, 30), st.integers(1, 50), st.integers(1, 90), st.booleans(), st.sampled_from([128, 256]))
 def test_few_rows_stream_through_the_matrix(
@@ -771,7 +792,7 @@ def test_a_few_more_rows_than_those_of_a_tile_are_shared_out_evenly() -> None:
         stores = [BufferStore(rows, const(count, "int64"), (clamp(start + const(i, "int64")),)) for i in range(count)]
         return SeqStmt(tuple(stores)) if len(stores) > 1 else stores[0]
 
-    function = PrimFunc((rows,), cover_rows("i", n, 14, (1, 4, 8), tile, 8), name="main")
+    function = PrimFunc((rows,), cover_rows("i", n, 14, (1, 4, 8), tile, (8, tile)), name="main")
     run = weft.interpret(weft.IRModule({"main": function}))["main"]
     for count in range(1, 48):
         got = np.zeros(count, "int64")

@@ -8,7 +8,8 @@ for blocks of columns:  for blocks of k:
       for tiles of rows:  C's tile += A's tile * panel  C holds the partial sums from one block to the next
 
 Blocks of columns bound the memory that panels are kept in; tiles prefetch the panel some steps ahead, as it comes from
-a further cache. With a single block of rows each panel is packed right before its tiles, and stays in the first cache.
+a further cache. Where few tiles read a panel of a constant, which may come from memory, they share out what the next
+one has, and prefetch that: sums of few rows are done before what is asked for some steps ahead is there. With a single block of rows each panel is packed right before its tiles, and stays in the first cache.
 The panels are shared out to chunks, so that threads may take one each. Where there are few panels and many rows, the
 tiles of rows are what threads share:
 
@@ -83,6 +84,10 @@ from weft.transform.autoschedule.rules.loops import sequence
 __all__ = ["packed"]
 
 
+RowTile = Callable[[PrimExpr, int, Access], Stmt]
+"""A tile of rows: where it starts, how many rows it has, what keeps a row inside the range."""
+_FEW_TURNS = 3
+"""Tiles that meet a panel one after another in less time than the next panel takes to come from memory."""
 Panels = Callable[[Callable[[Panel], Stmt]], Stmt]
 """Loops over panels around what is done with each."""
 
@@ -222,7 +227,14 @@ class _Loops:
         blocking = self.blocking
 
         def tiles(panel: Panel) -> Stmt:
-            return self._over_rows(rows, lambda row, n, clamp: self._tile(rows.first, row, n, clamp, k_block, panel))
+            def tile(row: PrimExpr, n: int, clamp: Access, turns: int | None) -> Stmt:
+                return self._tile(rows.first, row, n, clamp, k_block, panel, turns)
+
+            return self._over_rows(
+                rows,
+                lambda row, n, clamp: tile(row, n, clamp, self._turns(rows, n)),
+                lambda row, n, clamp: tile(row, n, clamp, _FEW_TURNS),
+            )
 
         def with_packing(panel: Panel) -> Stmt:
             packing = pack_b(panel)
@@ -262,12 +274,23 @@ class _Loops:
         remainder = Remainder(is_last, whole - (number - 1) * size, extent % blocking.mr)
         return For(index, 0, number, inner(Rows(first, count, remainder)))
 
-    def _over_rows(self, rows: Rows, inner: Callable[[PrimExpr, int, Access], Stmt]) -> Stmt:
-        """The tiles of a block of rows."""
+    def _turns(self, rows: Rows, size: int) -> int | None:
+        """How many tiles of so many rows meet a panel one after another; None: many, or an unknown number.
+
+        Those of fewer rows than others come last, and alone.
+        """
+        if size < self.blocking.mr:
+            return 1
+        tiles = rows.count // size if isinstance(rows.count, int) else _FEW_TURNS + 1
+        return tiles if tiles <= _FEW_TURNS else None
+
+    def _over_rows(self, rows: Rows, inner: RowTile, even: RowTile | None = None) -> Stmt:
+        """The tiles of a block of rows; `even` builds those of which two or three take all."""
         mr, name = self.blocking.mr, self.blocking.r.name
         if rows.remainder is None:
             blocking = self.blocking
-            return cover_rows(name, rows.count, mr, blocking.remainder_sizes, inner, blocking.even_rows)
+            evens = None if blocking.even_rows is None else (blocking.even_rows, even or inner)
+            return cover_rows(name, rows.count, mr, blocking.remainder_sizes, inner, evens)
         index = PrimVar(f"{name.removeprefix('v')}_{mr}", INDEX)
         if isinstance(rows.count, int):
             tiles: Extent = rows.count // mr
@@ -281,8 +304,20 @@ class _Loops:
 
     # Tiles
 
-    def _tile(self, first: PrimExpr, at: PrimExpr, rows: int, clamp: Access, k_block: KBlock, panel: Panel) -> Stmt:
-        """The tile of `rows` rows from `at` on in the block of rows that starts at `first`."""
+    def _tile(
+        self,
+        first: PrimExpr,
+        at: PrimExpr,
+        rows: int,
+        clamp: Access,
+        k_block: KBlock,
+        panel: Panel,
+        turns: int | None = None,
+    ) -> Stmt:
+        """The tile of `rows` rows from `at` on in the block of rows that starts at `first`.
+
+        `turns` tiles of so many rows meet the panel before the next panel (None: many, or other panels come between).
+        """
         blocking, found = self.blocking, self.blocking.found
         p, lanes, extent = PrimVar("p", INDEX), panel.lanes, found.extents[blocking.k]
         g = PrimVar("g", INDEX) if has_matrices(blocking) else None
@@ -300,9 +335,12 @@ class _Loops:
             return vector_at(row, found.v, column_at(found, panel.start, panel.width, times(j, lanes)), lanes)
 
         def prefetch_b(j: int) -> BufferLoad:
+            if turns is not None and blocking.constant_b:
+                return self._of_next_panel(p, _part(at, rows, turns, j, panel.vectors), k_block, panel)
             later = plus(p, const(blocking.capacity.knobs.prefetch_k, INDEX))
             return self._of_b(later, const(j, INDEX), 1, k_block, panel)
 
+        each = ceil_div(panel.vectors, turns or 1)  # prefetches in a step
         by_vectors = not has_matrices(blocking)
         # Windows are packed right before their tiles, and of many rows.
         prefetches = by_vectors and rows > 2 and found.window is None
@@ -331,7 +369,7 @@ class _Loops:
             is_last=is_last,
             long_epilogue=found.has_long_epilogue,
             prefetch_c=prefetch_c if prefetches_c else None,
-            prefetch_b=[prefetch_b(j) for j in range(panel.vectors)] if prefetches else [],
+            prefetch_b=[prefetch_b(j) for j in range(each)] if prefetches else [],
         ).build(blocking.capacity.dtype)
         return sequence([*prefetched, tile])
 
@@ -359,6 +397,15 @@ class _Loops:
         place = plus(times(at, blocking.padded_kc), times(plus(times(p, rows), i), blocking.group))
         return BufferLoad(blocking.a, (vector_index(place, blocking.group),))
 
+    def _of_next_panel(self, p: PrimExpr, part: PrimExpr, k_block: KBlock, panel: Panel) -> BufferLoad:
+        """The p-th vector of a part of the next panel of a constant, which has as many parts as a step of k vectors."""
+        blocking, group = self.blocking, self.blocking.group
+        row, skipped = row_of_constant(blocking, blocking.b, panel.start)
+        first = times(k_block.k if group == 1 else divided(k_block.k, group), blocking.granularity)
+        number = plus(binary("mul", part, as_expr(self._groups(k_block), INDEX)), p)
+        place = times(plus(times(first, panel.vectors), number), panel.lanes * group)
+        return BufferLoad(blocking.b, (plus(row, const(1, INDEX)), plus(const(skipped, INDEX), place)))
+
     def _of_b(self, k: PrimExpr, j: PrimExpr, lanes: int, k_block: KBlock, panel: Panel) -> BufferLoad:
         """The elements of B at a step of k, `lanes` of them from the j-th vector on."""
         blocking, group = self.blocking, self.blocking.group
@@ -372,6 +419,14 @@ class _Loops:
         row, skipped = row_of_constant(blocking, blocking.b, panel.start)
         place = plus(const(skipped, INDEX), place) if skipped else place
         return BufferLoad(blocking.b, (row, vector_index(place, lanes)))
+
+
+def _part(at: PrimExpr, rows: int, turns: int, j: int, parts: int) -> PrimExpr:
+    """Which of so many parts the j-th prefetches of a tile are for, where `turns` tiles share them out."""
+    if turns == 1:
+        return const(j, INDEX)
+    tile = binary("floordiv", at, const(rows, INDEX))
+    return binary("min", plus(tile, const(turns * j, INDEX)) if j else tile, const(parts - 1, INDEX))
 
 
 def _group_of_b(blocking: Blocking, p: PrimExpr, g: PrimExpr | None) -> PrimExpr:

@@ -585,14 +585,14 @@ def cover_rows(
     rows: int,
     remainder_sizes: Sequence[int],
     inner: Callable[[PrimExpr, int, Access], Stmt],
-    even: int | None = None,
+    even: tuple[int, Callable[[PrimExpr, int, Access], Stmt]] | None = None,
 ) -> Stmt:
     """Tiles of `rows` rows, the last one with the rest.
 
     `inner(start, rows, clamp)` builds a tile; `clamp` keeps a row inside the range: a symbolic remainder is rounded up
     to one of `remainder_sizes` or to `rows`, and rows beyond the last one do what that does once more. Where two or
-    three tiles of `even` rows are full but for one row, they take all. An extent that is so many times `rows` has no
-    remainder.
+    three tiles of as many rows as `even` has are full but for one row, they take all, built as it says. An extent that
+    is so many times `rows` has no remainder.
     """
     if isinstance(extent, int):
         tiers = [(rows, 1), (extent % rows, 1)]
@@ -614,9 +614,10 @@ def cover_rows(
     several = For(index, 0, ceil_of(extent, rows), body)
     if even is None:
         return several
-    part = PrimVar(f"{name.removeprefix('v')}_{even}", INDEX)
-    halves = For(part, 0, ceil_of(extent, even), inner(times(part, even), even, clamp))
-    return IfThenElse(_fills(extent, rows, even), halves, several)
+    size, inner_of_even = even
+    part = PrimVar(f"{name.removeprefix('v')}_{size}", INDEX)
+    halves = For(part, 0, ceil_of(extent, size), inner_of_even(times(part, size), size, clamp))
+    return IfThenElse(_fills(extent, rows, size), halves, several)
 
 
 def _fills(extent: PrimExpr, rows: int, even: int) -> PrimExpr:
