@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from weft.ir import replace as replaced
-from weft.ir.tensor import AllocBuffer, Buffer, For, IfThenElse, SeqStmt, Stmt
+from weft.ir.tensor import AllocBuffer, Buffer, Extent, For, IfThenElse, SeqStmt, Stmt
 from weft.transform.analysis.access_pattern import nest_of, statements_of
 from weft.transform.autoschedule.registry import Ledger, Rule, Site, Taken, only_sets
 from weft.transform.autoschedule.rules.loops import is_chain, sequence
@@ -26,7 +26,8 @@ class Driver:
     """Gives the nests of one function to rules, in order.
 
     `constants` are buffers that are known when the kernel is compiled. Inside of loops and branches there are none:
-    what is done once is done before. With `shares_rows`, nests that hand on values row by row get loops in common.
+    what is done once is done before. With `shares_rows`, nests that hand on values row by row get loops in common;
+    `shared` are the extents of such loops around.
     """
 
     ledger: Ledger
@@ -35,6 +36,7 @@ class Driver:
     shares_rows: bool = False
     is_outermost: bool = True
     in_chain: bool = False
+    shared: tuple[Extent, ...] = ()
 
     def body(self, stmts: Sequence[Stmt]) -> list[Stmt]:
         """Statements one after another."""
@@ -43,7 +45,8 @@ class Driver:
         new: list[Stmt] = []
         for part in shared_rows(stmts):
             if isinstance(part, Rows):
-                new.append(Rows(part.loops, tuple(self._each(part.stmts))).build())
+                inner = replace(self, shared=(*self.shared, *(extent for _, extent in part.loops)))
+                new.append(Rows(part.loops, tuple(inner._each(part.stmts))).build())
             else:
                 new += self._each([part])
         return new
@@ -58,7 +61,7 @@ class Driver:
             if not isinstance(stmt, For) or is_chain(stmt):
                 new.append(self._other(stmt))
                 continue
-            site = Site(stmt, self.constants, tuple(stmts), position - 1, self.is_outermost, self.in_chain)
+            site = Site(stmt, self.constants, tuple(stmts), position - 1, self.is_outermost, self.in_chain, self.shared)
             made, taken = self._nest(site)
             gone |= taken.buffers
             if taken.earlier:

@@ -22,7 +22,7 @@ from weft.errors import PassError
 from weft.ir import walk
 from weft.ir.kernel.nests import perfect_nest
 from weft.ir.structure.visit import statements
-from weft.ir.tensor import AllocBuffer, Block, Buffer, BufferLoad, BufferStore, For, PrimCall, Stmt
+from weft.ir.tensor import AllocBuffer, Block, Buffer, BufferLoad, BufferStore, Extent, For, PrimCall, Stmt
 from weft.support.forks import cached_property
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, nest_of
@@ -55,7 +55,7 @@ class Site:
     """A loop nest that rules look at: its statement, and the buffers that are constants in every call.
 
     It is the one at `position` of `stmts`, which are those of the kernel where it `is_outermost`, or those in the loops
-    around a chain (`in_chain`). `nest` is what the loops are where they surround one store, else None; `name` that of
+    around a chain (`in_chain`); `shared` are the extents of the loops that it shares with others. `nest` is what the loops are where they surround one store, else None; `name` that of
     the block, by which decisions are about it.
     """
 
@@ -65,6 +65,7 @@ class Site:
     position: int = 0
     is_outermost: bool = False
     in_chain: bool = False
+    shared: tuple[Extent, ...] = ()
     _known: dict[Any, Any] = field(default_factory=dict)
 
     def once(self, read: Callable[..., T], *given: Any) -> T:

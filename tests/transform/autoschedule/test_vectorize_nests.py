@@ -112,6 +112,15 @@ def test_large_reductions_to_few_results_in_parts(
     assert (17 in parts) == (few and (whole or shape[0] >= 128)), new.script()
 
 
+@pytest.mark.parametrize(("rows", "in_parts"), [((), True), ((1,), True), ((16,), False), ((N,), False), ((2, N), False)])
+def test_rows_that_nests_share_are_results_of_each_reduction(rows: tuple[Dim, ...], in_parts: bool) -> None:
+    """A softmax of many rows, or of an unknown number, has enough results, however long its rows may be."""
+    module = legalized("nn.softmax", (*rows, M), axis=-1)
+    new = VectorizeNests(MachineModel(vector_bits=512))(module)
+    parts = [part.buffer.shape[:1] for _, f in new.items() for part in walk(f) if isinstance(part, AllocBuffer)]
+    assert ((17,) in parts) == in_parts
+
+
 def with_extremes(values: np.ndarray) -> list[np.ndarray]:
     """Arrays like the given one: with ties, with nan, with nothing but the worst value, with nan among infinities."""
     few = np.round(values)

@@ -12,6 +12,7 @@ stay as they are.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from weft.ir import substitute
 from weft.ir.kernel.prim import binary, const
@@ -52,7 +53,7 @@ class SplitReductionRule(Rule):
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """Chunks along the longest axis that is reduced."""
-        found = None if site.nest is None else site.once(_split_of, site.nest, machine, knobs)
+        found = None if site.nest is None else site.once(_split_of, site.nest, site.shared, machine, knobs)
         if found is None:
             return None
         values = {"axis": found[1].name, "chunks": knobs.chunks}
@@ -60,20 +61,24 @@ class SplitReductionRule(Rule):
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """One nest that reduces each chunk, one for the remainder, one that combines the partial results."""
-        found = None if site.nest is None else site.once(_split_of, site.nest, machine, knobs)
+        found = None if site.nest is None else site.once(_split_of, site.nest, site.shared, machine, knobs)
         assert found is not None
         chunks = checked(decision, "chunks", 2, 1024, "chunks of the reduction")
         return SeqStmt(tuple(_chunked(*found, chunks)))
 
 
-def _split_of(nest: Nest, machine: MachineModel, knobs: Knobs) -> tuple[Reduction, PrimVar] | None:
-    """The reduction and the axis to split, where there is much to reduce to few results."""
+def _split_of(
+    nest: Nest, shared: Sequence[Extent], machine: MachineModel, knobs: Knobs
+) -> tuple[Reduction, PrimVar] | None:
+    """The reduction and the axis to split, where there is much to reduce to few results.
+
+    A nest in loops that it shares with others has its results in each of their iterations.
+    """
     found = reduction_of(nest, machine, knobs)
     if found is None:
         return None
     results = 1
-    for var in nest.spatial:
-        extent = nest.extents[var]
+    for extent in (*shared, *(nest.extents[var] for var in nest.spatial)):
         if not isinstance(extent, int):
             return None
         results *= extent
