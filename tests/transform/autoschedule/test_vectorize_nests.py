@@ -112,7 +112,9 @@ def test_large_reductions_to_few_results_in_parts(
     assert (17 in parts) == (few and (whole or shape[0] >= 128)), new.script()
 
 
-@pytest.mark.parametrize(("rows", "in_parts"), [((), True), ((1,), True), ((16,), False), ((N,), False), ((2, N), False)])
+@pytest.mark.parametrize(
+    ("rows", "in_parts"), [((), True), ((1,), True), ((16,), False), ((N,), False), ((2, N), False)]
+)
 def test_rows_that_nests_share_are_results_of_each_reduction(rows: tuple[Dim, ...], in_parts: bool) -> None:
     """A softmax of many rows, or of an unknown number, has enough results, however long its rows may be."""
     module = legalized("nn.softmax", (*rows, M), axis=-1)
