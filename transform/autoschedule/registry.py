@@ -55,8 +55,8 @@ class Site:
     """A loop nest that rules look at: its statement, and the buffers that are constants in every call.
 
     It is the one at `position` of `stmts`, which are those of the kernel where it `is_outermost`, or those in the loops
-    around a chain (`in_chain`); `shared` are the extents of the loops that it shares with others. `nest` is what the loops are where they surround one store, else None; `name` that of
-    the block, by which decisions are about it.
+    around a chain (`in_chain`); `shared` are the extents of the loops that it shares with others. `nest` is what the
+    loops are where they surround one store, else None; `name` that of the block, by which decisions are about it.
     """
 
     stmt: For

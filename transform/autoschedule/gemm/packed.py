@@ -9,7 +9,8 @@ for blocks of columns:  for blocks of k:
 
 Blocks of columns bound the memory that panels are kept in; tiles prefetch the panel some steps ahead, as it comes from
 a further cache. Where few tiles read a panel of a constant, which may come from memory, they share out what the next
-one has, and prefetch that: sums of few rows are done before what is asked for some steps ahead is there. With a single block of rows each panel is packed right before its tiles, and stays in the first cache.
+one has, and prefetch that: sums of few rows are done before what is asked for some steps ahead is there. With a single
+block of rows each panel is packed right before its tiles, and stays in the first cache.
 The panels are shared out to chunks, so that threads may take one each. Where there are few panels and many rows, the
 tiles of rows are what threads share:
 
