@@ -233,7 +233,7 @@ class _Loops:
 
             return self._over_rows(
                 rows,
-                lambda row, n, clamp: tile(row, n, clamp, self._turns(rows, n)),
+                lambda row, n, clamp: tile(row, n, clamp, _turns(blocking, rows, n)),
                 lambda row, n, clamp: tile(row, n, clamp, _FEW_TURNS),
             )
 
@@ -274,16 +274,6 @@ class _Loops:
         is_last = binary("eq", index, const(number - 1, INDEX))
         remainder = Remainder(is_last, whole - (number - 1) * size, extent % blocking.mr)
         return For(index, 0, number, inner(Rows(first, count, remainder)))
-
-    def _turns(self, rows: Rows, size: int) -> int | None:
-        """How many tiles of so many rows meet a panel one after another; None: many, or an unknown number.
-
-        Those of fewer rows than others come last, and alone.
-        """
-        if size < self.blocking.mr:
-            return 1
-        tiles = rows.count // size if isinstance(rows.count, int) else _FEW_TURNS + 1
-        return tiles if tiles <= _FEW_TURNS else None
 
     def _over_rows(self, rows: Rows, inner: RowTile, even: RowTile | None = None) -> Stmt:
         """The tiles of a block of rows; `even` builds those of which two or three take all."""
@@ -335,11 +325,14 @@ class _Loops:
             row = row_at(found.target, blocking.r, plus(first, plus(plus(at, const(rows, INDEX)), i)))
             return vector_at(row, found.v, column_at(found, panel.start, panel.width, times(j, lanes)), lanes)
 
+        groups = as_expr(_groups(blocking, k_block), INDEX)
+
         def prefetch_b(j: int) -> BufferLoad:
             if turns is not None and blocking.constant_b:
-                return self._of_next_panel(p, _part(at, rows, turns, j, panel.vectors), k_block, panel)
+                part = _part(at, rows, turns, j, panel.vectors)
+                return _of_next_panel(blocking, plus(binary("mul", part, groups), p), k_block, panel)
             later = plus(p, const(blocking.capacity.knobs.prefetch_k, INDEX))
-            return self._of_b(later, const(j, INDEX), 1, k_block, panel)
+            return _of_b(blocking, later, const(j, INDEX), 1, k_block, panel)
 
         each = ceil_div(panel.vectors, turns or 1)  # prefetches in a step
         by_vectors = not has_matrices(blocking)
@@ -359,9 +352,12 @@ class _Loops:
                 if g is None
                 else _group_of_a(blocking, (p, g), i, at, rows)
             ),
-            vector=lambda j: blocking.of_b(self._of_b(_group_of_b(blocking, p, g), j, lanes, k_block, panel)),
+            vector=lambda j: blocking.of_b(_of_b(blocking, _group_of_b(blocking, p, g), j, lanes, k_block, panel)),
             element=element,
-            loops=[(p, self._groups(k_block)), *([] if g is None else [(g, depth_of(blocking) // blocking.group)])],
+            loops=[
+                (p, _groups(blocking, k_block)),
+                *([] if g is None else [(g, depth_of(blocking) // blocking.group)]),
+            ],
             dot=blocking.dot,
             adds_last=found.may_be_long,
             accumulates=found.accumulates or (several and binary("gt", k_block.k, const(0, INDEX))),
@@ -373,13 +369,6 @@ class _Loops:
             prefetch_b=[prefetch_b(j) for j in range(each)] if prefetches else [],
         ).build(blocking.capacity.dtype)
         return sequence([*prefetched, tile])
-
-    def _groups(self, k_block: KBlock) -> Extent:
-        """How many groups along k a tile sums in a block."""
-        count, group = times_of(k_block.steps, self.blocking.granularity), depth_of(self.blocking)
-        if group == 1:
-            return count
-        return ceil_div(count, group) if isinstance(count, int) else ceil_of(count, group)
 
     def _of_a(
         self, p: PrimExpr, i: PrimExpr, first: PrimExpr, at: PrimExpr, rows: int, clamp: Access, k_block: KBlock
@@ -398,28 +387,47 @@ class _Loops:
         place = plus(times(at, blocking.padded_kc), times(plus(times(p, rows), i), blocking.group))
         return BufferLoad(blocking.a, (vector_index(place, blocking.group),))
 
-    def _of_next_panel(self, p: PrimExpr, part: PrimExpr, k_block: KBlock, panel: Panel) -> BufferLoad:
-        """The p-th vector of a part of the next panel of a constant, which has as many parts as a step of k vectors."""
-        blocking, group = self.blocking, self.blocking.group
-        row, skipped = row_of_constant(blocking, blocking.b, panel.start)
-        first = times(k_block.k if group == 1 else divided(k_block.k, group), blocking.granularity)
-        number = plus(binary("mul", part, as_expr(self._groups(k_block), INDEX)), p)
-        place = times(plus(times(first, panel.vectors), number), panel.lanes * group)
-        return BufferLoad(blocking.b, (plus(row, const(1, INDEX)), plus(const(skipped, INDEX), place)))
 
-    def _of_b(self, k: PrimExpr, j: PrimExpr, lanes: int, k_block: KBlock, panel: Panel) -> BufferLoad:
-        """The elements of B at a step of k, `lanes` of them from the j-th vector on."""
-        blocking, group = self.blocking, self.blocking.group
-        lanes = lanes if lanes == 1 and panel.lanes > 1 else lanes * group
-        if not blocking.constant_b:
-            place = times(plus(times(k, panel.width), times(j, panel.lanes)), group)
-            return BufferLoad(blocking.b, place_in_b(blocking, panel, place, lanes))
-        first = k_block.k if group == 1 else divided(k_block.k, group)
-        k = plus(times(first, blocking.granularity), k)
+def _groups(blocking: Blocking, k_block: KBlock) -> Extent:
+    """How many groups along k a tile sums in a block."""
+    count, group = times_of(k_block.steps, blocking.granularity), depth_of(blocking)
+    if group == 1:
+        return count
+    return ceil_div(count, group) if isinstance(count, int) else ceil_of(count, group)
+
+
+def _of_b(blocking: Blocking, k: PrimExpr, j: PrimExpr, lanes: int, k_block: KBlock, panel: Panel) -> BufferLoad:
+    """The elements of B at a step of k, `lanes` of them from the j-th vector on."""
+    group = blocking.group
+    lanes = lanes if lanes == 1 and panel.lanes > 1 else lanes * group
+    if not blocking.constant_b:
         place = times(plus(times(k, panel.width), times(j, panel.lanes)), group)
-        row, skipped = row_of_constant(blocking, blocking.b, panel.start)
-        place = plus(const(skipped, INDEX), place) if skipped else place
-        return BufferLoad(blocking.b, (row, vector_index(place, lanes)))
+        return BufferLoad(blocking.b, place_in_b(blocking, panel, place, lanes))
+    first = k_block.k if group == 1 else divided(k_block.k, group)
+    k = plus(times(first, blocking.granularity), k)
+    place = times(plus(times(k, panel.width), times(j, panel.lanes)), group)
+    row, skipped = row_of_constant(blocking, blocking.b, panel.start)
+    place = plus(const(skipped, INDEX), place) if skipped else place
+    return BufferLoad(blocking.b, (row, vector_index(place, lanes)))
+
+
+def _turns(blocking: Blocking, rows: Rows, size: int) -> int | None:
+    """How many tiles of so many rows meet a panel one after another; None: many, or an unknown number.
+
+    Those of fewer rows than others come last, and alone.
+    """
+    if size < blocking.mr:
+        return 1
+    tiles = rows.count // size if isinstance(rows.count, int) else _FEW_TURNS + 1
+    return tiles if tiles <= _FEW_TURNS else None
+
+
+def _of_next_panel(blocking: Blocking, number: PrimExpr, k_block: KBlock, panel: Panel) -> BufferLoad:
+    """The first element of a vector, by its number, of the next panel of a constant in a block of k."""
+    row, skipped = row_of_constant(blocking, blocking.b, panel.start)
+    first = times(k_block.k if blocking.group == 1 else divided(k_block.k, blocking.group), blocking.granularity)
+    place = times(plus(times(first, panel.vectors), number), panel.lanes * blocking.group)
+    return BufferLoad(blocking.b, (plus(row, const(1, INDEX)), plus(const(skipped, INDEX), place)))
 
 
 def _part(at: PrimExpr, rows: int, turns: int, j: int, parts: int) -> PrimExpr:
