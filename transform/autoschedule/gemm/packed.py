@@ -348,7 +348,7 @@ class _Loops:
             rows,
             panel,
             scalar=lambda i: blocking.of_a(
-                self._of_a(p, i, first, at, rows, clamp, k_block)
+                _of_a(blocking, p, i, first, at, rows, clamp, k_block)
                 if g is None
                 else _group_of_a(blocking, (p, g), i, at, rows)
             ),
@@ -370,22 +370,30 @@ class _Loops:
         ).build(blocking.capacity.dtype)
         return sequence([*prefetched, tile])
 
-    def _of_a(
-        self, p: PrimExpr, i: PrimExpr, first: PrimExpr, at: PrimExpr, rows: int, clamp: Access, k_block: KBlock
-    ) -> PrimExpr:
-        """The element of A in a row at a step of k."""
-        blocking, load = self.blocking, self.blocking.found.scalar
-        k = plus(times(k_block.k, blocking.granularity), p)  # of the whole sum
-        if blocking.view_of_a is not None:
-            lead = row_at(load, blocking.r, plus(first, clamp(plus(at, i)))).indices[: blocking.view_of_a.ndim - 1]
-            return BufferLoad(blocking.view_of_a, (*lead, k))
-        if blocking.constant_a:
-            row, _ = row_of_constant(blocking, blocking.a, plus(first, at))
-            return BufferLoad(blocking.a, (row, plus(times(k, rows), i)))
-        if blocking.converts_rows_of_a:
-            return BufferLoad(blocking.a, (plus(times(plus(at, i), row_of_a(blocking)), p),))
-        place = plus(times(at, blocking.padded_kc), times(plus(times(p, rows), i), blocking.group))
-        return BufferLoad(blocking.a, (vector_index(place, blocking.group),))
+
+def _of_a(
+    blocking: Blocking,
+    p: PrimExpr,
+    i: PrimExpr,
+    first: PrimExpr,
+    at: PrimExpr,
+    rows: int,
+    clamp: Access,
+    k_block: KBlock,
+) -> PrimExpr:
+    """The element of A in a row at a step of k."""
+    load = blocking.found.scalar
+    k = plus(times(k_block.k, blocking.granularity), p)  # of the whole sum
+    if blocking.view_of_a is not None:
+        lead = row_at(load, blocking.r, plus(first, clamp(plus(at, i)))).indices[: blocking.view_of_a.ndim - 1]
+        return BufferLoad(blocking.view_of_a, (*lead, k))
+    if blocking.constant_a:
+        row, _ = row_of_constant(blocking, blocking.a, plus(first, at))
+        return BufferLoad(blocking.a, (row, plus(times(k, rows), i)))
+    if blocking.converts_rows_of_a:
+        return BufferLoad(blocking.a, (plus(times(plus(at, i), row_of_a(blocking)), p),))
+    place = plus(times(at, blocking.padded_kc), times(plus(times(p, rows), i), blocking.group))
+    return BufferLoad(blocking.a, (vector_index(place, blocking.group),))
 
 
 def _groups(blocking: Blocking, k_block: KBlock) -> Extent:
