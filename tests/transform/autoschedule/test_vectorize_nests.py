@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,7 +231,7 @@ def test_means_of_windows_are_vectors_of_results(strides: int) -> None:
 @pytest.mark.parametrize(("strides", "width", "padding"), [(2, 23, 1), (1, 14, 2)])
 def test_what_lies_beside_the_input_is_known_of_most_vectors(strides: int, width: int, padding: int) -> None:
     """Padded rows are left out by one condition, and padded columns are masks of few vectors, which are constants."""
-    options = {"pool_size": [5, 5], "strides": [strides] * 2, "padding": [padding] * 2}
+    options: dict[str, Any] = {"pool_size": [5, 5], "strides": [strides] * 2, "padding": [padding] * 2}
     data = random(1, 1, 5, width)
     data[0, 0, 0, 0], data[0, 0, 4] = np.nan, -np.inf
     check(legalized("nn.max_pool2d", (N, 1, M, width), **options), data)
