@@ -34,7 +34,7 @@ from weft.codegen.host.signature import graph_signature, kernel_abi
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structure.structural import structural_equal, structural_hash
-from weft.ir.tensor import PrimFunc
+from weft.ir.tensor import Buffer, PrimFunc, PrimVar
 from weft.runtime.abi.frame import BINDING
 from weft.runtime.abi.types import Signature
 from weft.runtime.device.guards import is_guarded
@@ -189,16 +189,32 @@ def _needs(machines: Mapping[str, HostTarget]) -> str:
 
 def _deduplicated(module: IRModule, owner: Mapping[str, str]) -> tuple[dict[str, BaseFunc], dict[str, str]]:
     """The functions, and for each kernel that equals an earlier one of its part the name of that one."""
-    seen: dict[Any, list[str]] = {}
+    alike: dict[Any, list[str]] = {}
+    hashes: dict[str, int] = {}
+
+    def same(name: str, other: str) -> bool:
+        """Whether two kernels are equal but for what was decided of them; hashes are made where there are two."""
+        for item in (name, other):
+            if item not in hashes:
+                hashes[item] = structural_hash(without_decisions(module[item]))
+        plain = (without_decisions(module[item]) for item in (name, other))
+        return hashes[name] == hashes[other] and structural_equal(*plain)
+
     aliases: dict[str, str] = {}
     for name, function in module.items():
         if not isinstance(function, PrimFunc):
             continue
-        plain = without_decisions(function)
-        same = seen.setdefault((owner[name], structural_hash(plain)), [])
-        twin = next((other for other in same if structural_equal(without_decisions(module[other]), plain)), None)
+        before = alike.setdefault((owner[name], *map(_size_of_param, function.params)), [])
+        twin = next((other for other in before if same(name, other)), None)
         if twin is None:
-            same.append(name)
+            before.append(name)
         else:
             aliases[name] = twin
     return dict(module.items()), aliases
+
+
+def _size_of_param(param: PrimVar | Buffer) -> tuple[object, ...]:
+    """What equal kernels have in common of a parameter: its dtype, and the extents of a buffer that are known."""
+    extents = param.shape if isinstance(param, Buffer) else None
+    known = None if extents is None else tuple([extent if isinstance(extent, int) else None for extent in extents])
+    return param.dtype, known

@@ -74,7 +74,8 @@ class FunctionWriter:
         name = f"%.{self._count}"
         lines, block = self._loops.place(name, instruction) or (self._lines, self._blocks.current)
         lines.append((name, instruction))
-        self._values.define(name, instruction, block)
+        if pure:
+            self._values.define(name, instruction, block)
         self._memory.apply(name, instruction)
         return name
 

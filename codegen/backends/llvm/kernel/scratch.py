@@ -39,7 +39,10 @@ def scratch_of(function: PrimFunc, loop: For) -> frozenset[Buffer]:
     if found:
         inside = {id(part) for part in _users(loop.body)}
         for part in _users(function.body):
-            if not isinstance(part, AllocBuffer) and not (id(part) in inside and _is_own(part, loop)):
+            if isinstance(part, (BufferLoad, BufferStore)):
+                if part.buffer in found and not (id(part) in inside and _is_own(part, loop)):
+                    found.discard(part.buffer)
+            elif not isinstance(part, AllocBuffer):
                 found.difference_update(x for x in children(part) if isinstance(x, Buffer))
     return frozenset(found)
 
@@ -56,9 +59,9 @@ def _has_place_for_each(buffer: Buffer, loop: For) -> bool:
     return starts and bool(buffer.shape) and buffer.shape[0] == loop.extent
 
 
-def _is_own(part: Node, loop: For) -> bool:
+def _is_own(part: BufferLoad | BufferStore, loop: For) -> bool:
     """Whether an access is to the place of the iteration."""
-    if not isinstance(part, (BufferLoad, BufferStore)) or not part.indices:
+    if not part.indices:
         return False
     index = part.indices[0]
     while isinstance(index, Cast):

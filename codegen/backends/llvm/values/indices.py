@@ -131,20 +131,13 @@ class IndexEmitter:
             return self._divided(extent.kind, a, b)
         return self.size(extent)
 
-    def lanes_of(self, expr: PrimExpr) -> Linear | Scattered:
-        """A vector index as a Linear when it is one, else as a vector of int64."""
-        lanes = dtypes.lanes(expr.dtype)
+    def _first_of(self, index: PrimExpr, lanes: int) -> tuple[PrimExpr | None, Size]:
+        """The first lane of an index and what is added for each next one; None for lanes without a pattern."""
         if lanes == 1:
-            return self._linear(expr, 0, 1)
-        if isinstance(expr, Ramp):
-            return self._linear(expr.base, self.size(expr.stride), lanes)
-        if isinstance(expr, Broadcast):
-            return self._linear(expr.value, 0, lanes)
-        return Scattered(self.arith.cast(expr.dtype, dtypes.with_lanes("int64", lanes), self.value(expr)), lanes)
-
-    def _linear(self, first: PrimExpr, stride: Size, lanes: int) -> Linear:
-        base, plus = self.apart(first)
-        return Linear(base, stride, lanes, plus)
+            return index, 0
+        if isinstance(index, Ramp):
+            return index.base, self.size(index.stride)
+        return index.value if isinstance(index, Broadcast) else None, 0
 
     def offset(self, view: BufferView, indices: Sequence[PrimExpr]) -> Linear | Scattered:
         """The offset in elements that the indices mean."""
@@ -155,28 +148,32 @@ class IndexEmitter:
         step: Size = 0
         plus = 0
         for index, stride in zip(indices, view.strides, strict=True):
-            part = self.lanes_of(index)
-            lanes = max(lanes, part.lanes)
-            if isinstance(part, Scattered):
-                vector = self._added(vector, part, stride)
+            width = dtypes.lanes(index.dtype)
+            if width > lanes:
+                lanes = width
+            first, each = self._first_of(index, width)
+            if first is None:
+                vector = self._added(vector, index, width, stride)
                 continue
+            start, more = self.apart(first)
             if isinstance(stride, int):
-                plus += part.plus * stride
+                plus += more * stride
             else:
-                base = w.add(base, w.mul(part.plus, stride))
-            base = w.add(base, w.mul(part.base, stride))
-            if part.stride != 0:
-                step = w.add(step, w.mul(part.stride, stride))
+                base = w.add(base, w.mul(more, stride))
+            base = w.add(base, w.mul(start, stride))
+            if each != 0:
+                step = w.add(step, w.mul(each, stride))
         if not vector:
             return Linear(base, step, lanes, plus)
         places = ramp(w, w.add(base, plus), step, lanes)
         return Scattered(w.emit(binary("add", f"<{lanes} x i64>", vector, places)), lanes)
 
-    def _added(self, vector: str, part: Scattered, stride: Size) -> str:
-        """A vector of offsets (empty for none), and another one times its stride."""
-        w, ty = self.w, f"<{part.lanes} x i64>"
-        scale = broadcast(w, str(stride), "int64", part.lanes)
-        scaled = part.offsets if stride == 1 else w.emit(binary("mul", ty, part.offsets, scale))
+    def _added(self, vector: str, index: PrimExpr, lanes: int, stride: Size) -> str:
+        """A vector of offsets (empty for none), and an index of several lanes times its stride."""
+        w, ty = self.w, f"<{lanes} x i64>"
+        offsets = self.arith.cast(index.dtype, dtypes.with_lanes("int64", lanes), self.value(index))
+        scale = broadcast(w, str(stride), "int64", lanes)
+        scaled = offsets if stride == 1 else w.emit(binary("mul", ty, offsets, scale))
         return w.emit(binary("add", ty, vector, scaled)) if vector else scaled
 
 
