@@ -50,7 +50,7 @@ def test_equal_code_is_compiled_once(folder: Path, monkeypatch: pytest.MonkeyPat
     def refuse(*_: object) -> None:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(machine, "_compiled", refuse)
+    monkeypatch.setattr(machine._Emitter, "compiled", refuse)
     np.testing.assert_array_equal(run(3), 3)
     assert object_cache().info().entries == entries
     with pytest.raises(weft.errors.PassError, match="compiled again"):

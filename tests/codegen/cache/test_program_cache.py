@@ -63,7 +63,7 @@ def no_passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
             raise AssertionError("compiled again")
 
         monkeypatch.setattr("weft.transform.infra.pipeline.Pipeline.run", refuse)
-        monkeypatch.setattr("weft.codegen.backends.llvm.machine.machine._compiled", refuse)
+        monkeypatch.setattr("weft.codegen.backends.llvm.machine.machine._Emitter.compiled", refuse)
 
     return forbid
 

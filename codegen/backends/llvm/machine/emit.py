@@ -11,6 +11,7 @@ compiler. LLVM ends the process on what it cannot compile: then there is no answ
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from typing import IO, Any
@@ -21,12 +22,15 @@ REGISTERS = "registers"
 """The pipeline that only keeps local memory in registers, and puts functions where they are called that say so."""
 
 
-def parsed(llvm: Any, target_machine: Any, triple: str, text: str) -> Any:
-    """The module of a text, verified, for a machine, which whoever asked closes; RuntimeError for what LLVM refuses."""
+def parsed(llvm: Any, layout: str, triple: str, text: str) -> Any:
+    """The module of a text, verified, for a machine whose data lie so; RuntimeError for what LLVM refuses.
+
+    Whoever asked closes it.
+    """
     module = llvm.parse_assembly(text, llvm.create_context())
     try:
         module.triple = triple
-        module.data_layout = str(target_machine.target_data)
+        module.data_layout = layout
         module.verify()
     except BaseException:
         module.close()  # before its context, which the collector of garbage might take first
@@ -38,17 +42,24 @@ def optimise(llvm: Any, target_machine: Any, module: Any, pipeline: str) -> None
     """Run a pipeline over a module."""
     if not pipeline:
         return
-    level = 1 if pipeline == REGISTERS else int(pipeline[1:])
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = level >= 2
-    builder = llvm.create_pass_builder(target_machine, options)
+    # Made for each module: managers that ran before end the process.
     if pipeline == REGISTERS:
+        builder = llvm.create_pass_builder(target_machine, _options(llvm, 1))
         manager = llvm.create_new_module_pass_manager()
         manager.add_always_inliner_pass()
         manager.add_sroa_pass()
     else:
+        builder = llvm.create_pass_builder(target_machine, _options(llvm, int(pipeline[1:])))
         manager = builder.getModulePassManager()
     manager.run(module, builder)
+
+
+@functools.lru_cache(maxsize=8)
+def _options(llvm: Any, level: int) -> Any:
+    """What a builder of pipelines copies."""
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = level >= 2
+    return options
 
 
 def read_message(stream: IO[bytes]) -> bytes | None:
@@ -73,7 +84,7 @@ def _answer(llvm: Any, request: dict[str, Any]) -> tuple[bytes, str]:
         codemodel=request["code_model"],
         abiname=request["abi"],
     )
-    with parsed(llvm, target_machine, request["triple"], request["text"]) as module:
+    with parsed(llvm, str(target_machine.target_data), request["triple"], request["text"]) as module:
         optimise(llvm, target_machine, module, request["pipeline"])
         return target_machine.emit_object(module), str(module)
 

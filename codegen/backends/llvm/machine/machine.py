@@ -60,8 +60,8 @@ class Machine:
         self.apart = bool(features)
 
     @contextmanager
-    def target_machine(self, *, quick: bool = False) -> Iterator[Any]:
-        """LLVM's object for it, which nobody else uses meanwhile.
+    def emitter(self, *, quick: bool = False) -> Iterator[_Emitter]:
+        """What emits code for it, which nobody else uses meanwhile.
 
         `quick` gives the fast instruction selector: for code that is large and runs once per kernel.
         """
@@ -70,7 +70,7 @@ class Machine:
         try:
             made = idle.pop()
         except IndexError:
-            made = self._make(level)
+            made = _Emitter(self.triple, self._make(level))
         yield made
         idle.append(made)
 
@@ -86,14 +86,41 @@ class Machine:
         )
 
 
-_idle: dict[tuple[str, str, str, int], deque[Any]] = {}
+class _Emitter:
+    """LLVM's object for a machine, and what was asked of it once: a thread waits for its turn after each call."""
+
+    def __init__(self, triple: str, target_machine: Any) -> None:
+        self._triple = triple
+        self._target_machine = target_machine
+        self._layout = str(target_machine.target_data)
+
+    def compiled(self, text: str, pipeline: str) -> tuple[bytes, str]:
+        """Object code and assembly of a module text after a pipeline."""
+        llvm, target_machine = binding(), self._target_machine
+        try:
+            module = parsed(llvm, self._layout, self._triple, text)
+        except RuntimeError as error:
+            raise TargetError(f"llvm refuses the generated code: {error}", code="W749") from None
+        with module:
+            optimise(llvm, target_machine, module, pipeline)
+            return target_machine.emit_object(module), assembly_of(module) if pipeline else text
 
 
-def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit: bool = False) -> tuple[bytes, str]:
+_idle: dict[tuple[str, str, str, int], deque[_Emitter]] = {}
+
+
+def compile_module(
+    machine: Machine,
+    text: str,
+    *,
+    quick: bool = False,
+    explicit: bool = False,
+    later: Callable[[Callable[[], None]], object] | None = None,
+) -> tuple[bytes, str]:
     """Object code, and the LLVM assembly it was made from, of a module text; TargetError W749 when LLVM refuses it.
 
     `quick` skips optimisation: for graph functions, whose length is that of the model. `explicit` says that loops are
-    written with vectors and need none of what finds them.
+    written with vectors and need none of what finds them. `later` takes what writes it to the disk, else that is done.
     """
     pipeline = "" if quick or not machine.opt else REGISTERS if explicit else f"O{machine.opt}"
     cache = object_cache()
@@ -108,21 +135,11 @@ def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit
         told = machine.triple, machine.cpu, machine.features, "", "small", "pic"
         made = emit_apart(Request(*told, machine.level(quick), pipeline, text))
     else:
-        with no_fork(), machine.target_machine(quick=quick) as target_machine:
-            made = _compiled(machine, target_machine, text, pipeline)
-    cache.put(key, [made[0]], made[1])
+        with no_fork(), machine.emitter(quick=quick) as emitter:
+            made = emitter.compiled(text, pipeline)
+    keep = functools.partial(cache.put, key, [made[0]], made[1])
+    keep() if later is None else later(keep)
     return made
-
-
-def _compiled(machine: Machine, target_machine: Any, text: str, pipeline: str) -> tuple[bytes, str]:
-    llvm = binding()
-    try:
-        module = parsed(llvm, target_machine, machine.triple, text)
-    except RuntimeError as error:
-        raise TargetError(f"llvm refuses the generated code: {error}", code="W749") from None
-    with module:
-        optimise(llvm, target_machine, module, pipeline)
-        return target_machine.emit_object(module), assembly_of(module) if pipeline else text
 
 
 _printing = threading.Lock()
@@ -154,6 +171,8 @@ class Compiler:
         self._pool: ThreadPoolExecutor | None = None
         self._jobs: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         """What nobody has begun."""
+        self._kept: deque[Callable[[], None]] = deque()
+        """What writes to the disk, which takes many turns: once all is compiled."""
         self._workers = workers
         self._small = 0
         self._turns = ExitStack()
@@ -163,7 +182,8 @@ class Compiler:
         if self._pool is None and len(text) < SMALL and self._small < FEW:
             self._small += 1
             return _now(functools.partial(compile_module, machine, text, quick=quick, explicit=explicit))
-        return self.call(compile_module, machine, text, quick=quick, explicit=explicit)
+        later = self._kept.append if self._threads() is not None else None
+        return self.call(compile_module, machine, text, quick=quick, explicit=explicit, later=later)
 
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Future[Any]:
         """What becomes the result of a function that compiles, or its error."""
@@ -225,6 +245,9 @@ class Compiler:
             with self._turns:
                 if self._pool is not None:
                     self._pool.shutdown(cancel_futures=True)
+        if error is None:
+            for keep in self._kept:
+                keep()
 
 
 def _now(action: Callable[[], Any]) -> Future[Any]:
