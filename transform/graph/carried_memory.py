@@ -32,7 +32,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 
-__all__ = ["Carried", "Moves", "address_of_first", "copied", "moves", "taken_numbers"]
+__all__ = ["Carried", "Moves", "address_of_first", "copied", "made_in_rows", "moves", "taken_numbers"]
 
 _INDEX = "int64"
 Value = Any  # a buffer, or a scalar of the kernel
@@ -89,6 +89,21 @@ def moves(values: Sequence[Carried], made: Collection[Buffer], iteration: PrimEx
                 found.before.append(copied(by_state[tensor].initial, block, IntImm(number, _INDEX)))
                 found.after[tensor] = _in_room(tensor, block, number, rounds, found.finally_)
     found.last = [substitute(copied(value, target), found.during) for value, target in copies]
+    return found
+
+
+def made_in_rows(
+    given: Sequence[Value], rows: Sequence[Buffer], made: Collection[Buffer], number: PrimExpr
+) -> dict[Buffer, Buffer]:
+    """The views of rows in which an iteration makes what it gives for them alone, by the memory that it had for that.
+
+    `given` are the values of an iteration, of which the last ones are for the rows.
+    """
+    found: dict[Buffer, Buffer] = {}
+    for item, target in zip(given[len(given) - len(rows) :], rows, strict=True):
+        once = sum(item is other for other in given) == 1
+        if isinstance(item, Buffer) and item in made and once and _alike(item, replace(target, shape=target.shape[1:])):
+            found[item] = replace(item, data=address_of_first(target, number))
     return found
 
 

@@ -87,7 +87,7 @@ from weft.ir.tensor import (
 )
 from weft.transform.analysis.free_symbols import symbols_of_type
 from weft.transform.analysis.ownership import overwritable
-from weft.transform.graph.carried_memory import Carried, address_of_first, copied, moves, taken_numbers
+from weft.transform.graph.carried_memory import Carried, address_of_first, copied, made_in_rows, moves, taken_numbers
 from weft.transform.graph.run_time_sizes import has_run_time_sizes, with_run_time_sizes_apart
 from weft.transform.graph.to_non_dataflow import PlainBlocks
 from weft.transform.infra.base import Pass
@@ -682,8 +682,13 @@ class _Writer(_Values):
         given = _flat(self.call(function, arguments, inside, ()))
         if len(given) != len(state) + len(rows) or not all(isinstance(item, (Buffer, PrimExpr)) for item in given):
             raise _refused("a loop whose body gives other values than it takes", call.span)
-        inside += [copied(item, target, counter) for item, target in zip(given[len(state) :], rows, strict=True)]
         made = [stmt.buffer for stmt in self.locals if isinstance(stmt, AllocBuffer) and stmt not in known]
+        in_rows = made_in_rows(given, rows, made, counter)
+        self.forget(list(in_rows), into)
+        made = [item for item in made if item not in in_rows]
+        inside = [*map(DeclBuffer, in_rows.values()), *(substitute(stmt, in_rows) for stmt in inside)]
+        for item, target in zip(given[len(state) :], rows, strict=True):
+            inside += [copied(item, target, counter)] if item not in in_rows else []
         values = [Carried(*item) for item in zip(state, initial, places, given, strict=False)]
         after = self.repeat(values, made, (counter, count, condition is not None), inside, into, call.span)
         return [*(after.get(item, item) for item in state), *rows]

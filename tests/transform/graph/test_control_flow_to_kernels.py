@@ -234,3 +234,24 @@ def test_tensors_that_change_rooms_are_found_after_a_loop_that_ends_early(execut
         t = np.array(bound, "float32")
         for part, other in zip(run(x, t), place["main"](x, t), strict=True):
             np.testing.assert_allclose(part, other, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("result", "copies"), [("y", 0), ("a", 1), ("x", 1)])
+def test_rows_of_their_own_are_made_in_place(result: str, copies: int) -> None:
+    text = BEFORE.replace("return (b, y)", f"return (b, a, {result})")
+    text = text.replace(
+        ' -> R.Tuple(R.Tensor(("n",), "float32"), R.Tensor(("n",), "float32"))',
+        ' -> R.Tuple(R.Tensor(("n",), "float32"), R.Tensor(("n",), "float32"), R.Tensor(("n",), "float32"))',
+    )
+    text = text.replace("range=(R.prim_value(0), k, s)", "range=(0, 5, 1), stacked=1").replace(
+        'R.Tensor((n,), "float32")],', 'R.Tensor((n,), "float32"), R.Tensor((5, n), "float32")],'
+    )
+    module = transform.LegalizeOps()(read(text.replace("return a, b", "rows = both[2]\n        return a, b, rows")))
+    after = transform.ControlFlowToKernels()(module)
+    (whole,) = [loop for loop in loops(after["main_loop"]) if loop.loop_var.name == "step"]
+    assert len(loops(whole.body)) == copies
+    x = np.arange(1, 6, dtype="float32")
+    wanted = weft.interpret(module)["main"](x, np.array(5), np.array(1))
+    for run in (weft.interpret(after)["main"], weft.compile(after)["main"]):
+        for part, other in zip(run(x, np.array(5), np.array(1)), wanted, strict=True):
+            np.testing.assert_allclose(part, other, rtol=1e-6)
