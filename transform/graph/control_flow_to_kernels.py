@@ -64,6 +64,7 @@ from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.node import FrozenMap
 from weft.ir.op import get_op
 from weft.ir.op.program.loop import carried_types, stacked_types
+from weft.ir.structure.references import referenced_functions
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -269,10 +270,16 @@ def _refused_call(call: Call, functions: Mapping[str, Any], span: Span | None) -
     callee = functions.get(name)
     if not isinstance(callee, Function):
         return _refused("a call of a function value", span)
-    if callee.private:
-        return _refused(f"a call of the graph function {name!r}, which may call itself,", span)
+    reached, pending = set[str](), [name]
+    while pending:
+        found = functions.get(pending.pop())
+        further = referenced_functions(found) - reached if isinstance(found, Function) else set[str]()
+        reached |= further
+        pending += further
+    if name in reached:
+        return _refused(f"a call of the graph function {name!r}, which calls itself,", span)
     hint = "make it private (@R.function(private=True)), so that it becomes part of its callers; "
-    return _refused(f"a call of the public graph function {name!r}", span, hint)
+    return _refused(f"a call of the graph function {name!r}", span, "" if callee.private else hint)
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,36 @@ def test_what_no_kernel_can_do_is_refused_by_name() -> None:
     assert caught.value.span is not None
 
 
+CALLED = """
+from weft.script import ir as I, relax as R
+
+@I.ir_module
+class Module:
+    @R.function
+    def half(v: R.Tensor((4,), "float32"), k: R.Tensor((), "int64")) -> R.Tensor((4,), "float32"):
+        return v * 0.5
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32"), k: R.Tensor((), "int64")):
+        h = x
+        for i in range(k):
+            h = Module.half(h, k)
+        return h
+"""
+
+
+def test_functions_that_loops_call_are_part_of_them_or_refused_with_the_reason() -> None:
+    private = CALLED.replace("@R.function\n    def half", "@R.function(private=True)\n    def half")
+    run = weft.compile(read(private), executor="aot")
+    np.testing.assert_array_equal(run(np.ones(4, "float32"), np.array(2)), np.full(4, 0.25, "float32"))
+    recursive = private.replace("return v * 0.5", "return Module.half(v, k)")
+    for text, what, hint in ((CALLED, "'half' cannot", "private=True"), (recursive, "which calls itself", "native")):
+        with pytest.raises(TargetError, match=what) as caught:
+            weft.compile(read(text), executor="aot")
+        assert caught.value.code == "W741"
+        assert hint in str(caught.value.hint)
+
+
 @pytest.mark.parametrize("executor", ["graph", "aot"])
 def test_branches_name_sizes_of_their_own(executor: str) -> None:
     module = read("""
