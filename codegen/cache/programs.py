@@ -142,6 +142,10 @@ def _is_closed(node: Node) -> bool:
     return not isinstance(node, ExternFunc)
 
 
+_SOURCES = (".py", ".ll", ".lark")
+"""The ends of names of files that programs follow from."""
+
+
 def _state_of_weft() -> str:
     """Names, sizes and times of weft's own files: who changes a pass gets what the new one makes."""
     facts: list[tuple[str, int, int]] = []
@@ -156,7 +160,7 @@ def _add_sources(folder: str, facts: list[tuple[str, int, int]], apart: frozense
     with os.scandir(folder) as entries:
         for entry in entries:
             name = entry.name
-            if name.endswith(".py"):
+            if name.endswith(_SOURCES):
                 status = entry.stat()
                 facts.append((entry.path, status.st_size, status.st_mtime_ns))
             elif name not in apart and not name.startswith(("__", ".")) and entry.is_dir():

@@ -153,6 +153,14 @@ def test_every_change_is_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(set(keys)) == len(keys) == 15
 
 
+def test_texts_that_programs_are_made_of_are_sources(tmp_path: Path) -> None:
+    for name in ("a.py", "b.ll", "c.lark", "d.so"):
+        (tmp_path / name).write_text("")
+    facts: list[tuple[str, int, int]] = []
+    program_cache._add_sources(str(tmp_path), facts)
+    assert sorted(Path(path).name for path, _, _ in facts) == ["a.py", "b.ll", "c.lark"]
+
+
 def test_the_same_text_has_the_same_key() -> None:
     assert key(module()) == key(module())
     assert fingerprint(module(rows='"n * 2"')) == fingerprint(module(rows='"n * 2"'))
