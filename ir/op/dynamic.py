@@ -6,7 +6,7 @@ names the sizes, and a kernel that fills a result of that shape (`dynamic.*`); t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,11 +34,12 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Builtin, Param
+from weft.ir.op.indexing.block_hits import BLOCK
 from weft.ir.op.indexing.row_order import differs, distinct_rows
-from weft.ir.op.kernel_builder import Loops, counted, index, joined, load, loops, loops_lowering, store
+from weft.ir.op.kernel_builder import INDEX, Loops, counted, index, joined, load, loops, loops_lowering, store
 from weft.ir.op.precision import Reads, follow
 from weft.ir.op.registry import OPS, register_op
-from weft.ir.tensor import IfThenElse, PrimExpr, PrimFunc, Stmt
+from weft.ir.tensor import Bind, Extent, IfThenElse, PrimExpr, PrimFunc, PrimVar, Stmt
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
 
 __all__: list[str] = []
@@ -483,10 +484,9 @@ def _starts_run(buffer: Any, i: PrimExpr) -> PrimExpr:
     return binary("or", binary("eq", i, index(0)), differs(load(buffer, [i]), before))
 
 
-def _each_after_first(buffer: Any, body: Callable[[PrimExpr, PrimExpr], Stmt]) -> Stmt:
-    """The body for every element but the first: its index, and whether it has another value than that before it."""
-    count = te.maximum(index(buffer.shape[0]) - 1, 0)
-    return counted("i", count, lambda i: body(i + 1, differs(load(buffer, [i + 1]), load(buffer, [i]))))
+def _differs_from_next(buffer: Any, i: PrimExpr) -> PrimExpr:
+    """Whether the element after one has another value."""
+    return differs(load(buffer, [i + 1]), load(buffer, [i]))
 
 
 def _numpy_unique_shape(ordered: Any) -> Any:
@@ -498,10 +498,11 @@ def _lower_unique_shape(frame: Loops) -> PrimFunc | None:
     x = frame.input("ordered")
     out = frame.output()
 
-    def more(i: PrimExpr, starts: PrimExpr) -> Stmt:
-        return store(out, load(out, [0]) + cast("int64", starts))
+    def more(i: PrimExpr) -> Stmt:
+        return store(out, load(out, [0]) + cast("int64", _differs_from_next(x, i)))
 
-    return frame.finish(store(out, te.minimum(index(x.shape[0]), 1)), _each_after_first(x, more))
+    count = te.maximum(index(x.shape[0]) - 1, 0)
+    return frame.finish(store(out, te.minimum(index(x.shape[0]), 1)), counted("i", count, more))
 
 
 @register_op(
@@ -520,17 +521,37 @@ def unique_shape(args: Arguments, context: TypeContext) -> Type:
 
 @loops_lowering
 def _lower_unique_values(frame: Loops) -> PrimFunc | None:
-    x, values, found = frame.input("ordered"), frame.output(), frame.local("found")
+    """Blocks of elements that are all new are copied, those without a new one passed by: vectors do both."""
+    x, values, found, changes = frame.input("ordered"), frame.output(), frame.local("found"), frame.local("changes")
     room, at = index(values.shape[0]), load(found, [0])
+    have_room = "more values than the shape has room for"
 
     def keep(i: PrimExpr) -> Stmt:
-        check = frame.check(binary("lt", at, room), "more values than the shape has room for")
+        check = frame.check(binary("lt", at, room), have_room)
         return joined(check, store(values, load(x, [i]), [at]), store(found, at + index(1)))
 
+    def keep_new(start: PrimExpr, count: Extent) -> Stmt:
+        return counted("j", count, lambda j: IfThenElse(_differs_from_next(x, start + j), keep(start + j + 1)))
+
+    def block(number: PrimExpr) -> Stmt:
+        start, base = number * BLOCK, PrimVar("base", INDEX)
+
+        def more(j: PrimExpr) -> Stmt:
+            return store(changes, load(changes, [0]) + cast(INDEX, _differs_from_next(x, start + j)))
+
+        copied = counted("k", BLOCK, lambda k: store(values, load(x, [start + k + 1]), [base + k]))
+        check = frame.check(binary("le", base + BLOCK, room), have_room)
+        whole = joined(Bind(base, at), check, copied, store(found, base + BLOCK))
+        some = IfThenElse(binary("lt", index(0), load(changes, [0])), keep_new(start, BLOCK))
+        are_new = binary("eq", load(changes, [0]), index(BLOCK))
+        return joined(store(changes, index(0)), counted("i", BLOCK, more), IfThenElse(are_new, whole, some))
+
+    count = te.maximum(index(x.shape[0]) - 1, 0)
+    blocks, rest = binary("floordiv", count, index(BLOCK)), binary("floormod", count, index(BLOCK))
     first = IfThenElse(binary("gt", index(x.shape[0]), index(0)), keep(index(0)))
     end = frame.check(binary("eq", at, room), "fewer values than the shape says")
-    rest = _each_after_first(x, lambda i, starts: IfThenElse(starts, keep(i)))
-    return frame.finish(store(found, index(0)), first, rest, end)
+    walk = (counted("number", blocks, block), keep_new(blocks * BLOCK, rest))
+    return frame.finish(store(found, index(0)), first, *walk, end)
 
 
 def _numpy_unique_values(ordered: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

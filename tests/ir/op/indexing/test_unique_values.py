@@ -1,0 +1,24 @@
+"""The values of a vector: in blocks of elements that are all new, that hold nothing new, and at their limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from weft.ir.op.indexing.block_hits import BLOCK
+
+SIZES = (0, 1, 2, BLOCK, BLOCK + 1, 2 * BLOCK + 2, 999)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "int16"])
+def test_every_value_is_found_once(dtype: str) -> None:
+    run = weft.compile(weft.parse(f'@R.function\ndef main(x: R.Tensor(("n",), "{dtype}")):\n    return R.unique(x)'))
+    for size in SIZES:
+        rng, counted = np.random.default_rng(size), np.arange(size)
+        rows = [rng.integers(-99, 99, size), rng.integers(0, 3, size), counted, counted // 40, np.full(size, 7)]
+        for x in (row.astype(dtype) for row in (*rows, np.where(counted < 2 * BLOCK, counted, 3 * BLOCK))):
+            np.testing.assert_array_equal(run["main"](x), np.unique(x))
+            if x.dtype.kind == "f" and size > BLOCK:
+                x[:: BLOCK - 1], x[3] = np.nan, -0.0
+                np.testing.assert_array_equal(run["main"](x), np.unique(x))
