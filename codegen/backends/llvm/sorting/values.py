@@ -15,9 +15,9 @@ That order has zeros of both signs apart, and nan at both ends. Floats, whose `i
 they are sorted: where the ends or a search tell of nan or of -0.0, a walk over the elements puts zeros in the order in
 which they came, and all nan where the greatest element stands.
 
-Elements in order are copied, those in the opposite order from the other end. Where all but one in `FEW_SHARE` are in
-runs at both ends, the runs are merged from both ends at once, block by block where one is short, and the others, at
-most `_PUT_BYTES`, are sorted and put among them.
+Elements are copied as long as they are in order, and those in the opposite order from the other end. Where all but one
+in `FEW_SHARE` are in runs at both ends, the runs are merged from both ends at once, block by block where one is short,
+and the others, at most `_PUT_BYTES`, are sorted and put among them.
 
 Many elements of at most a quarter of `_SLOTS` kinds are counted: a table of slots, found by multiplication, has each
 kind and how many there are, in the memory of the result. Where the first ones are of at most `_COMPARED` kinds,
@@ -54,6 +54,8 @@ __all__ = ["emit_value_sorts"]
 
 _PUT_BYTES = 16 << 10
 """The most bytes of elements between runs that are put among the others one by one: they stand on the stack."""
+_LEAST_MERGED = {16: 1 << 15, 32: 1 << 14, 64: 1 << 10}
+"""Of how many elements long runs are merged, by their bits: narrow ones are parted in less time."""
 _SLOTS, _LEAST_COUNTED = 1 << 10, 1 << 12
 """The table in which elements of few kinds are counted, a power of two, and of how many elements they are."""
 _COMPARED = 8
@@ -92,8 +94,10 @@ def emit_value_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     facts |= {"vector": keys.type, "keys": "ptr %keys", "spare": "ptr %spare", "few": few, "many": many}
     facts |= {"few_keys": few * keys.lanes, "many_keys": many * keys.lanes}
     facts |= {"reverse": ", ".join(f"i32 {lane}" for lane in reversed(range(keys.lanes)))}
+    facts |= {"shifted": ", ".join(f"i32 {lane}" for lane in range(keys.lanes - 1, 2 * keys.lanes - 1))}
     facts |= {"sampled": SAMPLED, "half_sample": few * keys.lanes // 2, "last_sample": few * keys.lanes - 1}
     facts |= {
+        "least_merged": _LEAST_MERGED[keys.bits],
         "few_share": FEW_SHARE,
         "put": _PUT_BYTES * 8 // keys.bits,
         "parts": PARTS,

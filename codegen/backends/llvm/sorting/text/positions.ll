@@ -42,14 +42,21 @@ ends:
   %is_small = icmp ule i64 %between, $most_put
   br i1 %is_small, label %weigh, label %kinds
 weigh:
-  %rest = sub i64 %count, %last
-  %is_last = icmp ult i64 %rest, %run
-  %shorter = select i1 %is_last, i64 %rest, i64 %run
-  %few = udiv i64 %count, $few_share
-  %is_short = icmp ule i64 %shorter, %few
   %is_many = icmp uge i64 %count, $least_merged
-  %pays = or i1 %is_short, %is_many
-  br i1 %pays, label %merge, label %kinds
+  br i1 %is_many, label %merge, label %overlap
+overlap:
+  %before = sub i64 %run, 1
+  %key_a = call $key @weft.sort.key_at.$name(ptr %from, i64 %before, ptr %codes)
+  %key_b = call $key @weft.sort.key_at.$name(ptr %from, i64 %last, ptr %codes)
+  %start = call i64 @weft.sort.bound.$name(ptr %from, i64 0, i64 %run, $key %key_b, i1 true, ptr %codes)
+  %stop = call i64 @weft.sort.bound.$name(ptr %from, i64 %last, i64 %count, $key %key_a, i1 false, ptr %codes)
+  %mixed_a = sub i64 %run, %start
+  %mixed_b = sub i64 %stop, %last
+  %is_less = icmp ult i64 %mixed_b, %mixed_a
+  %mixed = select i1 %is_less, i64 %mixed_b, i64 %mixed_a
+  %few = udiv i64 %count, $few_share
+  %is_short = icmp ule i64 %mixed, %few
+  br i1 %is_short, label %merge, label %kinds
 merge:
   call void @weft.sort.merge.$name(ptr %to, ptr %from, i64 %run, i64 %last, i64 %count, ptr %codes)
   call void @weft.sort.put.$name(ptr %to, ptr %from, i64 %run, i64 %between, i64 %count, ptr %codes)

@@ -1,34 +1,50 @@
 define internal i1 @weft.sort.is_done.$name(ptr %to, ptr %from, i64 %count, ptr %codes) nounwind {
 entry:
   %both = getelementptr $key, ptr %codes, i64 $both
-  %size = mul i64 %count, $bytes
   %is_few = icmp ule i64 %count, $many_keys
   br i1 %is_few, label %few, label %look
 few:
   call void @weft.sort.few.$name(ptr %to, ptr %from, i64 %count, ptr %both)
   ret i1 true
 look:
-  %run = call i64 @weft.sort.ascends.$name(ptr %from, i64 %count, ptr %codes)
+  %run = call i64 @weft.sort.ascends.$name(ptr %to, ptr %from, i64 %count, ptr %codes)
   %ascends = icmp eq i64 %run, %count
-  br i1 %ascends, label %copy, label %turned
-copy:
-  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %size, i1 false)
+  br i1 %ascends, label %copied, label %turned
+copied:
   ret i1 true
 turned:
-  %fallen = call i64 @weft.sort.descends.$name(ptr %from, i64 %count, ptr %codes)
-  %descends = icmp eq i64 %fallen, %count
-  br i1 %descends, label %reverse, label %ends
-reverse:
-  call void @weft.sort.reversed.$name(ptr %to, ptr %from, i64 %count)
-  ret i1 true
+  %run_last = sub i64 %run, 1
+  %first_key = call $key @weft.sort.key_at.$name(ptr %from, i64 0, ptr %codes)
+  %last_key = call $key @weft.sort.key_at.$name(ptr %from, i64 %run_last, ptr %codes)
+  %is_flat = icmp eq $key %first_key, %last_key
+  br i1 %is_flat, label %flat, label %ends
+flat:
+  %descends = call i1 @weft.sort.descends.$name(ptr %to, ptr %from, i64 %count, ptr %codes)
+  br i1 %descends, label %copied, label %restore
+restore:
+  call void @weft.sort.append.$name(ptr %to, i64 0, ptr %from, i64 0, i64 %run)
+  br label %ends
 ends:
   %last = call i64 @weft.sort.last_run.$name(ptr %from, i64 %count, ptr %codes)
   %between = sub i64 %last, %run
   %few_keys = udiv i64 %count, $few_share
   %is_small = icmp ule i64 %between, %few_keys
   %has_room = icmp ule i64 %between, $put
-  %pays = and i1 %is_small, %has_room
-  br i1 %pays, label %merge, label %no
+  %may_pay = and i1 %is_small, %has_room
+  br i1 %may_pay, label %weigh, label %no
+weigh:
+  %is_long = icmp uge i64 %count, $least_merged
+  br i1 %is_long, label %merge, label %overlap
+overlap:
+  %key_b = call $key @weft.sort.key_at.$name(ptr %from, i64 %last, ptr %codes)
+  %start = call i64 @weft.sort.bound.$name(ptr %from, i64 0, i64 %run, $key %key_b, i1 true, ptr %codes)
+  %stop = call i64 @weft.sort.bound.$name(ptr %from, i64 %last, i64 %count, $key %last_key, i1 false, ptr %codes)
+  %mixed_a = sub i64 %run, %start
+  %mixed_b = sub i64 %stop, %last
+  %is_less = icmp ult i64 %mixed_b, %mixed_a
+  %mixed = select i1 %is_less, i64 %mixed_b, i64 %mixed_a
+  %is_short = icmp ule i64 %mixed, %few_keys
+  br i1 %is_short, label %merge, label %no
 merge:
   %last_place = getelementptr $key, ptr %from, i64 %last
   %last_size = sub i64 %count, %last
@@ -47,67 +63,105 @@ no:
   ret i1 %is_counted
 }
 
-define internal i64 @weft.sort.ascends.$name(ptr %keys, i64 %count, ptr %codes) noinline nounwind {
+define internal i64 @weft.sort.ascends.$name(ptr noalias %to, ptr %from, i64 %count, ptr %codes) noinline nounwind {
 entry:
   %other_place = getelementptr $key, ptr %codes, i64 1
   %negative = call $vector @weft.sort.codes_of.$name(ptr %codes)
   %other = call $vector @weft.sort.codes_of.$name(ptr %other_place)
-  %pairs = sub i64 %count, 1
-  %last = sub i64 %pairs, $lanes
+  %least = load $key, ptr %from, align $bytes
+  %least_key = call $key @weft.sort.key.$name($key %least, ptr %codes)
+  %first = insertelement $vector poison, $key %least_key, i64 0
+  %firsts = shufflevector $vector %first, $vector poison, <$lanes x i32> zeroinitializer
+  %last = sub i64 %count, $lanes
   br label %head
 head:
   %at = phi i64 [ 0, %entry ], [ %next, %more ]
-  %is_last = icmp uge i64 %at, %last
-  %from = select i1 %is_last, i64 %last, i64 %at
-  %after = add i64 %from, 1
-  %place = getelementptr $key, ptr %keys, i64 %from
-  %place_after = getelementptr $key, ptr %keys, i64 %after
-  %vector = call $vector @weft.sort.keys_at.$name(ptr %place, $vector %negative, $vector %other)
-  %vector_after = call $vector @weft.sort.keys_at.$name(ptr %place_after, $vector %negative, $vector %other)
-  %differs = icmp ugt $vector %vector, %vector_after
+  %keys = phi $vector [ %firsts, %entry ], [ %here, %more ]
+  %place = getelementptr $key, ptr %from, i64 %at
+  %target = getelementptr $key, ptr %to, i64 %at
+  %elements = load $vector, ptr %place, align $bytes
+  %here = call $vector @weft.sort.coded_of.$name($vector %elements, $vector %negative, $vector %other)
+  %before = shufflevector $vector %keys, $vector %here, <$lanes x i32> <$shifted>
+  %differs = icmp ugt $vector %before, %here
   %bits = bitcast <$lanes x i1> %differs to i$lanes
+  store $vector %elements, ptr %target, align $bytes
   %some = icmp ne i$lanes %bits, 0
   br i1 %some, label %break, label %more
 more:
   %next = add i64 %at, $lanes
-  br i1 %is_last, label %same, label %head
+  %is_whole = icmp ule i64 %next, %last
+  br i1 %is_whole, label %head, label %rest
+rest:
+  %last_before = sub i64 %last, 1
+  %last_place = getelementptr $key, ptr %from, i64 %last
+  %last_place_before = getelementptr $key, ptr %from, i64 %last_before
+  %last_target = getelementptr $key, ptr %to, i64 %last
+  %last_elements = load $vector, ptr %last_place, align $bytes
+  %last_here = call $vector @weft.sort.coded_of.$name($vector %last_elements, $vector %negative, $vector %other)
+  %last_keys = call $vector @weft.sort.keys_at.$name(ptr %last_place_before, $vector %negative, $vector %other)
+  %last_differs = icmp ugt $vector %last_keys, %last_here
+  %last_bits = bitcast <$lanes x i1> %last_differs to i$lanes
+  store $vector %last_elements, ptr %last_target, align $bytes
+  %last_some = icmp ne i$lanes %last_bits, 0
+  br i1 %last_some, label %break, label %same
 same:
   ret i64 %count
 break:
-  %lane = call i$lanes @llvm.cttz.i$lanes(i$lanes %bits, i1 true)
+  %break.at = phi i64 [ %at, %head ], [ %last, %rest ]
+  %break.bits = phi i$lanes [ %bits, %head ], [ %last_bits, %rest ]
+  %lane = call i$lanes @llvm.cttz.i$lanes(i$lanes %break.bits, i1 true)
   %wide = zext i$lanes %lane to i64
-  %end = add i64 %after, %wide
+  %end = add i64 %break.at, %wide
   ret i64 %end
 }
 
-define internal i64 @weft.sort.descends.$name(ptr %keys, i64 %count, ptr %codes) noinline nounwind {
+define internal i1 @weft.sort.descends.$name(ptr noalias %to, ptr %from, i64 %count, ptr %codes) noinline nounwind {
 entry:
   %other_place = getelementptr $key, ptr %codes, i64 1
   %negative = call $vector @weft.sort.codes_of.$name(ptr %codes)
   %other = call $vector @weft.sort.codes_of.$name(ptr %other_place)
-  %pairs = sub i64 %count, 1
-  %last = sub i64 %pairs, $lanes
+  %most = load $key, ptr %from, align $bytes
+  %most_key = call $key @weft.sort.key.$name($key %most, ptr %codes)
+  %first = insertelement $vector poison, $key %most_key, i64 0
+  %firsts = shufflevector $vector %first, $vector poison, <$lanes x i32> zeroinitializer
+  %last = sub i64 %count, $lanes
   br label %head
 head:
   %at = phi i64 [ 0, %entry ], [ %next, %more ]
-  %is_last = icmp uge i64 %at, %last
-  %from = select i1 %is_last, i64 %last, i64 %at
-  %after = add i64 %from, 1
-  %place = getelementptr $key, ptr %keys, i64 %from
-  %place_after = getelementptr $key, ptr %keys, i64 %after
-  %vector = call $vector @weft.sort.keys_at.$name(ptr %place, $vector %negative, $vector %other)
-  %vector_after = call $vector @weft.sort.keys_at.$name(ptr %place_after, $vector %negative, $vector %other)
-  %differs = icmp ult $vector %vector, %vector_after
+  %keys = phi $vector [ %firsts, %entry ], [ %here, %more ]
+  %place = getelementptr $key, ptr %from, i64 %at
+  %mirror = sub i64 %last, %at
+  %target = getelementptr $key, ptr %to, i64 %mirror
+  %elements = load $vector, ptr %place, align $bytes
+  %here = call $vector @weft.sort.coded_of.$name($vector %elements, $vector %negative, $vector %other)
+  %before = shufflevector $vector %keys, $vector %here, <$lanes x i32> <$shifted>
+  %differs = icmp ult $vector %before, %here
   %bits = bitcast <$lanes x i1> %differs to i$lanes
   %some = icmp ne i$lanes %bits, 0
   br i1 %some, label %break, label %more
 more:
+  %turned = shufflevector $vector %elements, $vector poison, <$lanes x i32> <$reverse>
+  store $vector %turned, ptr %target, align $bytes
   %next = add i64 %at, $lanes
-  br i1 %is_last, label %same, label %head
+  %is_whole = icmp ule i64 %next, %last
+  br i1 %is_whole, label %head, label %rest
+rest:
+  %last_before = sub i64 %last, 1
+  %last_place = getelementptr $key, ptr %from, i64 %last
+  %last_place_before = getelementptr $key, ptr %from, i64 %last_before
+  %last_elements = load $vector, ptr %last_place, align $bytes
+  %last_here = call $vector @weft.sort.coded_of.$name($vector %last_elements, $vector %negative, $vector %other)
+  %last_keys = call $vector @weft.sort.keys_at.$name(ptr %last_place_before, $vector %negative, $vector %other)
+  %last_differs = icmp ult $vector %last_keys, %last_here
+  %last_turned = shufflevector $vector %last_elements, $vector poison, <$lanes x i32> <$reverse>
+  store $vector %last_turned, ptr %to, align $bytes
+  %last_bits = bitcast <$lanes x i1> %last_differs to i$lanes
+  %last_some = icmp ne i$lanes %last_bits, 0
+  br i1 %last_some, label %break, label %same
 same:
-  ret i64 %count
+  ret i1 true
 break:
-  ret i64 0
+  ret i1 false
 }
 
 define internal i64 @weft.sort.last_run.$name(ptr %keys, i64 %count, ptr %codes) noinline nounwind {
@@ -141,39 +195,6 @@ break:
   %lane = sub i64 $lanes, %wide
   %start = add i64 %from, %lane
   ret i64 %start
-}
-
-define internal void @weft.sort.reversed.$name(ptr %to, ptr %from, i64 %count) noinline nounwind {
-entry:
-  %end = sub i64 %count, $lanes
-  br label %head
-head:
-  %at = phi i64 [ 0, %entry ], [ %next, %vectors ]
-  %next = add i64 %at, $lanes
-  %is_whole = icmp ule i64 %next, %count
-  br i1 %is_whole, label %vectors, label %rest
-vectors:
-  %other = sub i64 %end, %at
-  %source = getelementptr $key, ptr %from, i64 %other
-  %target = getelementptr $key, ptr %to, i64 %at
-  %vector = load $vector, ptr %source, align $bytes
-  %turned = shufflevector $vector %vector, $vector poison, <$lanes x i32> <$reverse>
-  store $vector %turned, ptr %target, align $bytes
-  br label %head
-rest:
-  %single = phi i64 [ %at, %head ], [ %single_next, %one ]
-  %some = icmp ult i64 %single, %count
-  br i1 %some, label %one, label %done
-one:
-  %single_next = add i64 %single, 1
-  %mirror = sub i64 %count, %single_next
-  %one_source = getelementptr $key, ptr %from, i64 %mirror
-  %one_target = getelementptr $key, ptr %to, i64 %single
-  %element = load $key, ptr %one_source, align $bytes
-  store $key %element, ptr %one_target, align $bytes
-  br label %rest
-done:
-  ret void
 }
 
 define internal i64 @weft.sort.bound.$name(ptr %keys, i64 %low, i64 %high, $key %key, i1 %is_after, ptr %codes) noinline nounwind {
@@ -255,7 +276,6 @@ entry:
   %key_a = call $key @weft.sort.key_at.$name(ptr %a, i64 %last_a, ptr %codes)
   %start = call i64 @weft.sort.bound.$name(ptr %a, i64 0, i64 %size_a, $key %key_b, i1 true, ptr %codes)
   %stop = call i64 @weft.sort.bound.$name(ptr %b, i64 0, i64 %size_b, $key %key_a, i1 false, ptr %codes)
-  call void @weft.sort.append.$name(ptr %to, i64 0, ptr %a, i64 0, i64 %start)
   %tail = add i64 %size_a, %stop
   call void @weft.sort.append.$name(ptr %to, i64 %tail, ptr %b, i64 %stop, i64 %size_b)
   %negative = load $key, ptr %codes, align $bytes

@@ -136,6 +136,11 @@ define internal $vector @weft.sort.codes_of.$name(ptr %code) alwaysinline nounwi
 
 define internal $vector @weft.sort.keys_at.$name(ptr %place, $vector %negative, $vector %other) alwaysinline nounwind {
   %elements = load $vector, ptr %place, align $bytes
+  %found = call $vector @weft.sort.coded_of.$name($vector %elements, $vector %negative, $vector %other)
+  ret $vector %found
+}
+
+define internal $vector @weft.sort.coded_of.$name($vector %elements, $vector %negative, $vector %other) alwaysinline nounwind {
   %is_negative = icmp slt $vector %elements, zeroinitializer
   %code = select <$lanes x i1> %is_negative, $vector %negative, $vector %other
   %found = xor $vector %elements, %code

@@ -248,6 +248,16 @@ def test_elements_are_sorted_into_other_memory(keys: KeyVector, kind: str) -> No
             np.testing.assert_array_equal(found.view(number), x[order].view(number))
 
 
+@pytest.mark.parametrize("keys", VALUES, ids=str)
+def test_runs_are_merged_behind_equal_elements_from_which_others_fall(keys: KeyVector) -> None:
+    lanes, number = keys.lanes, f"u{keys.bits // 8}"
+    last = np.arange(5, 2 * lanes + 4) % 250
+    x = np.concatenate([np.full(125 * lanes, 5), np.full(lanes, 3), [9], np.sort(last)]).astype(number)
+    for found in (x, x[::-1].copy()):
+        np.testing.assert_array_equal(called_on_values(keys, found, False), np.sort(x))
+        np.testing.assert_array_equal(called_on_values(keys, found, True), np.sort(x)[::-1])
+
+
 def of_few_kinds(keys: KeyVector, size: int) -> Iterator[np.ndarray]:
     """Bits of a few kinds, about as many as are compared or counted; with others late, and all in one slot."""
     rng, dtype = np.random.default_rng(size), np.dtype(f"uint{keys.bits}")
