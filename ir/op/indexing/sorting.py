@@ -30,7 +30,8 @@ from weft.ir.op.indexing.sort_keys import has_keys
 from weft.ir.op.indexing.vectors.few import VectorFew
 from weft.ir.op.indexing.vectors.leading import VectorLeading
 from weft.ir.op.indexing.vectors.positions import VectorPositions
-from weft.ir.op.indexing.vectors.sort import VectorSelect, VectorSort
+from weft.ir.op.indexing.vectors.select import VectorSelect
+from weft.ir.op.indexing.vectors.sort import VectorSort
 from weft.ir.op.indexing.vectors.values import VectorValues
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.op.layout_rules.families import along

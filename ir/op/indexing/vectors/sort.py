@@ -1,4 +1,4 @@
-"""Rows sorted or searched by vector code: keys, one intrinsic, elements.
+"""Rows sorted by vector code: keys, one intrinsic, elements.
 
     keys[i] = key of element i            an unsigned number; with its position below it where positions are asked for
     T.sort_keys(keys, spare, size)        networks in registers and partitions of vectors
@@ -27,7 +27,6 @@ from weft.ir.tensor import (
     Evaluate,
     Extent,
     For,
-    IfThenElse,
     PrimCall,
     PrimExpr,
     PrimVar,
@@ -35,7 +34,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 
-__all__ = ["FEWEST", "SELECTS", "SORTS", "Layout", "VectorSelect", "VectorSort", "layout_of", "sort_call"]
+__all__ = ["FEWEST", "SELECTS", "SORTS", "Layout", "VectorSort", "layout_of", "sort_call"]
 
 SORTS, SELECTS = ("sort_keys", "sort_pairs"), ("select_key", "select_pair")
 _WIDTHS = (32, 64)
@@ -196,86 +195,3 @@ class VectorSort:
     def _named(self, names: tuple[str, str]) -> str:
         """The intrinsic for the layout, of that for keys and that for pairs."""
         return names[self.layout.beside]
-
-
-class VectorSelect(VectorSort):
-    """The elements of one rank, and of the last, of a row that is not empty.
-
-    Keys that leave no room for positions are selected alone; a walk then finds where their elements are.
-    """
-
-    def __init__(
-        self, capacity: Extent, size: PrimExpr, element: Element, keys: SortKeys, layout: Layout, rank: PrimExpr
-    ) -> None:
-        super().__init__(capacity, size, element, keys, layout)
-        self.rank, self.restored = rank, None
-        self.greatest = Buffer("greatest", (1,), layout.dtype)
-        self.before, self.found, self.final = (Buffer(name, (1,), INDEX) for name in ("before", "found", "final"))
-        walked = () if layout.position_bits else (self.before, self.found, self.final)
-        self.buffers = (self.keys, self.spare, self.greatest, *walked)
-
-    @staticmethod
-    def of_rank(
-        capacity: Extent, size: PrimExpr, element: Element, dtype: str, descending: bool, rank: PrimExpr
-    ) -> VectorSelect | None:
-        """What finds the element of a rank in a row; None where its keys do not fit."""
-        layout = layout_of(dtype, capacity, True)
-        if layout is not None and layout.beside:
-            layout = layout_of(dtype, capacity, False)
-        found = SortKeys(dtype, descending)
-        return None if layout is None else VectorSelect(capacity, size, element, found, layout, rank)
-
-    def at(self, rank: int | PrimExpr) -> PrimExpr:
-        """The position of the element of the rank."""
-        return super().at(rank) if self.layout.position_bits else BufferLoad(self.found, (index(0),))
-
-    def last(self) -> PrimExpr:
-        """The position of the last element in order."""
-        if not self.layout.position_bits:
-            return BufferLoad(self.final, (index(0),))
-        return self._position(BufferLoad(self.greatest, (index(0),)))
-
-    def statements(self) -> list[Stmt]:
-        """What selects, and finds the positions."""
-        return super().statements() if self.layout.position_bits else [*super().statements(), self._walk()]
-
-    def _walk(self) -> Stmt:
-        """Of equal elements the one with as many before it as the rank leaves, and the last of the greatest ones."""
-        zero, dtype = (index(0),), self.layout.dtype
-        i, j = PrimVar("i", INDEX), PrimVar("j", INDEX)
-        key, wanted, most = (PrimVar(name, dtype) for name in ("key", "wanted", "most"))
-        below = binary("lt", BufferLoad(self.keys, (j,)), wanted)
-        counted = BufferLoad(self.before, zero) - cast(INDEX, below)
-        rest = BufferLoad(self.before, zero)
-        here = SeqStmt(
-            (
-                IfThenElse(binary("eq", rest, index(0)), BufferStore(self.found, i, zero)),
-                BufferStore(self.before, rest - 1, zero),
-            )
-        )
-        walk = (
-            Bind(key, cast(dtype, self.sort_keys.key(self.element(i)))),
-            IfThenElse(binary("eq", key, wanted), here),
-            IfThenElse(binary("eq", key, most), BufferStore(self.final, i, zero)),
-        )
-        return SeqStmt(
-            (
-                Bind(wanted, BufferLoad(self.keys, (self.rank,))),
-                Bind(most, BufferLoad(self.greatest, zero)),
-                BufferStore(self.before, self.rank, zero),
-                For(j, 0, self.size, BufferStore(self.before, counted, zero)),
-                BufferStore(self.found, index(0), zero),
-                BufferStore(self.final, index(0), zero),
-                For(i, 0, self.size, SeqStmt(walk)),
-            )
-        )
-
-    def _start(self) -> list[Stmt]:
-        return [BufferStore(self.greatest, const(0, self.layout.dtype), (index(0),))]
-
-    def _look(self, key: PrimExpr, value: PrimExpr, number: PrimExpr) -> list[Stmt]:
-        above = binary("max", BufferLoad(self.greatest, (index(0),)), number)
-        return [BufferStore(self.greatest, above, (index(0),))]
-
-    def _work(self) -> Stmt:
-        return self._call(SELECTS, self.size, self.rank)

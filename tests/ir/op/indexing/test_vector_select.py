@@ -1,0 +1,38 @@
+"""The middle of a row by vector code: of equal elements the first that a stable sort puts there, the last nan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import weft
+
+LONG, SAMPLE = 8192, 1024
+
+
+def rows(dtype: str, size: int) -> Iterator[np.ndarray]:
+    """Random, in order, of few kinds, equal, equal but for few, and such that mislead a sample at even distances."""
+    rng, counted = np.random.default_rng(size), np.arange(size)
+    random = rng.integers(-30_000, 30_000, size)
+    sampled = counted % max(size // SAMPLE, 1) == 0
+    yield from (random, np.sort(random), np.sort(random)[::-1], rng.integers(0, 4, size), np.full(size, 7))
+    yield np.where(counted == size // 3, 8, 7)
+    yield from (np.where(sampled, 31_000, random), np.where(sampled, random, -31_000))
+    yield np.where(counted % 2 == 0, 1, random)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int16"])
+def test_the_middle_is_where_a_stable_sort_has_it(dtype: str) -> None:
+    text = f'@R.function\ndef main(x: R.Tensor(("n",), "{dtype}")):\n    return R.median(x, axis=0)'
+    run = weft.compile(weft.parse(text))["main"]
+    for size in (16, 32, 33, 65, 1000, LONG - 1, LONG, LONG + 1, 20_011):
+        for x in (row.astype(dtype) for row in rows(dtype, size)):
+            for nan in (False, True) if x.dtype.kind == "f" else (False,):
+                x[:: size // 3] = np.nan if nan else x[:: size // 3]
+                order = np.argsort(x, kind="stable")
+                wanted = order[-1] if nan else order[(size - 1) // 2]
+                value, position = run(x)
+                assert position == wanted
+                np.testing.assert_array_equal(value, x[wanted])
