@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
 from weft.dtypes import bits, includes, is_float
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
 from weft.support.forks import cached_property
-from weft.transform.analysis.access_pattern import same_extents
-from weft.transform.autoschedule.gemm.dot_products.dot import Dot, dot_of, matrix_dot_of
+from weft.transform.autoschedule.gemm.dot_products.dot import Dot, axes_of_k, dot_of, matrix_dot_of
 from weft.transform.autoschedule.gemm.match import Contraction, converted
 from weft.transform.autoschedule.gemm.tiles import flat_view, panels_of_chunk, times_of
 from weft.transform.autoschedule.gemm.tiling import (
@@ -295,7 +293,8 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     repacks = plain and not is_large and not constant_b
     steps = _steps(found, capacity, granularity, is_large=is_large, constant_b=constant_b)
     if matrix is not None and steps != extents[found.reduction[0]]:
-        steps = ceil_div(steps, matrix.depth) * matrix.depth
+        whole_steps = matrix.depth // math.gcd(matrix.depth, granularity)
+        steps = ceil_div(steps, whole_steps) * whole_steps
     has_partial_sums = found.partial_sums is not None and extents[found.reduction[0]] != steps
     max_mc = capacity.mc if found.window is None else knobs.window_mc
     size = _packed_bytes(found, capacity)
@@ -464,21 +463,10 @@ def _chunks(columns: Extent, nr: int, capacity: Capacity, *, shares_rows: bool, 
 
 def along_k(load: BufferLoad, found: Contraction) -> Buffer | None:
     """An operand with k as one axis, where it lies in that order: axes of one element may follow."""
-    count, units = len(found.reduction), _unit_axes(load, found.reduction[-1])
-    end = len(load.indices) - units
-    last = load.indices[max(0, end - count) : end]
-    is_ordered = end > count and all(x is y for x, y in zip(last, found.reduction, strict=True))
-    sizes = [found.extents[x] for x in found.reduction]
-    is_whole = same_extents(load.buffer.shape[max(0, end - count) : end], sizes)
-    if not is_ordered or not is_whole or load.buffer.strides is not None:
+    count = axes_of_k(load, found)
+    if count is None:
         return None
-    return load.buffer if count + units == 1 else flat_view(load.buffer, count + units)
-
-
-def _unit_axes(load: BufferLoad, k: PrimVar) -> int:
-    """How many axes of one element follow that of k."""
-    axes = zip(reversed(load.buffer.shape), reversed(load.indices), strict=True)
-    return sum(1 for _ in takewhile(lambda axis: axis[0] == 1 and axis[1] is not k, axes))
+    return load.buffer if count == 1 else flat_view(load.buffer, count)
 
 
 def known(extent: Extent) -> int:

@@ -78,6 +78,8 @@ def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: f
 
 def _form_of_windows(found: Contraction, capacity: Capacity, constants: frozenset[Buffer], copies: bool) -> str | None:
     """The form that reads windows where they are; None where matrices are better, of windows that are copied or not."""
+    if matrix_dot_of(found, capacity.machine, capacity.pins) is not None:
+        return None
     channels = channels_of(found, capacity, constants)
     return None if channels is None else form_of_windows(channels, _largest_winograd(found, capacity.knobs), copies)
 
@@ -379,9 +381,9 @@ def _recognised(site: Site, machine: MachineModel, knobs: Knobs) -> Contraction 
     if products is None:
         return None
     found = match(products)
-    if found is None or (found.r is not None and not (found.runs and _reads_well(found, machine))):
-        windows = match_windows(products, 1 if found is None else 2)
-        found = windows if windows is not None and windows.pays else found
+    windows = match_windows(products, 1 if found is None else 2)
+    if windows is not None and windows.pays and (found is None or _are_better(windows, found, machine)):
+        found = windows
     planes = match_planes(products) if found is None or found.r is None else None
     if planes is not None and planes_of(planes, Capacity(machine, knobs, planes.dtype)) is not None:
         return with_planes(site, planes, machine)
@@ -392,6 +394,13 @@ def _recognised(site: Site, machine: MachineModel, knobs: Knobs) -> Contraction 
     windows = with_images(site, windows, machine)
     form = _form_of_windows(windows, Capacity(machine, knobs, windows.dtype), site.constants, copies)
     return found if form is None else windows
+
+
+def _are_better(windows: Contraction, found: Contraction, machine: MachineModel) -> bool:
+    """Whether windows are better than the product of matrices, row by row of positions, that a nest is as well."""
+    if matrix_dot_of(windows, machine, {}) is not None:
+        return True
+    return found.r is not None and not (found.runs and _reads_well(found, machine))
 
 
 def _reads_well(found: Contraction, machine: MachineModel) -> bool:

@@ -9,6 +9,10 @@ import numpy as np
 
 import weft
 from weft.ir import IRModule
+from weft.runtime.device.host import host
+
+WITHOUT_MATRICES = " -mattr=-amx-tile" if host().features.get("amx-tile") else ""
+"""What is added to the text of a target so that products go through vectors on every machine."""
 
 
 def convolution(

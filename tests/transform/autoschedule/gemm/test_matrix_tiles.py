@@ -7,6 +7,9 @@ import os
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tests.transform.autoschedule.gemm.convolutions import convolution, expected
 
 import weft
 from weft.ir import AllocBuffer, IRModule, PrimFunc, walk
@@ -87,6 +90,71 @@ def test_the_instruction_follows_from_the_types(kinds: tuple[str, str], name: st
 @pytest.mark.parametrize("sizes", [(15, 256, 64), (64, 64, 64), (64, 256, 15)])
 def test_what_fills_no_matrices_goes_through_vectors(sizes: tuple[int, int, int]) -> None:
     assert "matrix_tiles" not in scheduled(matmul(KINDS[0], *sizes)).script()
+
+
+WINDOWS = [
+    (("n", 64, 14, 14), (32, 64, 3, 3), {"padding": 1}),
+    ((1, 128, 28, 28), (64, 128, 1, 1), {}),
+    ((1, 128, 28, 28), (64, 128, 1, 1), {"strides": 2}),
+    ((2, 3, 32, 32), (32, 3, 7, 7), {"padding": 3, "strides": 2}),
+    ((1, 64, 10, 16), (64, 32, 3, 3), {"groups": 2}),
+]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bfloat16"])
+@pytest.mark.parametrize(("x", "w", "options"), WINDOWS)
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_windows_are_products_of_matrices(
+    x: tuple[int | str, ...], w: tuple[int, ...], options: dict[str, int], dtype: str, is_constant: bool
+) -> None:
+    wide = {"out_dtype": "'int32'"} if dtype == "int8" else {}
+    module = convolution(x, w, dtype, **options, **wide)
+    if is_constant:
+        module = BindParams("main", {"w": array(dtype, *w)})(module)
+    assert instruction(scheduled(module)) == ("tdpbssd" if dtype == "int8" else "tdpbf16ps")
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "options"), [((1, 130, 5, 7), (16, 130, 1, 1), {}), ((1, 17, 6, 7), (17, 17, 3, 3), {})]
+)
+def test_loops_over_windows_say_what_the_instruction_does(
+    x: tuple[int, ...], w: tuple[int, ...], options: dict[str, int]
+) -> None:
+    module = convolution(x, w, "int8", **options, out_dtype="'int32'")
+    new = scheduled(module)
+    assert "matrix_tiles" in new.script()
+    assert weft.verify(new) == []
+    data, weights = array("int8", *x), array("int8", *w)
+    np.testing.assert_array_equal(
+        weft.interpret(new)["main"](data, weights), weft.interpret(module)["main"](data, weights)
+    )
+
+
+@settings(max_examples=6, deadline=None)
+@example((1, 64, 9, 11), 33, (1, 1), 1, 0, 1, "bfloat16")
+@example((3, 70, 7, 7), 40, (3, 3), 1, 1, 1, "int8")
+@example((2, 67, 12, 9), 16, (3, 2), 2, 1, 2, "bfloat16")
+@given(
+    st.tuples(st.integers(1, 3), st.integers(1, 140), st.integers(5, 20), st.integers(5, 20)),
+    st.integers(16, 70),
+    st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    st.integers(1, 3),
+    st.integers(0, 2),
+    st.integers(1, 2),
+    st.sampled_from(["int8", "bfloat16"]),
+)
+def test_compiled_windows_are_exact(
+    x: tuple[int, ...], rows: int, window: tuple[int, int], strides: int, padding: int, dilation: int, dtype: str
+) -> None:
+    """Whatever is left of rows, columns and k, for a number of images that a call says; values are small integers."""
+    data, weights = array("int8", *x), array("int8", rows, x[1], *window)
+    if dtype == "bfloat16":
+        data, weights = ((item // 32).astype(ml_dtypes.bfloat16) for item in (data, weights))
+    wide = "'float32'" if dtype == "bfloat16" else "'int32'"
+    options = {"strides": strides, "padding": padding, "dilation": dilation, "out_dtype": wide}
+    module = convolution(("n", *x[1:]), weights.shape, dtype, **options)
+    wanted = expected(data, weights, (strides,) * 2, (padding,) * 2, (dilation,) * 2)
+    np.testing.assert_array_equal(weft.compile(module)["main"](data, weights), wanted)
 
 
 @pytest.mark.parametrize("kinds", [KINDS[0], KINDS[4]])

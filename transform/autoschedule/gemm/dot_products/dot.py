@@ -17,18 +17,20 @@ another then, B's panel is the same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from weft.dtypes import bits, includes
-from weft.ir.tensor import Extent
+from weft.ir.tensor import BufferLoad, Extent, PrimVar
 from weft.target.machine_model import DotProduct, MachineModel
+from weft.transform.analysis.access_pattern import same_extents
 from weft.transform.autoschedule.gemm.match import Contraction
 from weft.transform.autoschedule.rules.strides import step_along
 
-__all__ = ["Dot", "dot_of", "matrix_dot_of"]
+__all__ = ["Dot", "axes_of_k", "dot_of", "matrix_dot_of"]
 
 _MATRIX_BITS = 512
 """Bits of a row of a matrix in registers, and of the vectors that its sums go through."""
@@ -102,25 +104,57 @@ def matrix_dot_of(found: Contraction, machine: MachineModel, pins: Mapping[str, 
     rows = [row for row in machine.dot_products if row.is_matrix and row.types[2] == found.dtype]
     if not rows or machine.vector_bits != _MATRIX_BITS or not machine.has_masks:
         return None
-    if found.window is not None or found.r is None or len(found.reduction) != 1 or found.part_count > _MATRIX_VECTORS:
+    if found.r is None or found.part_count > _MATRIX_VECTORS or not _lies_along_k(found):
         return None
-    if step_along(found.scalar, found.reduction[0]) != 1:
-        return None
+    terms = _terms_of(found)
     for row in rows:
         first, second, _ = row.types
         if found.vector.dtype != second or not _keeps(second, found.casts[1]):
             continue  # constants are packed as they are stored
         fits = _fits(found.scalar.dtype, found.casts[0], first)
-        if fits and _fills(found, row) and _may_have(row, found.extents[found.reduction[0]], pins):
+        if fits and _fills(found, row, terms) and _may_have(row, terms, pins):
             return Dot(row, first, second)
     return None
 
 
-def _fills(found: Contraction, row: DotProduct) -> bool:
+def _lies_along_k(found: Contraction) -> bool:
+    """Whether neighbours along k are neighbours in A, and B is brought into the order of panels."""
+    if found.window is None and len(found.reduction) != 1:
+        return False
+    return axes_of_k(found.scalar, found) is not None or (
+        len(found.reduction) == 1 and step_along(found.scalar, found.reduction[0]) == 1
+    )
+
+
+def _terms_of(found: Contraction) -> Extent:
+    """The products of each sum."""
+    first, *rest = (found.extents[x] for x in found.reduction)
+    return math.prod((first, *(x for x in rest if isinstance(x, int)))) if isinstance(first, int) else first
+
+
+def axes_of_k(load: BufferLoad, found: Contraction) -> int | None:
+    """How many of an operand's last axes are k as one axis, axes of one element that follow included; None where it
+    lies in another order."""
+    count, units = len(found.reduction), _unit_axes(load, found.reduction[-1])
+    end = len(load.indices) - units
+    last = load.indices[max(0, end - count) : end]
+    is_ordered = end > count and all(x is y for x, y in zip(last, found.reduction, strict=True))
+    sizes = [found.extents[x] for x in found.reduction]
+    is_whole = same_extents(load.buffer.shape[max(0, end - count) : end], sizes)
+    return count + units if is_ordered and is_whole and load.buffer.strides is None else None
+
+
+def _unit_axes(load: BufferLoad, k: PrimVar) -> int:
+    """How many axes of one element follow that of k."""
+    axes = zip(reversed(load.buffer.shape), reversed(load.indices), strict=True)
+    return sum(1 for _ in takewhile(lambda axis: axis[0] == 1 and axis[1] is not k, axes))
+
+
+def _fills(found: Contraction, row: DotProduct, terms: Extent) -> bool:
     """Whether there is work for whole matrices, as far as sizes are known."""
     assert found.r is not None
     least = (row.shape[0], row.shape[1], _FEWEST_STEPS * row.terms)
-    sizes = (found.extents[x] for x in (found.r, found.v, found.reduction[0]))
+    sizes = (found.extents[found.r], found.extents[found.v], terms)
     return all(not isinstance(size, int) or size >= low for size, low in zip(sizes, least, strict=True))
 
 

@@ -23,7 +23,6 @@ from weft.transform.autoschedule.gemm.tiles import (
     row_at,
     times,
     times_of,
-    vector_at,
     vector_index,
 )
 from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
@@ -49,7 +48,7 @@ class MatrixPacking(DotPacking):
             return For(i, 0, padded, action(load, place))
 
         def copied(load: BufferLoad, place: PrimExpr, step: PrimExpr, first: PrimExpr, lanes: int) -> Stmt:
-            value = vector_at(load, blocking.k, plus(k, plus(times(step, depth), first)), lanes)
+            value = self._of_a(load, k, plus(times(step, depth), first), lanes)
             return BufferStore(blocking.a, self._as_a(value), (vector_index(plus(place, first), lanes),))
 
         def partly(load: BufferLoad, place: PrimExpr) -> Stmt:
@@ -58,6 +57,7 @@ class MatrixPacking(DotPacking):
             return SeqStmt((clear, For(t, 0, rest, copied(load, place, as_expr(whole, INDEX), t, 1))))
 
         zero, p = const(0, INDEX), PrimVar("p", INDEX)
+        steps = times_of(steps, blocking.granularity)
         whole = steps // depth if isinstance(steps, int) else binary("floordiv", steps, const(depth, INDEX))
         rest = minus(steps, times_of(whole, depth))
         stmts: list[Stmt] = []
@@ -74,6 +74,7 @@ class MatrixPacking(DotPacking):
         """The groups of the panel one after another; zeros where it has no columns or no groups."""
         copy = super().panel_of_b(k, steps, panel)
         group, depth = self.dot.group, self.dot.depth
+        steps = times_of(steps, self.blocking.granularity)
         if isinstance(steps, int):
             first: Extent = ceil_div(steps, group)
             missing: Extent = ceil_div(steps, depth) * (depth // group) - first

@@ -93,7 +93,7 @@ class DotPacking:
         """`count` neighbours of A along k from the given one of a block on."""
         blocking = self.blocking
         if blocking.a_along_k is None:
-            return substitute(load, {blocking.k: plus(k, number)})
+            return vector_at(load, blocking.k, plus(k, number), count)
         first = plus(times(k, blocking.granularity), number)
         lead = load.indices[: blocking.a_along_k.ndim - 1]
         return BufferLoad(blocking.a_along_k, (*lead, vector_index(first, count)))
