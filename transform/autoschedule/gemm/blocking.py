@@ -46,7 +46,10 @@ __all__ = [
     "has_matrices",
     "known",
     "padded_k_of",
+    "reads_parts",
     "row_of_a",
+    "rows_of_parts",
+    "steps_of_part",
 ]
 
 _MIN_PARTED = 8
@@ -55,6 +58,13 @@ _ROWS_MULTIPLE = 4
 """What half a tile is a multiple of there, as numbers of rows often are."""
 _K_MULTIPLE = 16
 """What blocks of k are multiples of, so that no group of a dot-product instruction is cut."""
+
+_NEAR_PANEL = 16 << 10
+"""Bytes of a part of a panel that stay near beside those of a tile of A: processors that multiply matrices have a first
+cache of 48 KiB, whatever they go by."""
+_NEAR_BLOCK = 1 << 20
+"""Bytes of a block of A that stay in the second cache, which such processors have 2 MiB of, while panels come from the
+third one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,6 +229,7 @@ class Blocking:
             "reuses_panels": self.reuses_panels,
             "repacks_per_block": self.repacks_per_block,
             "accumulates": self.found.accumulates or (self.splits_k and not self.has_partial_sums),
+            **({"k_part": steps_of_part(self) * depth_of(self)} if reads_parts(self) else {}),
             **({"sums": "of a block"} if self.has_partial_sums else {}),
             "remainders": "apart" if self.separate_remainders else "masked",
             **({} if self.dot is None else {"instruction": self.dot.instruction.instruction}),
@@ -248,6 +259,29 @@ class Blocking:
         ):
             if not here:
                 raise refused(f"gemm of {decision.about!r}: {name}={decision.values[name]} changes nothing: {why}")
+
+
+def steps_of_part(blocking: Blocking) -> int:
+    """Steps of an instruction over matrices of which a panel stays in the first cache beside tiles of A."""
+    if blocking.dot is None or not has_matrices(blocking):
+        return 0
+    steps = ceil_div(blocking.kc, blocking.dot.depth)
+    near = _NEAR_PANEL * 8 // (blocking.nr * blocking.dot.depth * bits(blocking.dot.b_type))
+    return ceil_div(steps, max(1, round(steps / max(1, near))))
+
+
+def reads_parts(blocking: Blocking) -> bool:
+    """Whether several tiles of rows meet a part of a panel before the next one."""
+    rows = blocking.found.extents[blocking.r]
+    several = not isinstance(rows, int) or rows > blocking.mr
+    is_split = blocking.dot is not None and 0 < steps_of_part(blocking) < ceil_div(blocking.kc, blocking.dot.depth)
+    return several and is_split and not blocking.shares_rows
+
+
+def rows_of_parts(blocking: Blocking) -> int:
+    """The rows whose sums stay near from one part to the next."""
+    most = blocking.capacity.machine.stack_bytes * 8 // (blocking.nr * bits(blocking.capacity.dtype))
+    return max(1, most // blocking.mr) * blocking.mr
 
 
 def depth_of(blocking: Blocking) -> int:
@@ -302,6 +336,8 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
         max_mc = max(mr, min(max_mc, _room_for_a(capacity) // max(1, steps * granularity)))
     if found.partial_sums is not None:
         max_mc = max(mr, max_mc * knobs.kc * 4 // max(knobs.kc * 4, steps * granularity * size))
+    if matrix is not None and found.partial_sums is not None:
+        max_mc = max(mr, _NEAR_BLOCK // (steps * granularity * size))
     mc = pins.get("mc", _even_block(rows, max_mc, mr))
     is_narrow = isinstance(columns, int) and columns <= knobs.few_panels * nr
     are_known = isinstance(rows, int) and isinstance(columns, int) and rows >= 4 * mr

@@ -12,6 +12,7 @@
     a, b                         how operands are packed: blocks or panels, constant (when compiled), in place
     shares, reuses_panels, repacks_per_block, accumulates, remainders, epilogue      what follows from the rest
     parts                        of the columns, which tiles put together
+    k_part                       products of each sum that tiles of matrices add before the next tile of rows does
 
 The first seven may be pinned, but for lanes.
 """

@@ -35,11 +35,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from weft.ir import substitute
 from weft.ir.kernel.prim import as_expr, binary, const, unary
 from weft.ir.tensor import (
     AllocBuffer,
+    Buffer,
     BufferLoad,
     DeclBuffer,
     Extent,
@@ -51,9 +53,17 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.transform.autoschedule.gemm.blocking import Blocking, depth_of, has_matrices, row_of_a
+from weft.transform.autoschedule.gemm.blocking import (
+    Blocking,
+    depth_of,
+    has_matrices,
+    reads_parts,
+    row_of_a,
+    rows_of_parts,
+    steps_of_part,
+)
 from weft.transform.autoschedule.gemm.dot_products.matrix_packing import MatrixPacking
-from weft.transform.autoschedule.gemm.dot_products.matrix_tile import MatrixTile
+from weft.transform.autoschedule.gemm.dot_products.matrix_tile import MatrixTile, Part
 from weft.transform.autoschedule.gemm.dot_products.packing import DotPacking
 from weft.transform.autoschedule.gemm.epilogue import prefetches_of
 from weft.transform.autoschedule.gemm.packing import Packing, place_in_b
@@ -64,6 +74,7 @@ from weft.transform.autoschedule.gemm.tiles import (
     blocks,
     ceil_of,
     column_at,
+    cover,
     cover_columns,
     cover_rows,
     divided,
@@ -89,6 +100,8 @@ RowTile = Callable[[PrimExpr, int, Access], Stmt]
 """A tile of rows: where it starts, how many rows it has, what keeps a row inside the range."""
 _FEW_TURNS = 3
 """Tiles that meet a panel one after another in less time than the next panel takes to come from memory."""
+_ROWS_AT_ONCE = 128
+"""Rows of B that all panels are packed of before the next ones."""
 Panels = Callable[[Callable[[Panel], Stmt]], Stmt]
 """Loops over panels around what is done with each."""
 
@@ -209,7 +222,7 @@ class _Loops:
             return self._blocks_of_rows(lambda rows: self._by_panels(rows, panels, k_block, pack_b))
         if blocking.constant_b:
             return self._blocks_of_rows(lambda rows: self._by_rows(rows, panels, k_block))
-        packing = panels(pack_b)
+        packing = _packed_in_runs(self.packing, k_block, panels) or panels(pack_b)
         if blocking.has_several_blocks is not None:
             packing = IfThenElse(blocking.has_several_blocks, packing, None)
         if blocking.shares_rows:
@@ -218,8 +231,8 @@ class _Loops:
 
     def _by_rows(self, rows: Rows, panels: Panels, k_block: KBlock) -> Stmt:
         """All panels for each tile of rows."""
-        tiles = self._over_rows(
-            rows, lambda row, n, clamp: panels(lambda panel: self._tile(rows.first, row, n, clamp, k_block, panel))
+        tiles = self.over_rows(
+            rows, lambda row, n, clamp: panels(lambda panel: self.tile(rows.first, row, n, clamp, k_block, panel))
         )
         return sequence([*self._pack_a(rows, k_block), tiles])
 
@@ -228,10 +241,13 @@ class _Loops:
         blocking = self.blocking
 
         def tiles(panel: Panel) -> Stmt:
-            def tile(row: PrimExpr, n: int, clamp: Access, turns: int | None) -> Stmt:
-                return self._tile(rows.first, row, n, clamp, k_block, panel, turns)
+            if reads_parts(blocking) and isinstance(_groups(blocking, k_block), int):
+                return _in_parts(self, rows, k_block, panel)
 
-            return self._over_rows(
+            def tile(row: PrimExpr, n: int, clamp: Access, turns: int | None) -> Stmt:
+                return self.tile(rows.first, row, n, clamp, k_block, panel, turns)
+
+            return self.over_rows(
                 rows,
                 lambda row, n, clamp: tile(row, n, clamp, _turns(blocking, rows, n)),
                 lambda row, n, clamp: tile(row, n, clamp, _FEW_TURNS),
@@ -251,7 +267,7 @@ class _Loops:
         if not self._packs_a:
             return ()
         return (
-            self._over_rows(
+            self.over_rows(
                 rows,
                 lambda at, count, clamp: self.packing.tile_of_a(rows.first, at, count, clamp, k_block.k, k_block.steps),
             ),
@@ -275,7 +291,7 @@ class _Loops:
         remainder = Remainder(is_last, whole - (number - 1) * size, extent % blocking.mr)
         return For(index, 0, number, inner(Rows(first, count, remainder)))
 
-    def _over_rows(self, rows: Rows, inner: RowTile, even: RowTile | None = None) -> Stmt:
+    def over_rows(self, rows: Rows, inner: RowTile, even: RowTile | None = None) -> Stmt:
         """The tiles of a block of rows; `even` builds those of which two or three take all."""
         mr, name = self.blocking.mr, self.blocking.r.name
         if rows.remainder is None:
@@ -295,7 +311,7 @@ class _Loops:
 
     # Tiles
 
-    def _tile(
+    def tile(
         self,
         first: PrimExpr,
         at: PrimExpr,
@@ -304,13 +320,15 @@ class _Loops:
         k_block: KBlock,
         panel: Panel,
         turns: int | None = None,
+        part: Part | None = None,
     ) -> Stmt:
         """The tile of `rows` rows from `at` on in the block of rows that starts at `first`.
 
         `turns` tiles of so many rows meet the panel before the next panel (None: many, or other panels come between).
         """
         blocking, found = self.blocking, self.blocking.found
-        p, lanes, extent = PrimVar("p", INDEX), panel.lanes, found.extents[blocking.k]
+        step, lanes, extent = PrimVar("p", INDEX), panel.lanes, found.extents[blocking.k]
+        p = step if part is None else plus(part.start, step)
         g = PrimVar("g", INDEX) if has_matrices(blocking) else None
 
         def element(i: PrimExpr, j: PrimExpr) -> BufferLoad:
@@ -343,19 +361,21 @@ class _Loops:
         end = binary("ge", plus(k_block.k, as_expr(k_block.steps, INDEX)), as_expr(extent, INDEX))
         is_last = end if several else None
         prefetched = prefetches_of(found, panel, rows, lambda i: plus(first, clamp(plus(at, i))), is_last)
-        in_registers = MatrixTile if has_matrices(blocking) else Tile
+        in_registers = (
+            partial(MatrixTile, part=part, at=None if part is None else at) if has_matrices(blocking) else Tile
+        )
         tile = in_registers(
             rows,
             panel,
             scalar=lambda i: blocking.of_a(
                 _of_a(blocking, p, i, first, at, rows, clamp, k_block)
                 if g is None
-                else _group_of_a(blocking, (p, g), i, at, rows)
+                else _group_of_a(blocking, (p, g), i, at if part is None else plus(part.at, at), rows)
             ),
             vector=lambda j: blocking.of_b(_of_b(blocking, _group_of_b(blocking, p, g), j, lanes, k_block, panel)),
             element=element,
             loops=[
-                (p, _groups(blocking, k_block)),
+                (step, _groups(blocking, k_block) if part is None else part.steps),
                 *([] if g is None else [(g, depth_of(blocking) // blocking.group)]),
             ],
             dot=blocking.dot,
@@ -369,6 +389,70 @@ class _Loops:
             prefetch_b=[prefetch_b(j) for j in range(each)] if prefetches else [],
         ).build(blocking.capacity.dtype)
         return sequence([*prefetched, tile])
+
+
+def _packed_in_runs(packing: Packing | DotPacking, k_block: KBlock, panels: Panels) -> Stmt | None:
+    """All panels for some rows of B before the next ones: a panel alone meets as many pages of memory as rows."""
+    steps = k_block.steps
+    if not isinstance(packing, MatrixPacking) or not packing.blocking.found.runs:
+        return None
+    if not isinstance(steps, int) or steps % _ROWS_AT_ONCE or steps == _ROWS_AT_ONCE:
+        return None
+    index, groups = PrimVar("run", INDEX), _ROWS_AT_ONCE // packing.dot.group
+    return For(
+        index,
+        0,
+        steps // _ROWS_AT_ONCE,
+        panels(lambda panel: packing.groups_of_b(k_block.k, times(index, groups), groups, panel)),
+    )
+
+
+def _in_parts(loops: _Loops, rows: Rows, k_block: KBlock, panel: Panel) -> Stmt:
+    """The tiles of several rows for each part of a panel of matrices, which stays in the first cache."""
+    blocking, name = loops.blocking, loops.blocking.r.name
+    size, remainder = rows_of_parts(blocking), rows.remainder
+
+    def group(at: PrimExpr, count: Extent) -> Stmt:
+        rest = None if remainder is None else dataclasses.replace(remainder, rows=0)
+        own = Rows(plus(rows.first, at), count, rest)
+        return _parts(
+            blocking,
+            k_block,
+            lambda part: loops.over_rows(
+                own,
+                lambda row, n, clamp: loops.tile(
+                    own.first, row, n, clamp, k_block, panel, part=dataclasses.replace(part, at=at)
+                ),
+            ),
+        )
+
+    if isinstance(rows.count, int):
+        tiers = [(n, 1) for n in (size, rows.count % size) if n]
+        body = cover(f"{name}_block", rows.count, tiers, lambda at, n, _: group(at, n))
+    else:
+        index = PrimVar(f"{name.removeprefix('v')}_{size}", INDEX)
+        at = times(index, size)
+        own = binary("min", binary("sub", rows.count, at), const(size, INDEX))
+        body = For(index, 0, ceil_of(rows.count, size), group(at, own))
+    if remainder is None or not remainder.rows:
+        return body
+    last = loops.tile(rows.first, const(remainder.at, INDEX), remainder.rows, lambda row: row, k_block, panel)
+    return SeqStmt((body, IfThenElse(remainder.is_last, last, None)))
+
+
+def _parts(blocking: Blocking, k_block: KBlock, inner: Callable[[Part], Stmt]) -> Stmt:
+    """The parts of a block of k, and the sums that stay from one to the next."""
+    steps = _groups(blocking, k_block)
+    assert isinstance(steps, int)
+    each = steps_of_part(blocking)
+    index, count = PrimVar("part", INDEX), ceil_div(steps, each)
+    start, is_last = times(index, each), binary("eq", index, const(count - 1, INDEX))
+    size: Extent = each
+    if steps % each:
+        size = binary("min", binary("sub", const(steps, INDEX), start), const(each, INDEX))
+    sums = Buffer("sums", (rows_of_parts(blocking) * blocking.nr,), blocking.capacity.dtype)
+    part = Part(start, size, binary("eq", index, const(0, INDEX)), is_last, sums, const(0, INDEX))
+    return SeqStmt((AllocBuffer(sums), For(index, 0, count, inner(part))))
 
 
 def _of_a(

@@ -2,10 +2,10 @@
 
     sums = 0;  for p:  for g:  for i:  for j:  sums[i, j] = dot_product(sums[i, j], A[p, i, g], B[p, g, j])
 
-A matrix has 16 rows of 64 bytes. Those of the sums are 0 to 3, two by two, those of A 4 and 5, those of B 6 and 7; what
-they are is configured once for each function, and again after whatever may have configured something else: they belong
-to nobody across calls. Where the processor has no such instruction, or the statements are of another form, they are
-emitted as they are.
+Where sums are cleared under a condition only, they are loaded where it does not hold. A matrix has 16 rows of 64 bytes.
+Those of the sums are 0 to 3, two by two, those of A 4 and 5, those of B 6 and 7; what they are is configured once for
+each function, and again after whatever may have configured something else: they belong to nobody across calls. Where
+the processor has no such instruction, or the statements are of another form, they are emitted as they are.
 
 tdpbf16ps takes subnormal numbers as zeros, gives none, and adds up even and odd terms of a step apart, each product
 added with one rounding to nearest even (Intel, Software Developer's Manual, volume 2, TDPBF16PS).
@@ -29,6 +29,7 @@ from weft.ir.tensor import (
     BufferLoad,
     BufferStore,
     For,
+    IfThenElse,
     PrimCall,
     PrimExpr,
     PrimVar,
@@ -102,9 +103,13 @@ def release(w: FunctionWriter) -> None:
 
 @dataclass(frozen=True)
 class MatrixNest:
-    """The loops and accesses: `rows` and `columns` are matrices of the sums, of which `j` None is the only column."""
+    """The loops and accesses: `rows` and `columns` are matrices of the sums, of which `j` None is the only column.
+
+    `clears` says when sums begin at zero (None: always).
+    """
 
     row: DotProduct
+    clears: PrimExpr | None
     step: For
     g: PrimVar
     i: PrimVar
@@ -126,7 +131,7 @@ def matrix_nest_of(stmt: AttrStmt, arith: Arithmetic) -> MatrixNest | None:
     row = next((row for row in _instructions(arith) if row.instruction == stmt.value), None)
     if row is None or not isinstance(stmt.body, SeqStmt) or len(stmt.body.stmts) != 2:
         return None
-    inner: Stmt = stmt.body.stmts[1]
+    first, inner = stmt.body.stmts
     loops: list[For] = []
     while isinstance(inner, For):
         loops.append(inner)
@@ -141,6 +146,7 @@ def matrix_nest_of(stmt: AttrStmt, arith: Arithmetic) -> MatrixNest | None:
     sums, a, b = parts
     return MatrixNest(
         row,
+        first.condition if isinstance(first, IfThenElse) else None,
         step,
         group.loop_var,
         rows.loop_var,

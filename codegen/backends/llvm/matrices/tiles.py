@@ -42,8 +42,7 @@ def emit_matrix_tiles(emitter: KernelEmitter, stmt: AttrStmt) -> bool:
 def _emit(emitter: KernelEmitter, nest: MatrixNest) -> None:
     w = emitter.w
     places = [(m, n) for m in range(nest.rows) for n in range(nest.columns)]
-    for m, n in places:
-        do_matrices(w, "tilezero", (NUMBER,), [("i8", _sum(m, n))])
+    _begin(emitter, nest, places)
     start, extent = emitter.size(nest.step.start), emitter.size(nest.step.extent)
     end = w.add(start, extent)
     body, done, before = w.label("matrices"), w.label("matrices.done"), w.block_label
@@ -61,6 +60,29 @@ def _emit(emitter: KernelEmitter, nest: MatrixNest) -> None:
     w.open(done)
     for m, n in places:
         _move(emitter, "tilestored64", _sum(m, n), nest.i, nest.sums, nest.at(m, n))
+
+
+def _begin(emitter: KernelEmitter, nest: MatrixNest, places: list[tuple[int, int]]) -> None:
+    """Sums cleared, or loaded where the nest goes on with those that there are."""
+    w = emitter.w
+
+    def clear() -> None:
+        for m, n in places:
+            do_matrices(w, "tilezero", (NUMBER,), [("i8", _sum(m, n))])
+
+    if nest.clears is None:
+        clear()
+        return
+    begins, goes_on, ready = w.label("sums.clear"), w.label("sums.load"), w.label("sums.ready")
+    w.branch(emitter.value(nest.clears), begins, goes_on)
+    w.open(begins)
+    clear()
+    w.jump(ready)
+    w.open(goes_on)
+    for m, n in places:
+        _move(emitter, "tileloadd64", _sum(m, n), nest.i, nest.sums, nest.at(m, n))
+    w.jump(ready)
+    w.open(ready)
 
 
 def _emit_step(emitter: KernelEmitter, nest: MatrixNest) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.transform.autoschedule.gemm.convolutions import convolution, expected
+from tests.transform.autoschedule.gemm.convolutions import WITHOUT_MATRICES, convolution, expected
 
 import weft
-from weft.ir import AllocBuffer, IRModule, PrimFunc, walk
-from weft.ir.tensor import MATRIX_TILES, AttrStmt
+from weft.ir import AllocBuffer, IRModule, Node, PrimFunc, walk
+from weft.ir.tensor import MATRIX_TILES, AttrStmt, For
 from weft.runtime.device.host import host
 from weft.target import MachineModel, Target
 from weft.transform import BindParams, Knobs, TileContractions
@@ -71,6 +73,10 @@ def array(dtype: str, *shape: int) -> np.ndarray:
     return generator.integers(limits.min, limits.max, shape, dtype, endpoint=True)
 
 
+def walk_all(module: IRModule) -> Iterator[Node]:
+    return (part for function in module.functions.values() for part in walk(function))
+
+
 def scheduled(module: IRModule, **knobs: int) -> IRModule:
     return TileContractions(MACHINE, Knobs(**knobs))(weft.lower(module, "llvm", stop="fuse"))
 
@@ -103,22 +109,21 @@ WINDOWS = [
 
 @pytest.mark.parametrize("dtype", ["int8", "bfloat16"])
 @pytest.mark.parametrize(("x", "w", "options"), WINDOWS)
-@pytest.mark.parametrize("is_constant", [False, True])
 def test_windows_are_products_of_matrices(
-    x: tuple[int | str, ...], w: tuple[int, ...], options: dict[str, int], dtype: str, is_constant: bool
+    x: tuple[int | str, ...], w: tuple[int, ...], options: dict[str, Any], dtype: str
 ) -> None:
     wide = {"out_dtype": "'int32'"} if dtype == "int8" else {}
     module = convolution(x, w, dtype, **options, **wide)
-    if is_constant:
+    if dtype == "bfloat16":  # whether weights are constants or not
         module = BindParams("main", {"w": array(dtype, *w)})(module)
     assert instruction(scheduled(module)) == ("tdpbssd" if dtype == "int8" else "tdpbf16ps")
 
 
 @pytest.mark.parametrize(
-    ("x", "w", "options"), [((1, 130, 5, 7), (16, 130, 1, 1), {}), ((1, 17, 6, 7), (17, 17, 3, 3), {})]
+    ("x", "w", "options"), [((1, 130, 4, 5), (16, 130, 1, 1), {}), ((1, 17, 6, 7), (17, 17, 3, 3), {})]
 )
 def test_loops_over_windows_say_what_the_instruction_does(
-    x: tuple[int, ...], w: tuple[int, ...], options: dict[str, int]
+    x: tuple[int, ...], w: tuple[int, ...], options: dict[str, Any]
 ) -> None:
     module = convolution(x, w, "int8", **options, out_dtype="'int32'")
     new = scheduled(module)
@@ -130,7 +135,7 @@ def test_loops_over_windows_say_what_the_instruction_does(
     )
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @example((1, 64, 9, 11), 33, (1, 1), 1, 0, 1, "bfloat16")
 @example((3, 70, 7, 7), 40, (3, 3), 1, 1, 1, "int8")
 @example((2, 67, 12, 9), 16, (3, 2), 2, 1, 2, "bfloat16")
@@ -195,6 +200,33 @@ def test_loops_say_what_the_instruction_does(
     weft.assert_structural_equal(weft.parse(new.script()), new)
     x, w = array(kinds[0], 17, shape[0]), array(kinds[1], *shape)
     np.testing.assert_array_equal(weft.interpret(new)["main"](x, w), weft.interpret(module)["main"](x, w))
+
+
+@pytest.mark.parametrize(("kinds", "rows"), [(KINDS[0], 100), (KINDS[4], "n")])
+def test_panels_larger_than_the_first_cache_meet_rows_part_by_part(kinds: tuple[str, str], rows: int | str) -> None:
+    """The sums of several tiles go on from part to part, whatever is left of rows, columns and k."""
+    module = matmul(kinds, rows, 900, 70)
+    new = scheduled(module, kc=4096)
+    assert any(isinstance(part, For) and part.loop_var.name.startswith("part") for part in walk_all(new))
+    assert weft.verify(new) == []
+    x, w = array(kinds[0], 100, 900), array(kinds[1], 900, 70)
+    if kinds[0] == "bfloat16":
+        x, w = (np.round(item.astype("float32")).astype(ml_dtypes.bfloat16) for item in (x, w))
+    wide = "float32" if kinds[0] == "bfloat16" else "int32"
+    for target in ("llvm", "llvm" + WITHOUT_MATRICES):
+        np.testing.assert_array_equal(weft.compile(new, target)["main"](x, w), x.astype(wide) @ w.astype(wide))
+
+
+@pytest.mark.parametrize(("kinds", "k", "columns"), [(KINDS[4], 512, 70), (KINDS[0], 1024, 300)])
+def test_all_panels_of_some_rows_are_packed_before_the_next_rows(kinds: tuple[str, str], k: int, columns: int) -> None:
+    """For tiles of rows that threads share, and for panels that several blocks of rows meet."""
+    module = matmul(kinds, 200, k, columns)
+    assert any(isinstance(part, For) and part.loop_var.name == "run" for part in walk_all(scheduled(module)))
+    x, w = array(kinds[0], 200, k), array(kinds[1], k, columns)
+    if kinds[0] == "bfloat16":
+        x, w = (np.round(item.astype("float32")).astype(ml_dtypes.bfloat16) for item in (x, w))
+    wide = "float32" if kinds[0] == "bfloat16" else "int32"
+    np.testing.assert_array_equal(weft.compile(module)["main"](x, w), x.astype(wide) @ w.astype(wide))
 
 
 SIZES = [(37, 150, 45), (100, 700, 133)]

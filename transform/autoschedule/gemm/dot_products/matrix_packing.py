@@ -40,35 +40,40 @@ class MatrixPacking(DotPacking):
         blocking, depth = self.blocking, self.dot.depth
         padded, start = self.dot.padded_rows(count), times(at, blocking.padded_kc)
 
-        def each_row(step: PrimExpr, action: Callable[[BufferLoad, PrimExpr], Stmt]) -> Stmt:
+        def each_row(action: Callable[[BufferLoad, PrimExpr], Stmt]) -> Stmt:
             i = PrimVar("i", INDEX)
             own = i if padded == count else binary("min", i, const(count - 1, INDEX))
             load = row_at(blocking.found.scalar, blocking.r, plus(row, clamp(plus(at, own))))
-            place = plus(start, times(plus(times(step, padded), i), depth))
-            return For(i, 0, padded, action(load, place))
+            return For(i, 0, padded, action(load, i))
 
-        def copied(load: BufferLoad, place: PrimExpr, step: PrimExpr, first: PrimExpr, lanes: int) -> Stmt:
+        def place(step: PrimExpr, i: PrimExpr) -> PrimExpr:
+            return plus(start, times(plus(times(step, padded), i), depth))
+
+        def copied(load: BufferLoad, i: PrimExpr, step: PrimExpr, first: PrimExpr, lanes: int) -> Stmt:
             value = self._of_a(load, k, plus(times(step, depth), first), lanes)
-            return BufferStore(blocking.a, self._as_a(value), (vector_index(plus(place, first), lanes),))
+            return BufferStore(blocking.a, self._as_a(value), (vector_index(plus(place(step, i), first), lanes),))
 
-        def partly(load: BufferLoad, place: PrimExpr) -> Stmt:
-            t, zeros = PrimVar("t", INDEX), const(0, with_lanes(blocking.a.dtype, depth))
-            clear = BufferStore(blocking.a, zeros, (vector_index(place, depth),))
-            return SeqStmt((clear, For(t, 0, rest, copied(load, place, as_expr(whole, INDEX), t, 1))))
+        def steps_of_row(load: BufferLoad, i: PrimExpr) -> Stmt:
+            stmts: list[Stmt] = []
+            if whole != 0:
+                p = PrimVar("p", INDEX)
+                stmts.append(For(p, 0, whole, copied(load, i, p, const(0, INDEX), depth)))
+            if rest != 0:
+                t, last, zeros = (
+                    PrimVar("t", INDEX),
+                    as_expr(whole, INDEX),
+                    const(0, with_lanes(blocking.a.dtype, depth)),
+                )
+                clear = BufferStore(blocking.a, zeros, (vector_index(place(last, i), depth),))
+                partly = SeqStmt((clear, For(t, 0, rest, copied(load, i, last, t, 1))))
+                is_there = None if isinstance(rest, int) else binary("gt", rest, const(0, INDEX))
+                stmts.append(partly if is_there is None else IfThenElse(is_there, partly, None))
+            return sequence(stmts)
 
-        zero, p = const(0, INDEX), PrimVar("p", INDEX)
         steps = times_of(steps, blocking.granularity)
         whole = steps // depth if isinstance(steps, int) else binary("floordiv", steps, const(depth, INDEX))
         rest = minus(steps, times_of(whole, depth))
-        stmts: list[Stmt] = []
-        if whole != 0:
-            body = each_row(p, lambda load, place: copied(load, place, p, zero, depth))
-            stmts.append(For(p, 0, whole, body))
-        if rest != 0:
-            last = each_row(as_expr(whole, INDEX), partly)
-            is_there = None if isinstance(rest, int) else binary("gt", rest, zero)
-            stmts.append(last if is_there is None else IfThenElse(is_there, last, None))
-        return sequence(stmts)
+        return each_row(steps_of_row)
 
     def panel_of_b(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
         """The groups of the panel one after another; zeros where it has no columns or no groups."""
@@ -88,3 +93,8 @@ class MatrixPacking(DotPacking):
         zero = const(0, with_lanes(self.blocking.b.dtype, lanes))
         clear = BufferStore(self.blocking.b, zero, place_in_b(self.blocking, panel, place, lanes))
         return sequence([copy, For(q, 0, missing, For(j, 0, panel.vectors, clear, "unrolled"))])
+
+    def groups_of_b(self, k: PrimExpr, first: PrimExpr, count: int, panel: Panel) -> Stmt:
+        """So many groups of a panel of a B that runs along the columns, of the block that starts at `k`."""
+        q = PrimVar("q", INDEX)
+        return For(q, 0, count, self._rows(k, plus(first, q), panel, lambda t: True))

@@ -4,7 +4,8 @@
 
 The loops are written out, as what the instruction does, under the attribute `MATRIX_TILES`; code generators that have
 no such instruction, or find something else there, emit them as they are. Sums go through memory, which vectors are
-finished and stored from.
+finished and stored from. Where a panel is larger than the first cache has room for, it meets all tiles of rows part by
+part (`Part`): the sums of all of them stay in memory from one part of k to the next.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from weft.ir.tensor import (
     AttrStmt,
     Buffer,
     BufferLoad,
+    Extent,
     For,
     IfThenElse,
     PrimCall,
@@ -30,26 +32,47 @@ from weft.ir.tensor import (
 )
 from weft.transform.autoschedule.gemm.tiles import Tile, masked, plus, store, times, unrolled, vector_index
 from weft.transform.autoschedule.gemm.tiling import INDEX
+from weft.transform.autoschedule.rules.loops import sequence
 
-__all__ = ["MatrixTile"]
+__all__ = ["MatrixTile", "Part"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of k: `steps` of the instruction from `start` on, of which sums begin with `is_first` and are complete
+    after `is_last`; those of several tiles of rows, from `at` on in the block of A, are kept in `sums`."""
+
+    start: PrimExpr
+    steps: Extent
+    is_first: PrimExpr
+    is_last: PrimExpr
+    sums: Buffer
+    at: PrimExpr
 
 
 @dataclass(frozen=True)
 class MatrixTile(Tile):
-    """rows x vectors sums over a panel; rows beyond the last one, up to whole matrices, are computed and not stored."""
+    """rows x vectors sums over a panel; rows beyond the last one, up to whole matrices, are computed and not stored.
+
+    With a `part` of k, sums are in its memory, those of the tile from row `at` on.
+    """
+
+    part: Part | None = None
+    at: PrimExpr | None = None
 
     def build(self, dtype: str) -> Stmt:
         """Sum, add what C holds already, store."""
         assert self.dot is not None
         vectors, lanes, mask = self.panel.vectors, self.panel.lanes, self.panel.mask
         rows, kind = self.dot.padded_rows(self.rows), with_lanes(dtype, lanes)
-        sums = Buffer("sums", (rows * vectors * lanes,), dtype)
+        part, at = self.part, self.at
+        sums = Buffer("sums", (rows * vectors * lanes,), dtype) if part is None else part.sums
 
         def own(i: PrimExpr, j: PrimExpr) -> BufferLoad:
             return BufferLoad(sums, (vector_index(times(place(i, j), lanes), lanes),))
 
         def place(i: PrimExpr, j: PrimExpr) -> PrimExpr:
-            return plus(times(i, vectors), j)
+            return plus(times(i if at is None else plus(at, i), vectors), j)
 
         def each(count: int, action: Callable[[PrimExpr, PrimExpr], Stmt], width: int = vectors) -> Stmt:
             i = PrimVar("i", INDEX)
@@ -65,15 +88,21 @@ class MatrixTile(Tile):
             return PrimCall("dot_product", (own(i, j), self.repeated(self.scalar(i)), self.vector(j)), kind)
 
         clear = each(rows, lambda i, j: stored(i, j, const(0, kind)))
+        if part is not None:
+            clear = IfThenElse(part.is_first, clear, None)
         step = each(rows, lambda i, j: stored(i, j, product(i, j)))
         for var, extent in reversed(self.loops):
             step = For(var, 0, extent, step)
-        stmts: list[Stmt] = [AttrStmt(None, MATRIX_TILES, self.dot.instruction.instruction, SeqStmt((clear, step)))]
+        products = AttrStmt(None, MATRIX_TILES, self.dot.instruction.instruction, SeqStmt((clear, step)))
+        last: list[Stmt] = []
         if self.accumulates is not False:
             added = each(self.rows, lambda i, j: stored(i, j, binary("add", own(i, j), held(i, j))))
-            stmts.append(self.if_accumulates(added, None))
+            last.append(self.if_accumulates(added, None))
         write = each(self.rows, lambda i, j: store(held(i, j), own(i, j)))
         if self.epilogue is not None:
             finished = each(self.rows, lambda i, j: self.finished(sums, i, j, place), vectors // self.parts)
             write = finished if self.is_last is None else IfThenElse(self.is_last, finished, write)
-        return SeqStmt((AllocBuffer(sums), *stmts, write))
+        last.append(write)
+        if part is not None:
+            return SeqStmt((products, IfThenElse(part.is_last, sequence(last), None)))
+        return SeqStmt((AllocBuffer(sums), products, *last))
