@@ -13,6 +13,8 @@
     shares, reuses_panels, repacks_per_block, accumulates, remainders, epilogue      what follows from the rest
     parts                        of the columns, which tiles put together
     k_part                       products of each sum that tiles of matrices add before the next tile of rows does
+    results                      far, where the second cache does not hold them: the steps of a tile prefetch where it
+                                 ends, and tiles of rows go along what results are put together with
 
 The first seven may be pinned, but for lanes.
 """
@@ -38,7 +40,12 @@ from weft.transform.autoschedule.gemm.convolutions.winograd import Winograd, for
 from weft.transform.autoschedule.gemm.convolutions.winograd_block import winograd_loops
 from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.dot_products.dot import dot_of, matrix_dot_of
-from weft.transform.autoschedule.gemm.epilogue import cases_without_terms, with_epilogue, with_parts
+from weft.transform.autoschedule.gemm.epilogue import (
+    cases_without_terms,
+    has_far_results,
+    with_epilogue,
+    with_parts,
+)
 from weft.transform.autoschedule.gemm.few_columns import few_columns
 from weft.transform.autoschedule.gemm.inner_products import block_of_results, inner_products, is_inner, rows_that_pack
 from weft.transform.autoschedule.gemm.match import Contraction, match, products_of, views_of
@@ -146,7 +153,13 @@ def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]
         return {"form": form, **windows.values(), "epilogue": found.epilogue is not None}
     if _base(found, form) != _DIRECT:
         values = blocking_of(found, capacity, constants).values()
-        return {"form": form, **values, "epilogue": found.epilogue is not None, **_parts(found)}
+        return {
+            "form": form,
+            **values,
+            "epilogue": found.epilogue is not None,
+            **_parts(found),
+            **_results(found, capacity),
+        }
     rows = 1 if found.r is None else tile_rows(found.extents[found.r], capacity)
     vectors = vectors_of(found, rows, capacity)
     return {
@@ -157,12 +170,18 @@ def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]
         "accumulates": found.accumulates or streams(found, capacity),
         "epilogue": found.epilogue is not None,
         **_parts(found),
+        **_results(found, capacity),
     }
 
 
 def _parts(found: Contraction) -> dict[str, Any]:
     """What a record says of the parts of the columns, where there are some."""
     return {} if found.parts is None else {"parts": found.part_count}
+
+
+def _results(found: Contraction, capacity: Capacity) -> dict[str, Any]:
+    """What a record says of results that no near cache holds."""
+    return {"results": "far"} if has_far_results(found, capacity) else {}
 
 
 def _reason(found: Contraction, form: str) -> str:

@@ -30,7 +30,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.analysis.access_pattern import most_of
-from weft.transform.autoschedule.gemm.epilogue import prefetches_of
+from weft.transform.autoschedule.gemm.epilogue import ends_of
 from weft.transform.autoschedule.gemm.match import Contraction, steps_of
 from weft.transform.autoschedule.gemm.tiles import (
     Access,
@@ -51,7 +51,7 @@ from weft.transform.autoschedule.gemm.tiles import (
     vector_index,
 )
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, tile_rows, vectors_of
-from weft.transform.autoschedule.rules.loops import BLOCK, SHARED, sequence
+from weft.transform.autoschedule.rules.loops import BLOCK, SHARED
 
 __all__ = ["direct", "streams"]
 
@@ -376,6 +376,7 @@ class _PartialSumBlocks:
                 count,
                 k_range,
                 lambda i, j: element(clamp(plus(at, i)), j),
+                capacity,
             )
 
         return cover_rows(found.r.name, rows, most, (ceil_div(most, 2),), tile)
@@ -418,7 +419,7 @@ def _rows(found: Contraction, capacity: Capacity, panel: Panel, k_range: KRange 
         extent,
         most,
         (ceil_div(most, 2),),
-        lambda at, rows, clamp: _tile(found, lambda i: clamp(plus(at, i)), panel, rows, k_range),
+        lambda at, rows, clamp: _tile(found, lambda i: clamp(plus(at, i)), panel, rows, k_range, capacity=capacity),
     )
 
 
@@ -429,8 +430,12 @@ def _tile(
     rows: int,
     k_range: KRange | None = None,
     element: Element | None = None,
+    capacity: Capacity | None = None,
 ) -> Stmt:
-    """One tile, over all of k or a range of it; `element` is where its partial sums are (None: in C)."""
+    """One tile, over all of k or a range of it; `element` is where its partial sums are (None: in C).
+
+    With a `capacity` it prefetches where sums end.
+    """
     reduction: dict[PrimVar, PrimExpr]
     if k_range is None:
         variables = {var: fresh(var) for var in found.reduction}
@@ -463,7 +468,7 @@ def _tile(
         places = (plus(column, const(j * lanes, INDEX)) for j in range(vectors))
         prefetch_b = [substitute(vector_at(found.vector, found.v, at, lanes), later) for at in places]
     is_last = None if k_range is None else k_range.is_last
-    tile = Tile(
+    return Tile(
         rows,
         panel,
         scalar=lambda i: found.of_a(substitute(in_row(found.scalar, i), reduction)),
@@ -477,9 +482,9 @@ def _tile(
         long_epilogue=found.has_long_epilogue,
         adds_last=found.is_long_sum,
         prefetch_b=prefetch_b,
+        ends=None if capacity is None else ends_of(found, capacity, panel, rows, row, is_last),
         block=None if k_range is not None else _block(found),
     ).build(target.buffer.dtype)
-    return sequence([*prefetches_of(found, panel, rows, row, is_last), tile])
 
 
 def _block(found: Contraction) -> int | None:

@@ -19,11 +19,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from weft.dtypes import bits
 from weft.ir import Node, replace, rewrite, structural_equal, substitute, walk
-from weft.ir.kernel.prim import as_expr, binary
+from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
-    PREFETCH,
     AllocBuffer,
-    AttrStmt,
     Binary,
     Buffer,
     BufferLoad,
@@ -50,16 +48,15 @@ from weft.transform.analysis.access_pattern import (
     writes_whole,
 )
 from weft.transform.autoschedule.gemm.match import Contraction, Epilogue, Parts
-from weft.transform.autoschedule.gemm.tiles import Panel, flat_view, plus, product_of, times
+from weft.transform.autoschedule.gemm.tiles import Ends, Panel, flat_view, plus, product_of
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity
 from weft.transform.autoschedule.registry import Site, only_sets
-from weft.transform.autoschedule.rules.loops import sequence
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, step_along, uses
 
-__all__ = ["Vectors", "cases_without_terms", "prefetches_of", "with_epilogue", "with_parts"]
+__all__ = ["Vectors", "cases_without_terms", "ends_of", "has_far_results", "operands_of", "with_epilogue", "with_parts"]
 
-_FEWEST_ROWS, _FEWEST_TERMS = 4, 32
-"""Of tiles that last long enough for what they prefetch."""
+_FEWEST_ROWS, _FEWEST_TERMS, _FEWEST_SPREAD_TERMS = 4, 32, 24
+"""Of tiles that last long enough for what they prefetch, at once or spread over their steps."""
 _LINE_BITS = 512
 """Of a cache line. Where vectors are shorter, pieces of rows that are copied into panels are parts of lines, which
 takes longer than a pass over results of the type of the sums: narrower ones are worth it for the memory of sums."""
@@ -288,27 +285,58 @@ def _reads_along(value: PrimExpr, v: PrimVar) -> bool:
     return any(uses(index, v) for load in loads_in(value) for index in load.indices)
 
 
-def prefetches_of(
-    found: Contraction, panel: Panel, rows: int, row: Callable[[PrimExpr], PrimExpr] | None, is_last: PrimExpr | None
-) -> Iterator[Stmt]:
-    """Prefetches of what the results of a tile are put together with, as a sum that is added: while the tile sums.
+def ends_of(
+    found: Contraction,
+    capacity: Capacity,
+    panel: Panel,
+    rows: int,
+    row: Callable[[PrimExpr], PrimExpr] | None,
+    is_last: PrimExpr | None,
+    at_once: bool = False,
+) -> Ends | None:
+    """Where results of a tile are, if a far cache has them, and what they are put together with, as a sum that is
+    added: prefetched while the tile sums. With `at_once` only the latter are, before it.
 
     Only where there are many products, as of images: what a single one is put together with was near in what was
     measured (512x64x512 took 5 % longer).
     """
-    epilogue, r, terms = found.epilogue, found.r, product_of([found.extents[x] for x in found.reduction])
-    if epilogue is None or r is None or row is None or rows < _FEWEST_ROWS or not found.outer or found.parts:
-        return
-    if isinstance(terms, int) and terms < _FEWEST_TERMS:
-        return
-    loads = [load for load in loads_in(epilogue.value) if _is_matrix(load, r, found.v)]
-    if not loads:
-        return
-    i, j = PrimVar("i", INDEX), PrimVar("j", INDEX)
-    places: dict[PrimVar, PrimExpr] = {r: row(i), found.v: plus(panel.start, times(j, panel.lanes))}
-    each = [AttrStmt(None, PREFETCH, substitute(load, places), SeqStmt(())) for load in loads]
-    loop = For(i, 0, rows, For(j, 0, panel.vectors, sequence(each)))
-    yield loop if is_last is None else IfThenElse(is_last, loop, None)
+    r, terms = found.r, product_of([found.extents[x] for x in found.reduction])
+    if r is None or row is None or rows < _FEWEST_ROWS or not found.outer or found.parts:
+        return None
+    are_far, loads = not at_once and has_far_results(found, capacity), list(operands_of(found))
+    if not are_far and isinstance(terms, int) and terms < _FEWEST_TERMS:
+        return None
+    if are_far:
+        loads.insert(0, BufferLoad(found.store.buffer, found.store.indices))
+
+    def places(i: PrimExpr) -> Sequence[BufferLoad]:
+        columns = [plus(panel.start, const(j * panel.lanes, INDEX)) for j in range(panel.vectors)]
+        return [substitute(load, {r: row(i), found.v: column}) for column in columns for load in loads]
+
+    return Ends(rows, places, are_far, is_last) if loads else None
+
+
+def has_far_results(found: Contraction, capacity: Capacity) -> bool:
+    """Whether tiles of many products last long enough to ask for where they end, which is in a far cache.
+
+    So it is where results and what they are put together with are twice what the second cache holds, as far as sizes
+    are known. Half as much gained nothing in networks, though it did alone.
+    """
+    terms = product_of([found.extents[var] for var in found.reduction])
+    if found.r is None or not found.outer or found.parts or not isinstance(terms, int) or terms < _FEWEST_SPREAD_TERMS:
+        return False
+    sizes = [found.extents[var] for var in (found.r, found.v, *found.outer)]
+    results = product_of([*sizes[:2], *(size for size in sizes[2:] if isinstance(size, int))])
+    arrays = (1 + len(operands_of(found))) * bits(found.store.buffer.dtype) // 8
+    return isinstance(results, int) and results * arrays > 2 * capacity.machine.l2_bytes
+
+
+def operands_of(found: Contraction) -> Sequence[BufferLoad]:
+    """What results are put together with that memory holds for each of them."""
+    r, epilogue = found.r, found.epilogue
+    if r is None or epilogue is None:
+        return ()
+    return [load for load in loads_in(epilogue.value) if _is_matrix(load, r, found.v)]
 
 
 def _is_matrix(load: BufferLoad, r: PrimVar, v: PrimVar) -> bool:

@@ -65,7 +65,7 @@ from weft.transform.autoschedule.gemm.blocking import (
 from weft.transform.autoschedule.gemm.dot_products.matrix_packing import MatrixPacking
 from weft.transform.autoschedule.gemm.dot_products.matrix_tile import MatrixTile, Part
 from weft.transform.autoschedule.gemm.dot_products.packing import DotPacking
-from weft.transform.autoschedule.gemm.epilogue import prefetches_of
+from weft.transform.autoschedule.gemm.epilogue import ends_of, has_far_results, operands_of
 from weft.transform.autoschedule.gemm.packing import Packing, place_in_b
 from weft.transform.autoschedule.gemm.tiles import (
     Access,
@@ -227,6 +227,10 @@ class _Loops:
             packing = IfThenElse(blocking.has_several_blocks, packing, None)
         if blocking.shares_rows:
             return sequence([packing, self._blocks_of_rows(lambda rows: self._by_rows(rows, panels, k_block))])
+        found, always = blocking.found, blocking.has_several_blocks is None and not has_matrices(blocking)
+        if blocking.constant_a and always and operands_of(found) and has_far_results(found, blocking.capacity):
+            # What far results are put together with is read along as many rows at a time as a tile has, not all.
+            return sequence([packing, self._blocks_of_rows(lambda rows: self._by_rows(rows, panels, k_block))])
         return sequence([packing, self._blocks_of_rows(lambda rows: self._by_panels(rows, panels, k_block, pack_b))])
 
     def _by_rows(self, rows: Rows, panels: Panels, k_block: KBlock) -> Stmt:
@@ -360,7 +364,15 @@ class _Loops:
         several = blocking.splits_k
         end = binary("ge", plus(k_block.k, as_expr(k_block.steps, INDEX)), as_expr(extent, INDEX))
         is_last = end if several else None
-        prefetched = prefetches_of(found, panel, rows, lambda i: plus(first, clamp(plus(at, i))), is_last)
+        ends = ends_of(
+            found,
+            blocking.capacity,
+            panel,
+            rows,
+            lambda i: plus(first, clamp(plus(at, i))),
+            is_last,
+            at_once=not by_vectors,
+        )
         in_registers = (
             partial(MatrixTile, part=part, at=None if part is None else at) if has_matrices(blocking) else Tile
         )
@@ -387,8 +399,9 @@ class _Loops:
             long_epilogue=found.has_long_epilogue,
             prefetch_c=prefetch_c if prefetches_c else None,
             prefetch_b=[prefetch_b(j) for j in range(each)] if prefetches else [],
+            ends=ends if by_vectors else None,
         ).build(blocking.capacity.dtype)
-        return sequence([*prefetched, tile])
+        return tile if by_vectors or ends is None else SeqStmt((ends.before(), tile))
 
 
 def _packed_in_runs(packing: Packing | DotPacking, k_block: KBlock, panels: Panels) -> Stmt | None:

@@ -36,6 +36,7 @@ from weft.transform.autoschedule.rules.loops import in_blocks, sequence
 
 __all__ = [
     "Access",
+    "Ends",
     "Panel",
     "Tile",
     "blocks",
@@ -99,6 +100,49 @@ class Panel:
 
 
 @dataclass(frozen=True)
+class Ends:
+    """Where the sums of a tile end: `places(number)` for each of `count` numbers, which are prefetched meanwhile.
+
+    `is_spread` says that steps along k share them, as a processor waits for few lines at a time: where near caches hold
+    most of them, one loop before all steps takes less. `condition` says whether they are prefetched (None: always).
+    """
+
+    count: int
+    places: Callable[[PrimExpr], Sequence[BufferLoad]]
+    is_spread: bool
+    condition: PrimExpr | None = None
+
+    def before(self) -> Stmt:
+        """Prefetches of all places at once."""
+        number = PrimVar("i", INDEX)
+        return For(number, 0, self.count, self._prefetched(number))
+
+    def around(self, var: PrimVar, extent: Extent, step: Stmt) -> Stmt:
+        """A loop over steps of k: where places are spread in about as many parts, each of which begins with its own."""
+        if not isinstance(extent, int) or not self.is_spread:
+            return For(var, 0, extent, step)
+        part, steps = PrimVar("part", INDEX), ceil_div(extent, self.count)
+        parts = ceil_div(extent, steps)
+        share = ceil_div(self.count, parts)
+        numbers = [plus(times(part, share), const(each, INDEX)) for each in range(share)]
+        if parts * share > self.count:
+            numbers = [binary("min", number, const(self.count - 1, INDEX)) for number in numbers]
+        prefetches = [self._prefetched(number) for number in numbers]
+        if steps == 1:
+            return For(var, 0, extent, substitute(SeqStmt((*prefetches, step)), {part: var}))
+        start, own = times(part, steps), as_expr(steps, INDEX)
+        if extent % steps:
+            own = binary("min", binary("sub", const(extent, INDEX), start), own)
+        inner = PrimVar(var.name, var.dtype)
+        loop = For(inner, 0, own, substitute(step, {var: plus(start, inner)}))
+        return For(part, 0, parts, SeqStmt((*prefetches, loop)))
+
+    def _prefetched(self, number: PrimExpr) -> Stmt:
+        stmt = sequence([prefetch(place) for place in self.places(number)])
+        return stmt if self.condition is None else IfThenElse(self.condition, stmt, None)
+
+
+@dataclass(frozen=True)
 class Tile:
     """rows x vectors accumulators over a panel.
 
@@ -110,7 +154,7 @@ class Tile:
     It is added last (`adds_last`), for a sum of sums loses fewer digits than one long sum, or gone on with.
     `block` steps of the first loop are added up by themselves before they go to the sum of all (None: all steps).
     `prefetch_c(i, j)` is a vector of C that the next tile goes on with, `prefetch_b` are vectors of B that a later step
-    reads.
+    reads; `ends` are the places that what becomes of sums reads and writes.
     """
 
     rows: int
@@ -126,6 +170,7 @@ class Tile:
     long_epilogue: bool = False
     prefetch_c: Callable[[PrimExpr, PrimExpr], BufferLoad] | None = None
     prefetch_b: Sequence[BufferLoad] = ()
+    ends: Ends | None = None
     dot: Dot | None = None
     adds_last: bool = False
     block: int | None = None
@@ -192,7 +237,10 @@ class Tile:
         if self.accumulates is not False and self.adds_last:
             held = each(lambda i, j: added(own(i, j), masked(self.element(i, j), mask(j))))
             last.append(self.if_accumulates(held, None))
-        return SeqStmt((AllocBuffer(accumulators), AllocBuffer(b_row), *columns.init, begin, step, *last, write))
+        early = [] if self.ends is None or self.ends.is_spread else [self.ends.before()]
+        return SeqStmt(
+            (*early, AllocBuffer(accumulators), AllocBuffer(b_row), *columns.init, begin, step, *last, write)
+        )
 
     def if_accumulates(self, stmt: Stmt, otherwise: Stmt | None) -> Stmt:
         """A statement where C already holds a partial sum, another one where it does not."""
@@ -213,7 +261,7 @@ class Tile:
         """The outermost loop over k, in blocks that are added up by themselves where it may be long."""
         (var, extent), block = self.loops[0], self.block
         if block is None or (isinstance(extent, int) and extent <= block):
-            return For(var, 0, extent, step)
+            return For(var, 0, extent, step) if self.ends is None else self.ends.around(var, extent, step)
         zero = const(0.0, with_lanes(accumulators.dtype, self.panel.lanes))
         return in_blocks(For(var, 0, extent, step), block, accumulators, zero, self._each_vector)
 

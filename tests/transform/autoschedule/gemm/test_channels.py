@@ -185,6 +185,30 @@ class M:
         np.testing.assert_allclose(weft.compile(module)["main"](x, w, z), want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("batch", "channels", "kernel", "adds"), [(3, 64, 1, True), (1, 26, 1, False), (2, 5, 3, True), (0, 40, 1, False)]
+)
+def test_places_of_far_results_are_asked_for_by_the_steps_of_a_tile(
+    batch: int, channels: int, kernel: int, adds: bool
+) -> None:
+    """As much as the second cache cannot hold; whatever the number of steps is beside that of rows."""
+    x, w = random(batch, channels, 8, 9), random(40, channels, kernel, kernel)
+    want = expected(x, w, (1, 1), (0, 0), (1, 1))
+    z = random(*want.shape)
+    rows, columns = want.shape[2:]
+    module = convolution(
+        ("n", *x.shape[1:]), w.shape, "float32", "R.nn.relu(R.add({}, z))" if adds else "R.nn.relu({})",
+        f', z: R.Tensor(("n", 40, {rows}, {columns}), "float32")',
+    )  # fmt: skip
+    target = "llvm -vector-bits=512 -vector-registers=32 -l2-cache=4K"
+    executable = weft.compile(module, target)
+    assert decided(executable)["results"] == "far"
+    assert "for part" in weft.lower(module, target, stop="schedule").script()
+    np.testing.assert_allclose(executable["main"](x, w, z), np.maximum(want + z * adds, 0), rtol=1e-4, atol=1e-4)
+    near = weft.lower(module, "llvm -vector-bits=512 -vector-registers=32 -l2-cache=1M", stop="schedule").script()
+    assert "for part" not in near
+
+
 def test_weights_that_are_arguments_are_not_read_by_channels() -> None:
     assert decided(weft.compile(convolution((1, 16, 9, 9), (64, 16, 3, 3))))["form"] == "packed"
 
