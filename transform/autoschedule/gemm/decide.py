@@ -152,14 +152,10 @@ def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]
     if windows is not None:
         return {"form": form, **windows.values(), "epilogue": found.epilogue is not None}
     if _base(found, form) != _DIRECT:
-        values = blocking_of(found, capacity, constants).values()
-        return {
-            "form": form,
-            **values,
-            "epilogue": found.epilogue is not None,
-            **_parts(found),
-            **_results(found, capacity),
-        }
+        blocking = blocking_of(found, capacity, constants)
+        results = {} if has_matrices(blocking) else _results(found, capacity)
+        values = {**blocking.values(), "epilogue": found.epilogue is not None, **_parts(found), **results}
+        return {"form": form, **values}
     rows = 1 if found.r is None else tile_rows(found.extents[found.r], capacity)
     vectors = vectors_of(found, rows, capacity)
     return {
