@@ -225,11 +225,7 @@ class _Loops:
         packing = _packed_in_runs(self.packing, k_block, panels) or panels(pack_b)
         if blocking.has_several_blocks is not None:
             packing = IfThenElse(blocking.has_several_blocks, packing, None)
-        if blocking.shares_rows:
-            return sequence([packing, self._blocks_of_rows(lambda rows: self._by_rows(rows, panels, k_block))])
-        found, always = blocking.found, blocking.has_several_blocks is None and not has_matrices(blocking)
-        if blocking.constant_a and always and operands_of(found) and has_far_results(found, blocking.capacity):
-            # What far results are put together with is read along as many rows at a time as a tile has, not all.
+        if blocking.shares_rows or _goes_along_rows(blocking):
             return sequence([packing, self._blocks_of_rows(lambda rows: self._by_rows(rows, panels, k_block))])
         return sequence([packing, self._blocks_of_rows(lambda rows: self._by_panels(rows, panels, k_block, pack_b))])
 
@@ -364,15 +360,11 @@ class _Loops:
         several = blocking.splits_k
         end = binary("ge", plus(k_block.k, as_expr(k_block.steps, INDEX)), as_expr(extent, INDEX))
         is_last = end if several else None
-        ends = ends_of(
-            found,
-            blocking.capacity,
-            panel,
-            rows,
-            lambda i: plus(first, clamp(plus(at, i))),
-            is_last,
-            at_once=not by_vectors,
-        )
+
+        def row(i: PrimExpr) -> PrimExpr:
+            return plus(first, clamp(plus(at, i)))
+
+        ends = ends_of(found, blocking.capacity, panel, rows, row, is_last, at_once=not by_vectors)
         in_registers = (
             partial(MatrixTile, part=part, at=None if part is None else at) if has_matrices(blocking) else Tile
         )
@@ -393,7 +385,7 @@ class _Loops:
             dot=blocking.dot,
             adds_last=found.may_be_long,
             accumulates=found.accumulates or (several and binary("gt", k_block.k, const(0, INDEX))),
-            epilogue=epilogue_of(found, panel, lambda i: plus(first, clamp(plus(at, i)))),
+            epilogue=epilogue_of(found, panel, row),
             parts=found.part_count,
             is_last=is_last,
             long_epilogue=found.has_long_epilogue,
@@ -402,6 +394,14 @@ class _Loops:
             ends=ends if by_vectors else None,
         ).build(blocking.capacity.dtype)
         return tile if by_vectors or ends is None else SeqStmt((ends.before(), tile))
+
+
+def _goes_along_rows(blocking: Blocking) -> bool:
+    """Whether all panels meet a tile of rows before the next one does: what far results are put together with is read
+    along as many rows at a time as a tile has, not all."""
+    found, is_packed = blocking.found, blocking.has_several_blocks is None and not has_matrices(blocking)
+    is_far = has_far_results(found, blocking.capacity)
+    return blocking.constant_a and is_packed and is_far and bool(operands_of(found))
 
 
 def _packed_in_runs(packing: Packing | DotPacking, k_block: KBlock, panels: Panels) -> Stmt | None:
