@@ -54,7 +54,7 @@ __all__ = ["emit_value_sorts"]
 
 _PUT_BYTES = 16 << 10
 """The most bytes of elements between runs that are put among the others one by one: they stand on the stack."""
-_LEAST_MERGED = {16: 1 << 15, 32: 1 << 14, 64: 1 << 10}
+_LEAST_MERGED = {16: 1 << 15, 32: 1 << 14, 64: 1 << 8}
 """Of how many elements long runs are merged, by their bits: narrow ones are parted in less time."""
 _SLOTS, _LEAST_COUNTED = 1 << 10, 1 << 12
 """The table in which elements of few kinds are counted, a power of two, and of how many elements they are."""

@@ -27,7 +27,7 @@ def rows(dtype: str, size: int) -> Iterator[np.ndarray]:
 def test_the_middle_is_where_a_stable_sort_has_it(dtype: str) -> None:
     text = f'@R.function\ndef main(x: R.Tensor(("n",), "{dtype}")):\n    return R.median(x, axis=0)'
     run = weft.compile(weft.parse(text))["main"]
-    for size in (16, 32, 33, 65, 1000, LONG - 1, LONG, LONG + 1, 20_011):
+    for size in (16, 32, 33, 65, 1000, LONG - 1, LONG, LONG + 1, 20_011, 16 * LONG + 1):
         for x in (row.astype(dtype) for row in rows(dtype, size)):
             for nan in (False, True) if x.dtype.kind == "f" else (False,):
                 x[:: size // 3] = np.nan if nan else x[:: size // 3]
