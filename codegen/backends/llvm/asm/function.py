@@ -74,8 +74,7 @@ class FunctionWriter:
         name = f"%.{self._count}"
         lines, block = self._loops.place(name, instruction) or (self._lines, self._blocks.current)
         lines.append((name, instruction))
-        if pure:
-            self._values.define(name, instruction, block)
+        self._values.define(name, instruction, block)
         self._memory.apply(name, instruction)
         return name
 

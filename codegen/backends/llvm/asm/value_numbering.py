@@ -44,8 +44,9 @@ class ValueNumbering:
         return found[0] if found is not None and found[1] in self._tree.dominating else None
 
     def define(self, name: str, instruction: Instruction, block: Block) -> None:
-        """Note what a pure instruction that stands in a block gave."""
-        self._known[instruction] = name, block
+        """Note what an instruction that stands in a block gave."""
+        if is_pure(instruction):
+            self._known[instruction] = name, block
 
     def forget(self) -> None:
         """The function is finished."""
