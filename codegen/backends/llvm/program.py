@@ -8,6 +8,7 @@ length of a model. Functions of several parts of this machine are generated for 
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -189,25 +190,19 @@ def _needs(machines: Mapping[str, HostTarget]) -> str:
 
 def _deduplicated(module: IRModule, owner: Mapping[str, str]) -> tuple[dict[str, BaseFunc], dict[str, str]]:
     """The functions, and for each kernel that equals an earlier one of its part the name of that one."""
-    alike: dict[Any, list[str]] = {}
-    hashes: dict[str, int] = {}
-
-    def same(name: str, other: str) -> bool:
-        """Whether two kernels are equal but for what was decided of them; hashes are made where there are two."""
-        for item in (name, other):
-            if item not in hashes:
-                hashes[item] = structural_hash(without_decisions(module[item]))
-        plain = (without_decisions(module[item]) for item in (name, other))
-        return hashes[name] == hashes[other] and structural_equal(*plain)
-
+    kernels = {name: function for name, function in module.items() if isinstance(function, PrimFunc)}
+    kinds = {name: (owner[name], *map(_size_of_param, function.params)) for name, function in kernels.items()}
+    counts = Counter(kinds.values())
+    seen: dict[Any, list[str]] = {}
     aliases: dict[str, str] = {}
-    for name, function in module.items():
-        if not isinstance(function, PrimFunc):
+    for name, function in kernels.items():
+        if counts[kinds[name]] == 1:  # most: only what may be equal to another kernel is hashed
             continue
-        before = alike.setdefault((owner[name], *map(_size_of_param, function.params)), [])
-        twin = next((other for other in before if same(name, other)), None)
+        plain = without_decisions(function)
+        same = seen.setdefault((kinds[name], structural_hash(plain)), [])
+        twin = next((other for other in same if structural_equal(without_decisions(kernels[other]), plain)), None)
         if twin is None:
-            before.append(name)
+            same.append(name)
         else:
             aliases[name] = twin
     return dict(module.items()), aliases
