@@ -326,10 +326,12 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     # Panels that are packed one after another are written again and again: in all, chunks hold no more than stays near.
     repacks = plain and not is_large and not constant_b
     steps = _steps(found, capacity, granularity, is_large=is_large, constant_b=constant_b)
-    if matrix is not None and steps != extents[found.reduction[0]]:
+    extent = extents[found.reduction[0]]
+    if matrix is not None and steps != extent:
         whole_steps = matrix.depth // math.gcd(matrix.depth, granularity)
         steps = ceil_div(steps, whole_steps) * whole_steps
-    has_partial_sums = found.partial_sums is not None and extents[found.reduction[0]] != steps
+        steps = min(steps, extent) if isinstance(extent, int) else steps
+    has_partial_sums = found.partial_sums is not None and extent != steps
     max_mc = capacity.mc if found.window is None else knobs.window_mc
     size = _packed_bytes(found, capacity)
     if constant_b:

@@ -139,6 +139,7 @@ def test_loops_over_windows_say_what_the_instruction_does(
 @example((1, 64, 9, 11), 33, (1, 1), 1, 0, 1, "bfloat16")
 @example((3, 70, 7, 7), 40, (3, 3), 1, 1, 1, "int8")
 @example((2, 67, 12, 9), 16, (3, 2), 2, 1, 2, "bfloat16")
+@example((2, 20, 7, 9), 32, (5, 5), 1, 1, 1, "int8")  # one block of k is less than whole steps are
 @given(
     st.tuples(st.integers(1, 3), st.integers(1, 140), st.integers(5, 20), st.integers(5, 20)),
     st.integers(16, 70),
