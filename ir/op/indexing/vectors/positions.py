@@ -32,7 +32,11 @@ class VectorPositions:
         self.size, self.data, self.descending = size, data, descending
         room = max(capacity, 1) if isinstance(capacity, int) else binary("max", index(capacity), index(1))
         known = Buffer("known", (room,), "int32")
-        self.target = target or (lambda rank: BufferLoad(known, (rank,)))
+
+        def own(rank: PrimExpr) -> BufferLoad:
+            return BufferLoad(known, (rank,))
+
+        self.target: Place = target or own
         self.buffers: tuple[Buffer, ...] = () if target else (known,)
 
     def at(self, rank: PrimExpr) -> PrimExpr:
