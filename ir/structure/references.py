@@ -22,7 +22,7 @@ def referenced_functions(function: BaseFunc) -> set[str]:
     return {node.name for node in nodes_of(function, GlobalVar)}
 
 
-def reached_from(module: IRModule, names: Iterable[str]) -> set[str]:
+def reached_from(module: IRModule | Mapping[str, BaseFunc], names: Iterable[str]) -> set[str]:
     """The names of functions of the module that those given refer to, directly or not, and their own.
 
     >>> reached_from(IRModule({}), [])

@@ -64,7 +64,7 @@ from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.node import FrozenMap
 from weft.ir.op import get_op
 from weft.ir.op.program.loop import carried_types, stacked_types
-from weft.ir.structure.references import referenced_functions
+from weft.ir.structure.references import reached_from, referenced_functions
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -136,13 +136,8 @@ def _plain(function: Any) -> Any:
 
 def _reachable(functions: dict[str, Any]) -> dict[str, Any]:
     """The functions without private graph functions that nothing refers to."""
-    found = {name for name, function in functions.items() if not isinstance(function, Function) or not function.private}
-    pending = list(found)
-    while pending:
-        for node in walk(functions[pending.pop()]):
-            if isinstance(node, GlobalVar) and node.name in functions and node.name not in found:
-                found.add(node.name)
-                pending.append(node.name)
+    names = [name for name, function in functions.items() if not isinstance(function, Function) or not function.private]
+    found = reached_from(functions, names)
     return {name: function for name, function in functions.items() if name in found}
 
 
@@ -270,12 +265,7 @@ def _refused_call(call: Call, functions: Mapping[str, Any], span: Span | None) -
     callee = functions.get(name)
     if not isinstance(callee, Function):
         return _refused("a call of a function value", span)
-    reached, pending = set[str](), [name]
-    while pending:
-        found = functions.get(pending.pop())
-        further = referenced_functions(found) - reached if isinstance(found, Function) else set[str]()
-        reached |= further
-        pending += further
+    reached = reached_from(functions, referenced_functions(callee) & functions.keys())
     if name in reached:
         return _refused(f"a call of the graph function {name!r}, which calls itself,", span)
     hint = "make it private (@R.function(private=True)), so that it becomes part of its callers; "
