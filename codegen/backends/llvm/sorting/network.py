@@ -5,7 +5,8 @@
               last but r of the other, then at halved distances
     order     the keys stand lane by lane; interleaving the vectors puts them in the order of memory
 
-An exchange of two vectors is a minimum and a maximum. Within a vector it is a shuffle, both, and a choice by lane.
+An exchange of two vectors is a minimum and what that leaves of both, which is their exclusive or: processors have more
+units for logic than for maxima. Within a vector it is a shuffle, both, and a choice by lane.
 Keys with positions beside them are pairs of vectors: a comparison by key, then by position, says which lanes change
 places. No two are equal, so that the order is that of a stable sort.
 
@@ -23,6 +24,11 @@ from weft.codegen.backends.llvm.asm.instructions import binary, call, icmp, sele
 from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 
 __all__ = ["Lanes", "batcher_exchanges", "sorted_vectors"]
+
+_LOGIC = {32: "llvm.x86.avx512.pternlog.d", 64: "llvm.x86.avx512.pternlog.q"}
+"""The intrinsics of logic of three vectors, by the bits of their lanes, of which a mask may keep some as they are."""
+_ODD = 0x96
+"""The logic that is exclusive or of three bits: the results of all eight of them."""
 
 
 def batcher_exchanges(size: int) -> Iterator[tuple[int, int]]:
@@ -74,7 +80,8 @@ class _Network:
             less = self._less(a, b)
             self.vectors[low], self.vectors[high] = self._chosen(less, a, b), self._chosen(less, b, a)
         else:
-            self.vectors[low], self.vectors[high] = self._both(a, b)
+            lesser = self._lesser(a, b)
+            self.vectors[low], self.vectors[high] = lesser, self._greater(lesser, a, b)
 
     def merge(self, width: int) -> None:
         """Merge the sorted halves of every group of `width` lanes."""
@@ -108,8 +115,10 @@ class _Network:
             turned = self._mask(lambda lane: bool(lane & half))
             stays = self.w.emit(binary("xor", self.keys.mask_type, self._less(a, b), turned))
             return self._chosen(stays, a, b), None if is_one else self._chosen(stays, b, a)
-        lesser, greater = self._both(a, b)
-        return self._chosen(mask, lesser, greater), None if is_one else self._chosen(mask, greater, lesser)
+        lesser = self._lesser(a, b)
+        # The greater keys are spelled anew for each choice, which is part of the logic then and takes no instruction.
+        first = self._chosen(mask, lesser, self._greater(lesser, a, b))
+        return first, None if is_one else self._chosen(mask, self._greater(lesser, b, a), lesser)
 
     def in_order(self) -> list[Lanes]:
         """The vectors with keys in the order of memory, which so far stand lane by lane."""
@@ -139,13 +148,22 @@ class _Network:
             return Lanes(found)
         return Lanes(found, made(self.keys.positions.type, a.positions, b.positions))
 
-    def _both(self, a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
-        """The lesser and the greater keys of two vectors."""
-        keys, found = self.keys, []
-        for name in ("umin", "umax"):
-            spelled = self.w.module.declare(f"llvm.{name}.{keys.suffix}", keys.type, (keys.type, keys.type))
-            found.append(Lanes(self.w.emit(call(keys.type, spelled, [(keys.type, a.keys), (keys.type, b.keys)]))))
-        return found[0], found[1]
+    def _lesser(self, a: Lanes, b: Lanes) -> Lanes:
+        """The lesser keys of two vectors."""
+        keys = self.keys
+        spelled = self.w.module.declare(f"llvm.umin.{keys.suffix}", keys.type, (keys.type, keys.type))
+        return Lanes(self.w.emit(call(keys.type, spelled, [(keys.type, a.keys), (keys.type, b.keys)])))
+
+    def _greater(self, lesser: Lanes, a: Lanes, b: Lanes) -> Lanes:
+        """The greater keys of two vectors: what the lesser ones leave of both."""
+        keys = self.keys
+        if keys.bits in _LOGIC:
+            types = (keys.type, keys.type, keys.type, "i32")
+            name = self.w.module.declare(f"{_LOGIC[keys.bits]}.{keys.bits * keys.lanes}", keys.type, types)
+            operands = zip(types, (lesser.keys, a.keys, b.keys, _ODD), strict=True)
+            return Lanes(self.w.emit(call(keys.type, name, list(operands))))
+        both = self.w.emit(binary("xor", keys.type, a.keys, b.keys))
+        return Lanes(self.w.emit(binary("xor", keys.type, both, lesser.keys)))
 
     def _less(self, a: Lanes, b: Lanes) -> str:
         """The lanes in which a is before b, by key and then by position."""
