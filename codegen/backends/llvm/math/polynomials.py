@@ -78,13 +78,19 @@ def _reduced(v: Lanes, x: str, times: float) -> tuple[str, str, str]:
 
 
 def exp_polynomial(arith: Arithmetic, dtype: str, x: str, rest: str | None = None) -> str:
-    """e to the power x, or to the power x + rest, where the rest is too small to be seen in x + rest."""
+    """e to the power x, or to the power x + rest, where the rest is too small to be seen in x + rest.
+
+    Results that are 0 are 0 times a power: products that underflow take a hundred times as long (masked scores).
+    """
     v, width = Lanes(arith, dtype), _width(dtype)
     low, high = v.const(width.low), v.const(width.high)
-    x = v.select(v.test("olt", x, low), low, x)
+    vanishes = v.test("olt", x, low)
+    if not _has_scaling(v):  # where there is, 0 times 2**-inf is 0
+        x = v.select(vanishes, low, x)
     x = v.select(v.test("ogt", x, high), high, x)
     shifted, n, tail = _reduced(v, x, 1.0) if rest is None else _reduced_sum(v, x, rest)
-    return scaled(v, v.add(tail, v.const(1.0)), n, shifted)
+    value = v.select(vanishes, v.const(0.0), v.add(tail, v.const(1.0)))
+    return scaled(v, value, n, shifted)
 
 
 def _reduced_sum(v: Lanes, x: str, rest: str) -> tuple[str, str, str]:
@@ -102,10 +108,15 @@ def _reduced_sum(v: Lanes, x: str, rest: str) -> tuple[str, str, str]:
 
 def scaled(v: Lanes, value: str, power: str, shifted: str) -> str:
     """value * 2**power; `shifted` is the power with the bits of an integer below."""
-    lanes, width = dtypes.lanes(v.dtype), _width(v.dtype)
-    if {"avx512f", "avx512vl"} <= v.arith.features and lanes in (4, 8, 16, 32, 64):
+    width = _width(v.dtype)
+    if _has_scaling(v):
         return _scaled_by_registers(v.arith, v.dtype, width, value, power)
     return _scaled_by_parts(v, width, value, shifted)
+
+
+def _has_scaling(v: Lanes) -> bool:
+    """Whether an instruction multiplies by powers of two."""
+    return {"avx512f", "avx512vl"} <= v.arith.features and dtypes.lanes(v.dtype) in (4, 8, 16, 32, 64)
 
 
 def _scaled_by_registers(arith: Arithmetic, dtype: str, width: _Width, value: str, power: str) -> str:

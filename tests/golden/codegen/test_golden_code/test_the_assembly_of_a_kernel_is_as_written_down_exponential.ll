@@ -26,19 +26,20 @@ body:
   %.22 = fmul contract <16 x float> %.13, %.21
   %.23 = fadd contract <16 x float> %.22, %.12
   %.24 = fadd contract <16 x float> %.23, splat (float 0x3FF0000000000000)
-  %.25 = bitcast <16 x float> %.7 to <16 x i32>
-  %.26 = sub <16 x i32> %.25, splat (i32 1262485504)
-  %.27 = ashr <16 x i32> %.26, splat (i32 1)
-  %.28 = sub <16 x i32> %.26, %.27
-  %.29 = add <16 x i32> %.27, splat (i32 127)
-  %.30 = shl <16 x i32> %.29, splat (i32 23)
-  %.31 = bitcast <16 x i32> %.30 to <16 x float>
-  %.32 = fmul <16 x float> %.24, %.31
-  %.33 = add <16 x i32> %.28, splat (i32 127)
-  %.34 = shl <16 x i32> %.33, splat (i32 23)
-  %.35 = bitcast <16 x i32> %.34 to <16 x float>
-  %.36 = fmul <16 x float> %.32, %.35
-  store <16 x float> %.36, ptr %p1, align 4
+  %.25 = select <16 x i1> %.2, <16 x float> splat (float 0x0000000000000000), <16 x float> %.24
+  %.26 = bitcast <16 x float> %.7 to <16 x i32>
+  %.27 = sub <16 x i32> %.26, splat (i32 1262485504)
+  %.28 = ashr <16 x i32> %.27, splat (i32 1)
+  %.29 = sub <16 x i32> %.27, %.28
+  %.30 = add <16 x i32> %.28, splat (i32 127)
+  %.31 = shl <16 x i32> %.30, splat (i32 23)
+  %.32 = bitcast <16 x i32> %.31 to <16 x float>
+  %.33 = fmul <16 x float> %.25, %.32
+  %.34 = add <16 x i32> %.29, splat (i32 127)
+  %.35 = shl <16 x i32> %.34, splat (i32 23)
+  %.36 = bitcast <16 x i32> %.35 to <16 x float>
+  %.37 = fmul <16 x float> %.33, %.36
+  store <16 x float> %.37, ptr %p1, align 4
   ret i32 0
 }
 

@@ -5,7 +5,9 @@ How close is stated in docs/guide/performance.md, and read from there.
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import platform
 import re
 from pathlib import Path
 from typing import Any
@@ -204,3 +206,18 @@ def main(x: T.Buffer(("n",), "float64"), y: T.Buffer(("n",), "float64")):
     executable["main"](x, y)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(y, x * x * x)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the bit of the flag is that of x86")
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_exp_of_what_is_far_below_zero_does_not_underflow(dtype: str, target: str) -> None:
+    # Processors take a hundred times as long where a product underflows: masks of attention are full of such values.
+    underflow, library = 0x10, ctypes.CDLL(None)
+    run, x = compiled("exp", dtype, target=f"{target} -threads=1")["main"], np.full(64, -1e4, dtype)
+    x[:32] = [-np.inf, np.finfo(dtype).min] * 16
+    y = np.ones_like(x)
+    library.feclearexcept(underflow)
+    run(x, y)
+    assert not library.fetestexcept(underflow)
+    assert not y.any()
