@@ -7,7 +7,7 @@ entry:
   %.1 = alloca [4 x i8], align 64
   %.2 = alloca [4 x i8], align 64
   %.3 = alloca [32 x i8], align 64
-  %.60 = alloca [32 x i8], align 64
+  %.61 = alloca [32 x i8], align 64
   br label %body
 body:
   br label %for.1
@@ -62,50 +62,51 @@ for.1:
   %.44 = fmul contract <8 x float> %.35, %.43
   %.45 = fadd contract <8 x float> %.44, %.34
   %.46 = fadd contract <8 x float> %.45, splat (float 0x3FF0000000000000)
-  %.47 = bitcast <8 x float> %.29 to <8 x i32>
-  %.48 = sub <8 x i32> %.47, splat (i32 1262485504)
-  %.49 = ashr <8 x i32> %.48, splat (i32 1)
-  %.50 = sub <8 x i32> %.48, %.49
-  %.51 = add <8 x i32> %.49, splat (i32 127)
-  %.52 = shl <8 x i32> %.51, splat (i32 23)
-  %.53 = bitcast <8 x i32> %.52 to <8 x float>
-  %.54 = fmul <8 x float> %.46, %.53
-  %.55 = add <8 x i32> %.50, splat (i32 127)
-  %.56 = shl <8 x i32> %.55, splat (i32 23)
-  %.57 = bitcast <8 x i32> %.56 to <8 x float>
-  %.58 = fmul <8 x float> %.54, %.57
-  %.59 = getelementptr float, ptr %p1, i64 %.4
-  store <8 x float> %.58, ptr %.59, align 4
-  store <8 x float> splat (float 0x0000000000000000), ptr %.60, align 4
-  %.61 = fadd contract <8 x float> splat (float 0x0000000000000000), %.58
-  store <8 x float> %.61, ptr %.60, align 4
-  %.62 = load <4 x float>, ptr %.60, align 4
-  %.63 = getelementptr float, ptr %.60, i64 4
-  %.64 = load <4 x float>, ptr %.63, align 4
-  %.65 = fadd contract <4 x float> %.62, %.64
-  store <4 x float> %.65, ptr %.60, align 4
-  %.66 = load <2 x float>, ptr %.60, align 4
-  %.67 = getelementptr float, ptr %.60, i64 2
-  %.68 = load <2 x float>, ptr %.67, align 4
-  %.69 = fadd contract <2 x float> %.66, %.68
-  store <2 x float> %.69, ptr %.60, align 4
-  %.70 = load float, ptr %.60, align 4
-  %.71 = getelementptr float, ptr %.60, i64 1
-  %.72 = load float, ptr %.71, align 4
-  %.73 = fadd reassoc contract float %.70, %.72
-  store float %.73, ptr %.60, align 4
-  %.74 = fadd contract float 0x0000000000000000, %.73
-  store float %.74, ptr %.2, align 4
-  %.75 = fdiv contract float 0x3FF0000000000000, %.74
-  %.76 = insertelement <8 x float> poison, float %.75, i64 0
-  %.77 = shufflevector <8 x float> %.76, <8 x float> poison, <8 x i32> zeroinitializer
-  %.78 = fmul contract <8 x float> %.58, %.77
-  store <8 x float> %.78, ptr %.59, align 4
+  %.47 = select <8 x i1> %.24, <8 x float> splat (float 0x0000000000000000), <8 x float> %.46
+  %.48 = bitcast <8 x float> %.29 to <8 x i32>
+  %.49 = sub <8 x i32> %.48, splat (i32 1262485504)
+  %.50 = ashr <8 x i32> %.49, splat (i32 1)
+  %.51 = sub <8 x i32> %.49, %.50
+  %.52 = add <8 x i32> %.50, splat (i32 127)
+  %.53 = shl <8 x i32> %.52, splat (i32 23)
+  %.54 = bitcast <8 x i32> %.53 to <8 x float>
+  %.55 = fmul <8 x float> %.47, %.54
+  %.56 = add <8 x i32> %.51, splat (i32 127)
+  %.57 = shl <8 x i32> %.56, splat (i32 23)
+  %.58 = bitcast <8 x i32> %.57 to <8 x float>
+  %.59 = fmul <8 x float> %.55, %.58
+  %.60 = getelementptr float, ptr %p1, i64 %.4
+  store <8 x float> %.59, ptr %.60, align 4
+  store <8 x float> splat (float 0x0000000000000000), ptr %.61, align 4
+  %.62 = fadd contract <8 x float> splat (float 0x0000000000000000), %.59
+  store <8 x float> %.62, ptr %.61, align 4
+  %.63 = load <4 x float>, ptr %.61, align 4
+  %.64 = getelementptr float, ptr %.61, i64 4
+  %.65 = load <4 x float>, ptr %.64, align 4
+  %.66 = fadd contract <4 x float> %.63, %.65
+  store <4 x float> %.66, ptr %.61, align 4
+  %.67 = load <2 x float>, ptr %.61, align 4
+  %.68 = getelementptr float, ptr %.61, i64 2
+  %.69 = load <2 x float>, ptr %.68, align 4
+  %.70 = fadd contract <2 x float> %.67, %.69
+  store <2 x float> %.70, ptr %.61, align 4
+  %.71 = load float, ptr %.61, align 4
+  %.72 = getelementptr float, ptr %.61, i64 1
+  %.73 = load float, ptr %.72, align 4
+  %.74 = fadd reassoc contract float %.71, %.73
+  store float %.74, ptr %.61, align 4
+  %.75 = fadd contract float 0x0000000000000000, %.74
+  store float %.75, ptr %.2, align 4
+  %.76 = fdiv contract float 0x3FF0000000000000, %.75
+  %.77 = insertelement <8 x float> poison, float %.76, i64 0
+  %.78 = shufflevector <8 x float> %.77, <8 x float> poison, <8 x i32> zeroinitializer
+  %.79 = fmul contract <8 x float> %.59, %.78
+  store <8 x float> %.79, ptr %.60, align 4
   br label %for.next.2
 for.next.2:
   %for.1.n = add nsw i64 %for.1.i, 1
-  %.79 = icmp ne i64 %for.1.n, 4
-  br i1 %.79, label %for.1, label %for.done.3
+  %.80 = icmp ne i64 %for.1.n, 4
+  br i1 %.80, label %for.1, label %for.done.3
 for.done.3:
   ret i32 0
 }
