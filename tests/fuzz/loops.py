@@ -84,7 +84,7 @@ def _in_c(module: Any) -> Any:
     def run(*arguments: Array) -> tuple[Array, ...]:
         with tempfile.TemporaryDirectory() as folder:
             like = weft.interpret(module)["main"](*arguments)
-            got = [np.empty_like(np.asarray(a)) for a in (like if isinstance(like, tuple) else (like,))]
+            got = [np.empty(np.shape(a), np.asarray(a).dtype) for a in (like if isinstance(like, tuple) else (like,))]
             status = test_c.run(source, "model", list(arguments), got, Path(folder))
         if status:
             raise RuntimeError(f"status {status}")

@@ -148,10 +148,11 @@ def _classify(name: str, function: Callable[[Any], Any], doc: str, of_integers: 
 
 
 def _sign(x: PrimExpr) -> PrimExpr:
-    # Zeros and nan are their own signs.
+    # The sign of a nan is itself; that of either zero is 0, which -0.0 + 0.0 is.
     if is_unsigned(x.dtype):
         return te.minimum(x, 1)
-    return te.select(x > 0, te.const(1, x.dtype), te.select(x < 0, te.const(-1, x.dtype), x))
+    zero = x + te.const(0, x.dtype) if is_float(x.dtype) else x
+    return te.select(x > 0, te.const(1, x.dtype), te.select(x < 0, te.const(-1, x.dtype), zero))
 
 
 elementwise(

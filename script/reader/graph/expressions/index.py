@@ -1,7 +1,10 @@
-"""Reading `x[...]` of a tensor in a graph function: Python's basic indexing as operators.
+"""Reading `x[...]` of a tensor in a graph function: NumPy's indexing as operators.
 
 x[1]          take along the axis, which goes away; an index out of range is an error (at reading where it is known)
 x[i]          the same with an integer tensor: its dimensions stand where the axis was
+x[i, :, k]    index_tensor, where one index of several has dimensions: all broadcast, and stand where the axes were if
+              these follow one another, else first
+x[[0, k]]     a list of numbers, or an array, is a tensor
 x[1:n, ::-1]  strided_slice, with Python's rules for boundaries
 x[..., None]  the axes not mentioned; a new axis of size 1
 """
@@ -13,18 +16,20 @@ from collections.abc import Sequence
 from types import NoneType
 from typing import Any
 
+import numpy as np
+
 from weft.dtypes import is_integer
 from weft.ir.deduction.infer import type_text
-from weft.ir.graph import Expr
+from weft.ir.graph import Constant, Expr
 from weft.ir.types import PrimType, TensorType
-from weft.script.reader.graph.bindings import as_leaf, type_of
+from weft.script.reader.graph.bindings import as_leaf, in_dtype, scalar_tensor, type_of
 from weft.script.reader.graph.expressions.boundaries import is_boundary, with_sizes
 from weft.script.reader.graph.expressions.operators import call_operator
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.graph.sharing import note_same_memory
 from weft.script.reader.scope import describe, is_dim
 
-__all__ = ["Item", "check_index", "element_of", "index_tensor", "read_items"]
+__all__ = ["Item", "check_index", "element_of", "follow_one_another", "index_tensor", "read_items"]
 
 Item = tuple[Any, ast.expr]
 """A slice with its boundaries read, None, or an index; and where it stands."""
@@ -65,7 +70,7 @@ def element_of(session: GraphSession, value: Expr, ty: TensorType, items: Sequen
     for item, place in items:
         axes.add(item, place)
     made = axes.apply(value)
-    if axes.data is None:
+    if not axes.data:
         note_same_memory(session, made, value)
     return made
 
@@ -87,7 +92,25 @@ def _item(session: GraphSession, tree: ast.expr) -> Any:
         return slice(*parts)
     if isinstance(tree, ast.Starred):
         raise session.fail("W115", "a starred index is not part of the script", tree, "write every index")
-    return session.value(tree)
+    return _as_tensor(session, session.value(tree), tree)
+
+
+def _as_tensor(session: GraphSession, item: Any, tree: ast.expr) -> Any:
+    """An array, or a list of numbers, as the tensor that it is for NumPy; every other index as it is."""
+    if isinstance(item, list) and item and session.known(item, tree):
+        item = session.fold(lambda: np.asarray(item), tree)
+    if isinstance(item, np.ndarray):
+        dtype = "int64" if item.dtype.kind == "i" else item.dtype
+        return Constant(item.astype(dtype), span=session.span(tree))
+    if not isinstance(item, list) or not all(is_dim(part) or isinstance(part, Expr) for part in item):
+        return item
+    parts = [in_dtype(session, scalar_tensor(session, part, tree), "int64", tree) for part in item]
+    return as_leaf(session, call_operator(session, "stack", [tuple(parts)], {"axis": 0}, tree), tree)
+
+
+def follow_one_another(axes: Sequence[int]) -> bool:
+    """Whether axes follow one another, without one between them."""
+    return list(axes) == list(range(axes[0], axes[0] + len(axes)))
 
 
 def _without_ellipsis(
@@ -121,20 +144,24 @@ class _Axes:
         self.axis = 0
         self.slices: list[tuple[int, slice]] = []
         self.taken: list[tuple[int, Any, ast.expr]] = []
-        self.new: list[int] = []
-        self.result = 0  # axes of the result so far
-        self.data: ast.expr | None = None  # the one index that is a tensor with axes of its own
+        self.new: list[tuple[int, int]] = []  # after how many of the axes that stay, and of those that go away
+        self.kept = 0  # axes that stay, so far
+        self.rank = 0  # dimensions of the indices that are tensors, which broadcast
+
+    @property
+    def data(self) -> bool:
+        """Whether an index is a tensor with dimensions of its own."""
+        return self.rank > 0
 
     def add(self, item: Any, tree: ast.expr) -> None:
         """One index."""
         if item is None:
-            self.new.append(self.result)
-            self.result += 1
+            self.new.append((self.kept, len(self.taken)))
             return
         if isinstance(item, slice):
             if item != slice(None):
                 self.slices.append((self.axis, item))
-            self.result += 1
+            self.kept += 1
         elif is_dim(item):
             check_index(self.session, self.ty, self.axis, item, tree)
             self.taken.append((self.axis, item, tree))
@@ -152,17 +179,11 @@ class _Axes:
         if dtype is None or not is_integer(dtype) or ndim < 0:
             hint = _MASK if dtype == "bool" else _OTHER
             raise self.session.fail("W115", f"a tensor cannot be indexed by a {type_text(ty)}", tree, hint)
-        if ndim > 0 and (self.data is not None or self.taken):
-            raise self.session.fail("W115", "several indices, of which one is a tensor", tree, _OTHER)
-        if ndim > 0:
-            self.data = tree
+        self.rank = max(self.rank, ndim)
         self.taken.append((self.axis, leaf, tree))
-        self.result += ndim
 
     def apply(self, value: Expr) -> Expr:
         """The operators, in order."""
-        if self.data is not None and len(self.taken) > 1:
-            raise self.session.fail("W115", "several indices, of which one is a tensor", self.data, _OTHER)
         if self.slices:
             axes = [axis for axis, _ in self.slices]
             steps = [part.step or 1 for _, part in self.slices]
@@ -170,13 +191,41 @@ class _Axes:
             end = [_stop(part) for _, part in self.slices]
             strides = {} if all(step == 1 for step in steps) else {"strides": steps}
             value = self._call("strided_slice", [value, axes, begin, end], strides)
-        for axis, index, tree in reversed(self.taken):
-            value = call_operator(
-                self.session, "take", [as_leaf(self.session, value, tree), index], {"axis": axis}, self.tree
-            )
+        if self.data and len(self.taken) > 1:
+            value = self._chosen_together(value)
+        else:
+            for axis, index, tree in reversed(self.taken):
+                value = call_operator(
+                    self.session, "take", [as_leaf(self.session, value, tree), index], {"axis": axis}, self.tree
+                )
         if self.new:
-            value = self._call("expand_dims", [value, self.new], {})
+            value = self._call("expand_dims", [value, self._new_axes()], {})
         return value
+
+    def _chosen_together(self, value: Expr) -> Expr:
+        """The elements at several indices, which broadcast."""
+        axes = [axis for axis, _, _ in self.taken]
+        order = [*axes, *(axis for axis in range(self.ty.ndim) if axis not in axes)]
+        if order != sorted(order):
+            value = self._call("permute_dims", [value, order], {})
+        indices = tuple(scalar_tensor(self.session, index, tree) for _, index, tree in self.taken)
+        value = self._call("index_tensor", [value, indices], {})
+        first = 0 if self._are_apart() else axes[0]
+        if not first:
+            return value
+        rest = range(self.rank, self.rank + self.ty.ndim - len(axes))
+        return self._call("permute_dims", [value, [*rest[:first], *range(self.rank), *rest[first:]]], {})
+
+    def _are_apart(self) -> bool:
+        """Whether an axis stands between indices, of which one is a tensor; their dimensions come first, then."""
+        between = any(0 < taken < len(self.taken) for _, taken in self.new)
+        return self.data and (between or not follow_one_another([axis for axis, _, _ in self.taken]))
+
+    def _new_axes(self) -> list[int]:
+        """Where the new axes stand in the result."""
+        apart = self._are_apart()
+        after = [self.rank if apart or taken else 0 for _, taken in self.new]
+        return [kept + rank + place for place, ((kept, _), rank) in enumerate(zip(self.new, after, strict=True))]
 
     def _call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Expr:
         return call_operator(

@@ -30,7 +30,7 @@ from weft.script.reader.expression.operators import apply_binary
 from weft.script.reader.graph.bindings import as_leaf, in_dtype, is_weak, number_dtype, scalar_tensor, type_of
 from weft.script.reader.graph.element_targets import Updated
 from weft.script.reader.graph.expressions.elements import run_time_field
-from weft.script.reader.graph.expressions.index import Item, check_index, element_of, read_items
+from weft.script.reader.graph.expressions.index import Item, check_index, element_of, follow_one_another, read_items
 from weft.script.reader.graph.expressions.operators import call_operator
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.graph.sharing import note_same_memory, refuse_outer, refuse_shared
@@ -240,7 +240,8 @@ class _Update:
             return self._set_slices(base, rest, value)
         if any(item != slice(None) for item, _ in rest):
             inner = element_of(self.session, base, self._type(base), items[: len(chosen)], self.tree.element)
-            value = self._set_slices(as_leaf(self.session, inner, self.tree), rest, value)
+            own = [(slice(None), self.tree.element)] * max(self._index_rank(*items[axis]) for axis in chosen)
+            value = self._set_slices(as_leaf(self.session, inner, self.tree), [*own, *rest], value)
         indices = tuple(scalar_tensor(self.session, item, place) for item, place in items[: len(chosen)])
         return self._call("index_put", [base, indices, value])
 
@@ -250,13 +251,11 @@ class _Update:
         return ty
 
     def _indices_first(self, base: Expr, items: Sequence[Item], value: Expr, chosen: list[int]) -> Expr:
-        ndim = sum(self._index_rank(*items[axis]) for axis in chosen)
+        ndim = max(self._index_rank(*items[axis]) for axis in chosen)
         if not ndim and all(item == slice(None) for item, _ in items[chosen[-1] + 1 :]):
             return self._put_between(base, items[: chosen[-1] + 1], value)
         if ndim:
-            if len(chosen) > 1:
-                raise self._fail("W115", "several indices, of which one is a tensor", "use R.index_put")
-            value = self._index_axes_first(base, items, value, chosen[0], ndim)
+            value = self._index_axes_first(base, items, value, chosen, ndim)
         order = [*chosen, *(axis for axis in range(len(items)) if axis not in chosen)]
         moved = self._call("permute_dims", [base, order])
         made = self._set(moved, [items[axis] for axis in order], value)
@@ -281,11 +280,14 @@ class _Update:
         ty = type_of(self.session, as_leaf(self.session, item, place), place) if isinstance(item, Expr) else None
         return ty.ndim if isinstance(ty, TensorType) else 0
 
-    def _index_axes_first(self, base: Expr, items: Sequence[Item], value: Expr, axis: int, ndim: int) -> Expr:
-        """What is assigned to `x[:, index]`, with the axes of the index first, as index_put has them."""
+    def _index_axes_first(
+        self, base: Expr, items: Sequence[Item], value: Expr, chosen: Sequence[int], ndim: int
+    ) -> Expr:
+        """What is assigned to `x[:, index]`, with the axes of the indices first, as index_put has them."""
         shape = self._type(element_of(self.session, base, self._type(base), items, self.tree.element))
         whole = self._call("broadcast_to", [value, shape.dims])
-        own = range(axis, axis + ndim)
+        first = chosen[0] if follow_one_another(chosen) else 0
+        own = range(first, first + ndim)
         return self._call("permute_dims", [whole, [*own, *(at for at in range(shape.ndim) if at not in own)]])
 
     def _set_slices(self, base: Expr, items: Sequence[Item], value: Expr) -> Expr:
