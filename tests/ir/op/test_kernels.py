@@ -229,6 +229,13 @@ def test_values_that_are_not_numbers_pass_through() -> None:
     assert run(lowered("log_add_exp", f32(2), f32(2)), both, both, out=(2,)).tolist() == [np.inf, -np.inf]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_both_zeros_have_the_sign_zero(dtype: str) -> None:
+    got = run(lowered("sign", TensorType((3,), dtype)), np.array([-0.0, 0.0, -3], dtype), out=(3,), dtype=dtype)
+    assert got.tolist() == [0, 0, -1]
+    assert not np.signbit(got[:2]).any()
+
+
 def test_empty_tensors_are_fine() -> None:
     empty = np.zeros((0, 4), "float32")
     assert run(lowered("add", f32(n, 4), f32(4)), empty, np.ones(4, "float32"), out=(0, 4)).size == 0
