@@ -194,9 +194,8 @@ class _Leading(_RowKernel):
 
     def _has_values(self, count: Extent) -> bool:
         """Whether all elements are wanted in order, and nothing else, of a dtype that is sorted so."""
-        is_alone = len(self.dims) == 1
         is_whole = self.count == self.dims[self.axes[0]]
-        return is_whole and self._of_values and VectorValues.has(self.dtype, count, is_alone=is_alone)
+        return is_whole and self._of_values and VectorValues.has(self.dtype, count)
 
     def _in_row(self, buffer: Buffer) -> Callable[[PrimExpr], BufferLoad]:
         """Where the element of the row stands that is at a position of its last axis."""

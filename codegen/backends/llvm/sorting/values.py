@@ -36,7 +36,7 @@ from dataclasses import replace
 from weft.codegen.backends.llvm.asm.instructions import binary, cast, getelementptr, icmp, load, phi, select, store
 from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
-from weft.codegen.backends.llvm.sorting.network import Lanes, sorted_vectors
+from weft.codegen.backends.llvm.sorting.network import sorted_vectors
 from weft.codegen.backends.llvm.sorting.writer import (
     FEW_SHARE,
     GOLDEN,
@@ -63,8 +63,8 @@ _COMPARED = 8
 _IN_TABLE = 8
 """The lanes of vectors whose lanes are put apart by one move, which a table has for each choice of lanes."""
 _MOVES = {32: "llvm.x86.avx2.permd", 64: "llvm.x86.avx512.permvar.di.512"}
-_GROUPS = {"encoding": 0, "decoding": 4, "both": 8, "none": 12}
-"""Where the numbers stand that elements, then keys, are combined with: two each, of which one may be 0."""
+_GROUPS = {"decoding": 2, "none": 4}
+"""Where behind those of elements two numbers stand that keys are combined with, so that they are elements or stay."""
 State = dict[str, str]
 """What a loop carries, by name: i64."""
 
@@ -72,13 +72,12 @@ State = dict[str, str]
 def emit_value_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     """Define the functions for elements of a width in a module."""
     declare_memory(module, keys)
-    count, pointers = ("i64", "count"), [("ptr", "to"), ("ptr", "from")]
+    count = ("i64", "count")
     few, many = registers(keys)
+    in_place = [("ptr", "keys"), count, ("ptr", "codes")]
     for size in (few, many):
-        ValueWriter(
-            module, keys, f"block{size}.{keys.name}", "void", [*pointers, count, ("ptr", "codes")]
-        ).coded_network(size)
-    ValueWriter(module, keys, f"pivot.{keys.name}", f"<2 x {keys.element}>", [("ptr", "keys"), count]).pivot()
+        ValueWriter(module, keys, f"block{size}.{keys.name}", "void", in_place).decoded_network(size)
+    ValueWriter(module, keys, f"pivot.{keys.name}", f"<2 x {keys.element}>", in_place).pivot()
     for kinds in (_COMPARED // 2, _COMPARED):
         params = [("ptr", "from"), count, ("ptr", "distinct"), ("ptr", "found")]
         ValueWriter(module, keys, f"compare{kinds}.{keys.name}", "void", params).compare(kinds)
@@ -86,13 +85,13 @@ def emit_value_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     parted = replace(keys, lanes=_IN_TABLE) if keys.bits in _MOVES and keys.lanes > _IN_TABLE else keys
     if parted.lanes == _IN_TABLE:
         _emit_table(module, keys.element)
-    ValueWriter(module, parted, f"encode.{keys.name}", "i64", [("ptr", "to"), count, pivot, ("ptr", "codes")]).part(
-        encodes=True
-    )
-    ValueWriter(module, parted, f"part.{keys.name}", "i64", [("ptr", "to"), count, pivot]).part(encodes=False)
+    encoded = [("ptr noalias", "to"), ("ptr noalias", "from"), count, pivot, ("ptr", "codes")]
+    ValueWriter(module, parted, f"encode.{keys.name}", "i64", encoded).encode()
+    ValueWriter(module, parted, f"part.{keys.name}", "i64", [("ptr", "to"), count, pivot]).part()
     facts: dict[str, object] = {"key": keys.element, "name": keys.name, "bytes": keys.bits // 8, "lanes": keys.lanes}
     facts |= {"vector": keys.type, "keys": "ptr %keys", "spare": "ptr %spare", "few": few, "many": many}
     facts |= {"few_keys": few * keys.lanes, "many_keys": many * keys.lanes}
+    facts |= {"counted": ", ".join(f"i32 {lane}" for lane in range(keys.lanes)), "suffix": keys.suffix}
     facts |= {"reverse": ", ".join(f"i32 {lane}" for lane in reversed(range(keys.lanes)))}
     facts |= {"shifted": ", ".join(f"i32 {lane}" for lane in range(keys.lanes - 1, 2 * keys.lanes - 1))}
     facts |= {"sampled": SAMPLED, "half_sample": few * keys.lanes // 2, "last_sample": few * keys.lanes - 1}
@@ -139,21 +138,19 @@ def _emit_table(module: ModuleWriter, element: str) -> None:
 class ValueWriter(SortWriter):
     """One of the functions under construction, over keys that elements become and become elements."""
 
-    def coded_network(self, size: int) -> None:
-        """Sort at most so many vectors from one memory to another; what is beyond them counts as greatest."""
-        w, keys = self.w, self.keys
-        masks = [self._below("%count", position * keys.lanes) for position in range(size)]
-        codes = [self._code(position) for position in range(4)]
-        vectors = []
-        for position, mask in enumerate(masks):
-            found = self._load(keys, w.emit(getelementptr(keys.type, "%from", position)), mask, "zeroinitializer")
-            coded = self._coded(found, codes[0], codes[1])
-            vectors.append(Lanes(w.emit(select(keys.mask_type, mask, keys.type, coded, f"splat ({keys.element} -1)"))))
-        for position, (mask, value) in enumerate(zip(masks, sorted_vectors(w, keys, vectors), strict=True)):
-            element = self._coded(value.keys, codes[2], codes[3])
-            self._store(keys, w.emit(getelementptr(keys.type, "%to", position)), mask, element)
-        w.ret("void")
-        w.finish()
+    def decoded_network(self, size: int) -> None:
+        """Sort at most so many vectors, and make elements of them; what is beyond them counts as greatest."""
+        masks = [self._below("%count", position * self.keys.lanes) for position in range(size)]
+        codes = self._code(0), self._code(1)
+        vectors = [self._load_lanes(position, mask) for position, mask in enumerate(masks)]
+        for position, (mask, value) in enumerate(zip(masks, sorted_vectors(self.w, self.keys, vectors), strict=True)):
+            self._store(self.keys, self._at(position), mask, self._coded(value.keys, *codes))
+        self.w.ret("void")
+        self.w.finish()
+
+    def _at(self, position: int) -> str:
+        """Where a vector of keys stands."""
+        return self.w.emit(getelementptr(self.keys.type, "%keys", position))
 
     def compare(self, kinds: int) -> None:
         """How many elements, of which there are whole vectors, equal each of so many."""
@@ -184,14 +181,37 @@ class ValueWriter(SortWriter):
         w.ret("void")
         w.finish()
 
-    def part(self, *, encodes: bool) -> None:
-        """Put what is below a pivot first, in place, and make keys of elements; gives how many keys are below it.
+    def _keys(self, vector: str) -> str:
+        """The keys of a vector of elements."""
+        return self._coded(vector, self._code(0), self._code(1))
+
+    def encode(self) -> None:
+        """Put keys of elements below a pivot first in another memory, others last; gives how many are below it.
+
+        There are two blocks of vectors at least. Whole vectors are written as long as there is room for two.
+        """
+        w, lanes, step = self.w, self.keys.lanes, UNROLLED * self.keys.lanes
+        pivots, codes = self._pivots(), (self._code(0), self._code(1))
+        roomy = w.emit(binary("sub", "i64", "%count", step + 2 * lanes - 1))
+
+        def body(state: State) -> State:
+            parted = self._block("%from", state["at"], UNROLLED, pivots, codes, state)
+            return {"at": w.emit(binary("add", "i64", state["at"], step)), **parted}
+
+        w.jump("vectors")
+        start = {"at": "0", "less": "0", "right": "%count"}
+        state = self._repeat("vectors", "body", start, body, ("at", roomy), "rest")
+        w.open("rest")
+        self._rest("%from", "%count", pivots, codes, state)
+
+    def part(self) -> None:
+        """Put keys below a pivot first, in place; gives how many there are.
 
         There are two blocks of vectors at least.
         """
         w, step = self.w, UNROLLED * self.keys.lanes
         size = self.keys.bits // 8
-        pivots, codes = self._pivots(), (self._code(0), self._code(1)) if encodes else None
+        pivots, codes = self._pivots(), None
         saved = w.alloca(self.keys.element, 3 * step, align=64)
         whole = w.emit(binary("and", "i64", "%count", -step))
         last = w.emit(binary("sub", "i64", whole, step))
@@ -213,21 +233,30 @@ class ValueWriter(SortWriter):
             above = w.emit(binary("add", "i64", state["low"], step))
             low = w.emit(select("i1", is_low, "i64", above, state["low"]))
             high = w.emit(select("i1", is_low, "i64", state["high"], below))
-            return {"low": low, "high": high, **self._block("%to", at, pivots, codes, state)}
+            return {"low": low, "high": high, **self._block("%to", at, UNROLLED, pivots, codes, state)}
 
         after = self._repeat("vectors", "body", start, body, ("low", "high"), "rest")
         w.open("rest")
         state = {n: w.emit(phi("i64", (start[n], "body"), (after[n], "vectors"))) for n in ("less", "right")}
         left = w.emit(binary("add", "i64", rest, 2 * step))
-        self._rest(saved, left, pivots, codes, {"at": "0", **state}, "rest")
+        self._rest(saved, left, pivots, codes, {"at": "0", **state})
 
-    def _rest(
-        self, source: str, count: str, pivots: str, codes: tuple[str, str] | None, state: State, before: str
-    ) -> None:
-        """Part what is left of a memory, where no room is left beside it; ends the function."""
+    def _rest(self, source: str, count: str, pivots: str, codes: tuple[str, str] | None, state: State) -> None:
+        """Part what is left of a memory, two vectors at least, into as much room; ends the function.
+
+        Whole vectors are written as long as there is room for two.
+        """
         w, keys = self.w, self.keys
-        more = w.emit(icmp("ult", "i64", state["at"], count))
-        w.branch(more, "tail", "back")
+        roomy = w.emit(binary("sub", "i64", count, 2 * keys.lanes))
+
+        def whole(now: State) -> State:
+            parted = self._block(source, now["at"], 1, pivots, codes, now)
+            return {"at": w.emit(binary("add", "i64", now["at"], keys.lanes)), **parted}
+
+        w.jump("whole")
+        state = self._repeat("whole", "rest", state, whole, ("at", roomy), "end")
+        w.open("end")
+        w.jump("tail")
 
         def body(now: State) -> State:
             there = self._below(w.emit(binary("sub", "i64", count, now["at"])), 0)
@@ -242,17 +271,19 @@ class ValueWriter(SortWriter):
             at = w.emit(binary("add", "i64", now["at"], keys.lanes))
             return {"at": at, "less": w.emit(binary("add", "i64", now["less"], less)), "right": right}
 
-        after = self._repeat("tail", before, state, body, ("at", count), "back")
+        after = self._repeat("tail", "end", state, body, ("at", count), "back")
         w.open("back")
-        w.ret("i64", w.emit(phi("i64", (state["less"], before), (after["less"], "tail"))))
+        w.ret("i64", after["less"])
         w.finish()
 
-    def _block(self, source: str, at: str, pivots: str, codes: tuple[str, str] | None, state: State) -> State:
+    def _block(
+        self, source: str, at: str, vectors: int, pivots: str, codes: tuple[str, str] | None, state: State
+    ) -> State:
         """Part some vectors, which are all read before the first is written; where keys go then."""
         w, keys = self.w, self.keys
-        places = [w.emit(binary("add", "i64", at, position * keys.lanes)) for position in range(UNROLLED)]
-        vectors = [w.emit(load(keys.type, self._place(source, place), keys.bits // 8)) for place in places]
-        for vector in vectors:
+        places = [w.emit(binary("add", "i64", at, position * keys.lanes)) for position in range(vectors)]
+        loaded = [w.emit(load(keys.type, self._place(source, place), keys.bits // 8)) for place in places]
+        for vector in loaded:
             key = self._coded(vector, *codes) if codes else vector
             below = w.emit(icmp("ult", keys.type, key, pivots))
             state = (self._moved if keys.lanes == _IN_TABLE else self._picked)(key, below, state)

@@ -70,6 +70,8 @@ def declare_memory(module: ModuleWriter, keys: KeyVector) -> None:
         module.declare(f"llvm.{name}.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1"))
     for name in ("cttz", "ctlz"):
         module.declare(f"llvm.{name}.i{keys.lanes}", f"i{keys.lanes}", (f"i{keys.lanes}", "i1"))
+    module.declare(f"llvm.masked.load.{keys.suffix}.p0", keys.type, ("ptr", keys.mask_type, keys.type))
+    module.declare(f"llvm.masked.store.{keys.suffix}.p0", "void", (keys.type, "ptr", keys.mask_type))
 
 
 class SortWriter:
@@ -113,7 +115,7 @@ class SortWriter:
             place = w.emit(getelementptr(keys.element, "%keys", w.emit(binary("mul", "i64", distance, lane))))
             key = w.emit(load(keys.element, place, keys.bits // 8))
             found = w.emit(insertelement(keys.type, found, keys.element, key, lane))
-        (vector,) = sorted_vectors(w, keys, [Lanes(found)])
+        (vector,) = sorted_vectors(w, keys, [Lanes(self._keys(found))])
         least, median, greatest = (
             w.emit(extractelement(keys.type, vector.keys, lane)) for lane in (0, keys.lanes // 2, keys.lanes - 1)
         )
@@ -125,6 +127,10 @@ class SortWriter:
         found = w.emit(insertelement(pair, "poison", keys.element, median, 0))
         w.ret(pair, w.emit(insertelement(pair, found, keys.element, spread, 1)))
         w.finish()
+
+    def _keys(self, vector: str) -> str:
+        """The keys of a vector as it is read."""
+        return vector
 
     def partition(self) -> None:
         """Put the keys below a pivot first; gives how many there are."""

@@ -22,8 +22,6 @@ from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Evaluate, Extent, Fo
 __all__ = ["VectorValues"]
 
 _WIDTHS = (16, 32, 64)
-_SHORT = 4096
-"""The elements of a row that is not short."""
 Place = Callable[[PrimExpr], BufferLoad]
 """Where the element of a rank, or at a position, stands."""
 
@@ -51,16 +49,14 @@ class VectorValues:
         self.buffers: tuple[Buffer, ...] = () if places else (row, ordered)
 
     @staticmethod
-    def has(dtype: str, capacity: Extent, *, is_alone: bool = True) -> bool:
-        """Whether elements of a dtype are sorted so in rows of so many, of which there may be several.
-
-        Several short rows of elements of 32 bits are parted in less time through memory to spare (`vectors.sort`).
+    def has(dtype: str, capacity: Extent) -> bool:
+        """Whether elements of a dtype are sorted so in rows of so many.
 
         >>> VectorValues.has("float32", 100), VectorValues.has("int8", 100), VectorValues.has("int64", 3)
         (True, False, False)
         """
-        least = _SHORT if bits(dtype) == 32 and not is_alone else FEWEST
-        return has_keys(dtype) and bits(dtype) in _WIDTHS and not (isinstance(capacity, int) and capacity < least)
+        is_short = isinstance(capacity, int) and capacity < FEWEST
+        return has_keys(dtype) and bits(dtype) in _WIDTHS and not is_short
 
     @property
     def condition(self) -> PrimExpr:

@@ -1,10 +1,11 @@
 define internal i1 @weft.sort.is_done.$name(ptr %to, ptr %from, i64 %count, ptr %codes) nounwind {
 entry:
-  %both = getelementptr $key, ptr %codes, i64 $both
+  %decode = getelementptr $key, ptr %codes, i64 $decoding
   %is_few = icmp ule i64 %count, $many_keys
   br i1 %is_few, label %few, label %look
 few:
-  call void @weft.sort.few.$name(ptr %to, ptr %from, i64 %count, ptr %both)
+  call void @weft.sort.recode.$name(ptr %to, ptr %from, i64 %count, ptr %codes)
+  call void @weft.sort.few.$name(ptr %to, i64 %count, ptr %decode)
   ret i1 true
 look:
   %run = call i64 @weft.sort.ascends.$name(ptr %to, ptr %from, i64 %count, ptr %codes)

@@ -1,6 +1,6 @@
 define void @weft.sort.values.$name(ptr %to, ptr %from, i64 %count, $key %negative, $key %other, $key %infinity) nounwind {
 entry:
-  %codes = alloca [16 x $key], align 64
+  %codes = alloca [8 x $key], align 64
   call void @weft.sort.codes.$name(ptr %codes, $key %negative, $key %other)
   call void @weft.sort.coded.$name(ptr %to, ptr %from, i64 %count, ptr %codes)
   call void @weft.sort.mend.$name(ptr %to, ptr %from, i64 %count, $key %infinity, ptr %codes)
@@ -11,24 +11,15 @@ define internal void @weft.sort.codes.$name(ptr %codes, $key %negative, $key %ot
   %turns = icmp slt $key %negative, 0
   %above = select i1 %turns, $key %other, $key %negative
   %below = select i1 %turns, $key %negative, $key %other
-  %size = mul i64 16, $bytes
+  %size = mul i64 8, $bytes
   call void @llvm.memset.p0.i64(ptr %codes, i8 0, i64 %size, i1 false)
   %encode.1 = getelementptr $key, ptr %codes, i64 1
-  %both.0 = getelementptr $key, ptr %codes, i64 $both
-  %both.1 = getelementptr $key, ptr %both.0, i64 1
-  %both.2 = getelementptr $key, ptr %both.0, i64 2
-  %both.3 = getelementptr $key, ptr %both.0, i64 3
   %decode.0 = getelementptr $key, ptr %codes, i64 $decoding
-  %decode.2 = getelementptr $key, ptr %decode.0, i64 2
-  %decode.3 = getelementptr $key, ptr %decode.0, i64 3
+  %decode.1 = getelementptr $key, ptr %decode.0, i64 1
   store $key %negative, ptr %codes, align $bytes
   store $key %other, ptr %encode.1, align $bytes
-  store $key %negative, ptr %both.0, align $bytes
-  store $key %other, ptr %both.1, align $bytes
-  store $key %above, ptr %both.2, align $bytes
-  store $key %below, ptr %both.3, align $bytes
-  store $key %above, ptr %decode.2, align $bytes
-  store $key %below, ptr %decode.3, align $bytes
+  store $key %above, ptr %decode.0, align $bytes
+  store $key %below, ptr %decode.1, align $bytes
   ret void
 }
 
@@ -37,11 +28,9 @@ entry:
   %is_done = call i1 @weft.sort.is_done.$name(ptr %to, ptr %from, i64 %count, ptr %codes)
   br i1 %is_done, label %done, label %split
 split:
-  %sample = call <2 x $key> @weft.sort.middle.$name(ptr %from, i64 %count, ptr %codes)
+  %sample = call <2 x $key> @weft.sort.sample.$name(ptr %from, i64 %count, ptr %codes)
   %pivot = extractelement <2 x $key> %sample, i64 0
-  %bytes = mul i64 %count, $bytes
-  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
-  %below = call i64 @weft.sort.encode.$name(ptr %to, i64 %count, $key %pivot, ptr %codes)
+  %below = call i64 @weft.sort.encode.$name(ptr %to, ptr %from, i64 %count, $key %pivot, ptr %codes)
   %depth = call i64 @weft.sort.depth.$name(i64 %count)
   call void @weft.sort.parts.$name(ptr %to, i64 %below, i64 %depth, ptr %codes)
   %above = getelementptr $key, ptr %to, i64 %below
@@ -52,20 +41,21 @@ done:
   ret void
 }
 
-define internal void @weft.sort.few.$name(ptr %to, ptr %from, i64 %count, ptr %codes) nounwind {
+define internal void @weft.sort.few.$name(ptr %keys, i64 %count, ptr %codes) nounwind {
   %some = icmp ule i64 %count, $few_keys
   br i1 %some, label %few, label %many
 few:
-  call void @weft.sort.block$few.$name(ptr %to, ptr %from, i64 %count, ptr %codes)
+  call void @weft.sort.block$few.$name(ptr %keys, i64 %count, ptr %codes)
   ret void
 many:
-  call void @weft.sort.block$many.$name(ptr %to, ptr %from, i64 %count, ptr %codes)
+  call void @weft.sort.block$many.$name(ptr %keys, i64 %count, ptr %codes)
   ret void
 }
 
 define internal void @weft.sort.parts.$name(ptr %keys, i64 %count, i64 %depth, ptr %codes) noinline nounwind {
 entry:
   %decode = getelementptr $key, ptr %codes, i64 $decoding
+  %none = getelementptr $key, ptr %codes, i64 $none
   br label %head
 head:
   %first = phi i64 [ 0, %entry ], [ %above, %parted ], [ %unequal, %equal ]
@@ -75,7 +65,7 @@ head:
   %is_few = icmp ule i64 %size, $many_keys
   br i1 %is_few, label %few, label %many
 few:
-  call void @weft.sort.few.$name(ptr %from, ptr %from, i64 %size, ptr %decode)
+  call void @weft.sort.few.$name(ptr %from, i64 %size, ptr %decode)
   ret void
 many:
   %is_deep = icmp eq i64 %left, 0
@@ -84,7 +74,7 @@ heap:
   call void @weft.sort.heap.$name(ptr %from, i64 %size)
   br label %ordered
 part:
-  %sample = call <2 x $key> @weft.sort.sample.$name(ptr %from, i64 %size, ptr %codes)
+  %sample = call <2 x $key> @weft.sort.sample.$name(ptr %from, i64 %size, ptr %none)
   %pivot = extractelement <2 x $key> %sample, i64 0
   %spread = extractelement <2 x $key> %sample, i64 1
   %is_flat = icmp eq $key %spread, 0
@@ -102,12 +92,12 @@ least:
   br i1 %is_greatest, label %ordered, label %equal
 equal:
   %same = call i64 @weft.sort.part.$name(ptr %from, i64 %size, $key %next)
-  call void @weft.sort.decode.$name(ptr %from, i64 %same, ptr %decode)
+  call void @weft.sort.recode.$name(ptr %from, ptr %from, i64 %same, ptr %decode)
   %unequal = add i64 %first, %same
   %others = sub i64 %size, %same
   br label %head
 ordered:
-  call void @weft.sort.decode.$name(ptr %from, i64 %size, ptr %decode)
+  call void @weft.sort.recode.$name(ptr %from, ptr %from, i64 %size, ptr %decode)
   ret void
 parted:
   %less = sub i64 %left, 1
@@ -147,67 +137,64 @@ define internal $vector @weft.sort.coded_of.$name($vector %elements, $vector %ne
   ret $vector %found
 }
 
-define internal void @weft.sort.decode.$name(ptr %keys, i64 %count, ptr %decode) noinline nounwind {
+define internal void @weft.sort.recode.$name(ptr %to, ptr %from, i64 %count, ptr %codes) noinline nounwind {
 entry:
-  %above_place = getelementptr $key, ptr %decode, i64 2
-  %below_place = getelementptr $key, ptr %decode, i64 3
-  %above = call $vector @weft.sort.codes_of.$name(ptr %above_place)
-  %below = call $vector @weft.sort.codes_of.$name(ptr %below_place)
+  %other_place = getelementptr $key, ptr %codes, i64 1
+  %negative = call $vector @weft.sort.codes_of.$name(ptr %codes)
+  %other = call $vector @weft.sort.codes_of.$name(ptr %other_place)
   br label %head
 head:
   %at = phi i64 [ 0, %entry ], [ %next, %vectors ]
+  %place = getelementptr $key, ptr %from, i64 %at
+  %target = getelementptr $key, ptr %to, i64 %at
   %next = add i64 %at, $lanes
   %is_whole = icmp ule i64 %next, %count
   br i1 %is_whole, label %vectors, label %rest
 vectors:
-  %place = getelementptr $key, ptr %keys, i64 %at
-  %elements = call $vector @weft.sort.keys_at.$name(ptr %place, $vector %above, $vector %below)
-  store $vector %elements, ptr %place, align $bytes
+  %elements = call $vector @weft.sort.keys_at.$name(ptr %place, $vector %negative, $vector %other)
+  store $vector %elements, ptr %target, align $bytes
   br label %head
 rest:
-  %single = phi i64 [ %at, %head ], [ %single_next, %one ]
-  %some = icmp ult i64 %single, %count
-  br i1 %some, label %one, label %done
-one:
-  %one_place = getelementptr $key, ptr %keys, i64 %single
-  %key = load $key, ptr %one_place, align $bytes
-  %element = call $key @weft.sort.key.$name($key %key, ptr %above_place)
-  store $key %element, ptr %one_place, align $bytes
-  %single_next = add i64 %single, 1
-  br label %rest
-done:
+  %left = sub i64 %count, %at
+  %short = trunc i64 %left to i32
+  %first = insertelement <$lanes x i32> poison, i32 %short, i64 0
+  %firsts = shufflevector <$lanes x i32> %first, <$lanes x i32> poison, <$lanes x i32> zeroinitializer
+  %mask = icmp ult <$lanes x i32> <$counted>, %firsts
+  %last = call $vector @llvm.masked.load.$suffix.p0(ptr align $bytes %place, <$lanes x i1> %mask, $vector zeroinitializer)
+  %last_elements = call $vector @weft.sort.coded_of.$name($vector %last, $vector %negative, $vector %other)
+  call void @llvm.masked.store.$suffix.p0($vector %last_elements, ptr align $bytes %target, <$lanes x i1> %mask)
   ret void
 }
 
 define internal <2 x $key> @weft.sort.sample.$name(ptr %keys, i64 %count, ptr %codes) nounwind {
-  %none = getelementptr $key, ptr %codes, i64 $none
   %is_large = icmp uge i64 %count, $sampled
   br i1 %is_large, label %large, label %small
 large:
-  %middle = call <2 x $key> @weft.sort.middle.$name(ptr %keys, i64 %count, ptr %none)
+  %middle = call <2 x $key> @weft.sort.middle.$name(ptr %keys, i64 %count, ptr %codes)
   ret <2 x $key> %middle
 small:
-  %pivot = call <2 x $key> @weft.sort.pivot.$name(ptr %keys, i64 %count)
+  %pivot = call <2 x $key> @weft.sort.pivot.$name(ptr %keys, i64 %count, ptr %codes)
   ret <2 x $key> %pivot
 }
 
 define internal <2 x $key> @weft.sort.middle.$name(ptr %keys, i64 %count, ptr %codes) noinline nounwind {
 entry:
   %sample = alloca [$few_keys x $key], align 64
+  %none = alloca [2 x $key], align 64
+  store [2 x $key] zeroinitializer, ptr %none, align $bytes
   %distance = udiv i64 %count, $few_keys
   br label %head
 head:
   %at = phi i64 [ 0, %entry ], [ %next, %head ]
   %index = mul i64 %at, %distance
-  %place = getelementptr $key, ptr %keys, i64 %index
-  %key = load $key, ptr %place, align $bytes
+  %key = call $key @weft.sort.key_at.$name(ptr %keys, i64 %index, ptr %codes)
   %target = getelementptr $key, ptr %sample, i64 %at
   store $key %key, ptr %target, align $bytes
   %next = add i64 %at, 1
   %more = icmp ult i64 %next, $few_keys
   br i1 %more, label %head, label %found
 found:
-  call void @weft.sort.few.$name(ptr %sample, ptr %sample, i64 $few_keys, ptr %codes)
+  call void @weft.sort.few.$name(ptr %sample, i64 $few_keys, ptr %none)
   %half = getelementptr $key, ptr %sample, i64 $half_sample
   %median = load $key, ptr %half, align $bytes
   %last = getelementptr $key, ptr %sample, i64 $last_sample
@@ -226,17 +213,15 @@ found:
 
 define i32 @weft.sort.values.shared.$name(ptr %to, ptr %from, i64 %count, $key %negative, $key %other, $key %infinity, ptr %runner, ptr %frame, i64 %limit) nounwind {
 entry:
-  %codes = alloca [16 x $key], align 64
+  %codes = alloca [8 x $key], align 64
   %context = alloca [$words x i64], align 64
   call void @weft.sort.codes.$name(ptr %codes, $key %negative, $key %other)
   %is_done = call i1 @weft.sort.is_done.$name(ptr %to, ptr %from, i64 %count, ptr %codes)
   br i1 %is_done, label %mend, label %share
 share:
-  %sample = call <2 x $key> @weft.sort.middle.$name(ptr %from, i64 %count, ptr %codes)
+  %sample = call <2 x $key> @weft.sort.sample.$name(ptr %from, i64 %count, ptr %codes)
   %pivot = extractelement <2 x $key> %sample, i64 0
-  %bytes = mul i64 %count, $bytes
-  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
-  %below = call i64 @weft.sort.encode.$name(ptr %to, i64 %count, $key %pivot, ptr %codes)
+  %below = call i64 @weft.sort.encode.$name(ptr %to, ptr %from, i64 %count, $key %pivot, ptr %codes)
   call void @llvm.memset.p0.i64(ptr %context, i8 0, i64 $context_bytes, i1 false)
   store ptr %frame, ptr %context, align 8
   %earliest = getelementptr i64, ptr %context, i64 2
