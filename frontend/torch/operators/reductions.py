@@ -10,7 +10,7 @@ from weft.dtypes import is_complex, is_float, part
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.table import row
-from weft.ir.dim import maximum, product
+from weft.ir.dim import Dim, maximum, product
 from weft.ir.graph import Constant, Expr, PrimValue, TupleGetItem
 from weft.script import relax as R
 
@@ -199,12 +199,20 @@ def attention(
         zero, least = n.cast(0.0, n.dtype(q)), n.cast(-3e38 if n.dtype(q) != "float16" else -6e4, n.dtype(q))
         bias = R.where(mask, zero, least)
     if bias is not None:
-        (b, h, s, _), t = n.shape(q), n.shape(k)[2]
-        bias = R.broadcast_to(bias, (b, h, s, t))
+        bias = _of_scores(n, bias, (*n.shape(q)[:3], n.shape(k)[2]))
     query, key, value = (n.emit(R.permute_dims(x, (0, 2, 1, 3))) for x in (q, k, v))
     made = R.nn.attention(query, key, value, bias, scale, "TopLeft" if causal else None)
     made = R.permute_dims(made, (0, 2, 1, 3))
     return made if kept is None else R.where(kept, made, n.cast(0.0, n.dtype(q)))
+
+
+def _of_scores(n: FxNode, bias: Expr, scores: tuple[Dim, ...]) -> Expr:
+    """A bias with all axes of scores; those of size 1 stay so."""
+    bias = n.emit(bias)
+    own = (*(1,) * (len(scores) - n.rank(bias)), *n.shape(bias))
+    sizes = tuple(1 if size == 1 else full for size, full in zip(own, scores, strict=True))
+    bias = bias if len(own) == n.rank(bias) else n.emit(R.reshape(bias, own))
+    return bias if sizes == own else R.broadcast_to(bias, sizes)
 
 
 def _attends(n: FxNode, mask: Expr) -> Expr | None:

@@ -174,6 +174,14 @@ def test_rows_whose_mask_lets_nothing_through_attend_to_nothing() -> None:
     compared(lambda q, k, mask: functional.scaled_dot_product_attention(q, k, k, mask), q, k, mask)
 
 
+@pytest.mark.parametrize("shape", [(3, 5), (1, 5), (4, 3, 5), (2, 1, 3, 5), (2, 1, 1, 5), (1, 4, 3, 5), (2, 4, 3, 5)])
+def test_masks_of_any_shape_that_fits_are_read_where_they_are(shape: tuple[int, ...]) -> None:
+    q, k, bias = drawn(2, 4, 3, 8), drawn(2, 4, 5, 8), drawn(*shape)
+    attention = functional.scaled_dot_product_attention
+    compared(lambda q, k, mask: attention(q, k, k, mask), q, k, bias)
+    compared(lambda q, k, mask: attention(q, k, k, mask), q, k, bias > 0)
+
+
 def test_bytes_repeated_edges_and_positions_that_are_no_numbers() -> None:
     def several(x: Any, g: Any, b: Any) -> Any:
         pads = [functional.pad(x, p, "circular") for p in ([1, -1, 0, -1], [-1, 2, 1, 1])]
