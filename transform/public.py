@@ -126,6 +126,7 @@ from weft.transform.rewrite.reorder_permute_dims_after_concat import ReorderPerm
 from weft.transform.rewrite.reorder_take_after_matmul import ReorderTakeAfterMatmul
 from weft.transform.rewrite.rule_set import RuleSet, register_rules, remove_rules, rule_set, rule_sets
 from weft.transform.rewrite.split_to_slices import SplitToSlices
+from weft.transform.rewrite.unflatten_matmul import UnflattenMatmul
 from weft.transform.target.assign_by_cost import AssignByCost
 from weft.transform.target.merge_composite_functions import MergeCompositeFunctions
 from weft.transform.target.partition_calls import Declined, PartitionCalls
@@ -265,6 +266,7 @@ __all__ = [
     "ToMixedPrecision",
     "ToNonDataflow",
     "TopologicalSort",
+    "UnflattenMatmul",
     "UnrollLoop",
     "UnrollLoops",
     "UpdateInPlace",

@@ -81,6 +81,7 @@ from weft.transform.rewrite.quantized.fold_quantize_dequantize import FoldQuanti
 from weft.transform.rewrite.remove_redundant_casts import RemoveRedundantCasts
 from weft.transform.rewrite.remove_redundant_reshape import RemoveRedundantReshape
 from weft.transform.rewrite.split_to_slices import SplitToSlices
+from weft.transform.rewrite.unflatten_matmul import UnflattenMatmul
 from weft.transform.target.assign import OutlineLabelled, SpecialiseByLabel, VerifyTargets
 from weft.transform.target.assign_by_cost import AssignByCost
 from weft.transform.target.labels import driving_label, leaf_parts
@@ -140,6 +141,7 @@ def _plan(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
 _RULES = (
     *FuseDequantizeMatmul.sets_of_class,
     *CancelTransposes.sets_of_class,
+    *UnflattenMatmul.sets_of_class,
     *RemoveRedundantReshape.sets_of_class,
     *RemoveRedundantCasts.sets_of_class,
     *AdjustMatmulOrder.sets_of_class,

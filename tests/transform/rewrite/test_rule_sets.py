@@ -70,6 +70,18 @@ BEFORE_AFTER = (
         ["strided_slice", "strided_slice", "add"],
     ),
     (transform.SplitToSlices(), "s = R.split(x, 2)\nout = R.exp(s[1])", X, ["split", "exp"]),  # a symbol is split
+    (
+        transform.UnflattenMatmul(),
+        "a = R.reshape(x, (-1, 4))\nb = R.matmul(a, w)\nd = R.add(c, b)\nout = R.reshape(d, (n, 3, 5))",
+        f'{X}, w: R.Tensor((4, 5), "float32"), c: R.Tensor((5,), "float32")',
+        ["reshape", "matmul", "add"],
+    ),
+    (
+        transform.UnflattenMatmul(),
+        "a = R.reshape(x, (-1, 4))\nb = R.matmul(a, w)\nc = R.reshape(b, (n, 3, 5))\nout = R.add(c, R.sum(b))",
+        f'{X}, w: R.Tensor((4, 5), "float32")',
+        ["reshape", "matmul", "reshape", "sum", "add"],  # the product is used twice
+    ),
     (transform.FuseTransposeMatmul(), "t = R.permute_dims(y)\nout = R.matmul(x, t)", PAIR, ["linear"]),
     (transform.ExpandMatmulOfSum(), "s = R.add(a, b)\nout = R.matmul(x, s)", SUM, ["matmul", "matmul", "add"]),
     (
