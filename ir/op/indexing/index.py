@@ -313,14 +313,19 @@ def _take_axis(args: Arguments, ndim: int) -> int | None:
     return None if args.axis is None else axis_of(args, args.axis, ndim)
 
 
-def _fitted(args: Arguments, kernel: Kernel, value: PrimExpr, size: Dim) -> PrimExpr:
-    """An index of a take as a valid one, by the mode."""
+def _fitted(args: Arguments, value: PrimExpr, size: Dim, *, by_element: bool) -> PrimExpr:
+    """An index of a take as a valid one, by the mode; `by_element` where neighbours have indices of their own."""
     if args.mode in ("clip", "nan"):
         return te.maximum(te.minimum(te.cast(te.INDEX, value), te.size(size) - 1), 0)
     if args.mode == "wrap":
         # The kernel has checked that an indexed axis is not empty; the maximum guards the division all the same.
         return te.cast(te.INDEX, value) % te.maximum(te.size(size), 1)
-    return wrapped_index(value, size)
+    return _element_index(value, size) if by_element else wrapped_index(value, size)
+
+
+def _element_index(value: PrimExpr, size: Dim) -> PrimExpr:
+    """An index made to fit: the check has seen to it, and loads that are proved to be inside can be vectors."""
+    return te.maximum(te.minimum(wrapped_index(value, size), te.size(size) - 1), 0)
 
 
 @kernel_lowering
@@ -335,7 +340,7 @@ def _lower_take(kernel: Kernel) -> PrimFunc | None:
         front = axis or 0
         chosen = i[front : front + indices.ndim]
         value = indices(*chosen) if indices.ndim else scalar_of(indices)
-        index = _fitted(args, kernel, value, size)
+        index = _fitted(args, value, size, by_element=axis in (None, x.ndim - 1))
         if axis is None:
             found = x(*split_index(index, x.shape))
         else:
@@ -416,11 +421,9 @@ def _lower_gather_elements(kernel: Kernel) -> PrimFunc | None:
         if d != axis:
             kernel.require_le(given, size, f"size {size} of axis {d} is below {given}")
     kernel.check_indices(indices, x.shape[axis])
-    last = te.size(x.shape[axis]) - 1
 
     def place(*i: PrimExpr) -> PrimExpr:
-        """The index, made to fit: the check has seen to it, and loads that are proved to be inside can be vectors."""
-        return te.maximum(te.minimum(wrapped_index(indices(*i), x.shape[axis]), last), 0)
+        return _element_index(indices(*i), x.shape[axis])
 
     return kernel.compute(lambda *i: x(*(place(*i) if d == axis else index for d, index in enumerate(i))))
 
@@ -483,7 +486,8 @@ def _lower_gather_nd(kernel: Kernel) -> PrimFunc | None:
         kernel.check_indices(indices, x.shape[batch + position], last=position)
 
     def element(*i: PrimExpr) -> PrimExpr:
-        chosen = [wrapped_index(indices(*i[:count], p), x.shape[batch + p]) for p in range(depth)]
+        wrapped = _element_index if batch + depth == x.ndim else wrapped_index
+        chosen = [wrapped(indices(*i[:count], p), x.shape[batch + p]) for p in range(depth)]
         return x(*i[:batch], *chosen, *i[count:])
 
     return kernel.compute(element)
