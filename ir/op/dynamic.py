@@ -193,16 +193,21 @@ def _lower_nonzero_at(frame: Loops) -> PrimFunc | None:
     for size in (dims_of(frame.result) or ())[:1]:
         frame.require_equal(size, max(tensor(args, "x", context).ndim, 1))
 
+    at = load(found, [0])
+
     def keep(i: Sequence[PrimExpr]) -> Stmt:
-        at = load(found, [0])
+        """Every position is stored, and stays where the element is not zero: nobody can guess which ones are."""
         place = list(i) or [index(0)]
-        steps = [store(out, value, [axis, at]) for axis, value in enumerate(place)]
-        check = frame.check(binary("lt", at, room), "more elements are not zero than the shape has room for")
-        return joined(check, *steps, store(found, at + index(1)))
+        steps = joined(*(store(out, value, [axis, at]) for axis, value in enumerate(place)))
+        more = store(found, at + cast("int64", _is_nonzero(load(x, i))))
+        return joined(IfThenElse(binary("lt", at, room), steps), more)
 
     shape = () if not hasattr(x, "shape") else x.shape
-    end = frame.check(binary("eq", load(found, [0]), room), "fewer elements are not zero than the shape says")
-    look = loops(shape, lambda i: IfThenElse(_is_nonzero(load(x, i)), keep(i)))
+    end = joined(
+        frame.check(binary("le", at, room), "more elements are not zero than the shape has room for"),
+        frame.check(binary("eq", at, room), "fewer elements are not zero than the shape says"),
+    )
+    look = loops(shape, keep)
     return frame.finish(store(found, index(0)), look, end)
 
 
