@@ -1,7 +1,7 @@
 """Sums and other reductions into places that indices choose: scatters, segments, counts, bags of embeddings.
 
-All are scatters of elements (`scatter_elements`), so that the order of the sums is that of the updates. Indices out of
-range are BoundsErrors.
+All but counts are scatters of elements (`scatter_elements`), so that the order of the sums is that of the updates.
+Indices out of range are BoundsErrors.
 """
 
 from __future__ import annotations
@@ -225,13 +225,14 @@ def bincount(args: Parts) -> Expr:
     Another number is a BoundsError.
     """
     args.require("x", "integer")
-    length, sizes = _one_size(args, "length"), args.dims("x")
-    dtype = "int64" if args.weights is None else args.type("weights").dtype
-    weights = call("ones", sizes, "int64") if args.weights is None else args.weights
-    x = call("astype", args.x, "int64")
+    length = _one_size(args, "length")
+    if args.weights is None:
+        return call("count_indices", args.x, (length,))
+    args.dims("x")
+    dtype, x = args.type("weights").dtype, call("astype", args.x, "int64")
     beyond = call("full_like", x, call("full", (), length, "int64"))
     index = call("where", call("less", x, call("full", (), 0, "int64")), beyond, x)  # negative ones count from no end
-    return call("scatter_elements", call("zeros", (length,), dtype), index, weights, 0, "add")
+    return call("scatter_elements", call("zeros", (length,), dtype), index, args.weights, 0, "add")
 
 
 def _histogram(x: Any, *, bins: int, min: float, max: float) -> Any:

@@ -1,6 +1,6 @@
 """Operators that write elements at integer indices: a copy of the data, changed in the order of the updates.
 
-Negative indices count from the end; one out of range stops the kernel with a BoundsError before anything is written.
+Negative indices count from the end; one out of range stops the kernel with a BoundsError: there is no result then.
 """
 
 from __future__ import annotations
@@ -12,14 +12,28 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import is_float
+from weft.errors import BoundsError
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
-from weft.ir.dim import Dim, free_symbols, prove_equal, prove_le
+from weft.ir.dim import Dim, free_symbols, prove_equal, prove_le, symbol
 from weft.ir.kernel.prim import as_expr, binary, cast, const, unary
 from weft.ir.kernel.prim_dim import dim_to_prim
-from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, same_dtype, shape_error, tensor, typed
+from weft.ir.op.common import (
+    axis_of,
+    example,
+    f32,
+    i64,
+    require_dtype,
+    same_dtype,
+    shape_error,
+    shape_of_arg,
+    tensor,
+    typed,
+)
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.indexing.index import depth_of
+from weft.ir.op.kernel_builder import Loops, joined, load, loops, loops_lowering, store
+from weft.ir.op.precision import never
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import (
     AssertStmt,
@@ -65,9 +79,9 @@ def _index(value: int | PrimExpr) -> PrimExpr:
     return as_expr(value, INDEX)
 
 
-def _loops(extents: Sequence[Extent], body: Callable[[list[PrimVar]], Stmt]) -> Stmt:
-    """Serial loops over a shape."""
-    variables = [PrimVar(f"i{position}", INDEX) for position in range(len(extents))]
+def _loops(extents: Sequence[Extent], body: Callable[[list[PrimVar]], Stmt], first: int = 0) -> Stmt:
+    """Serial loops over a shape, whose variables are numbered from `first` on."""
+    variables = [PrimVar(f"i{first + position}", INDEX) for position in range(len(extents))]
     statement = body(variables)
     for variable, extent in reversed(list(zip(variables, extents, strict=True))):
         statement = For(variable, 0, extent, statement)
@@ -76,10 +90,11 @@ def _loops(extents: Sequence[Extent], body: Callable[[list[PrimVar]], Stmt]) -> 
 
 @dataclass
 class _Scatter:
-    """The kernel of a scatter: copy, check, write.
+    """The kernel of a scatter: copy, then check and write.
 
     `positions` are the axes that indices choose; `index_at(i)` gives the indices (into the index tensor) that hold them
-    for the update at `i`, and `rest(i)` the positions on the other axes in order.
+    for the update at `i`, of which only the first `outer` axes matter, and `rest(i)` the positions on the other axes in
+    order.
     """
 
     name: str
@@ -90,6 +105,7 @@ class _Scatter:
     index_at: Callable[[Sequence[PrimExpr]], list[list[PrimExpr]]]
     rest: Callable[[Sequence[PrimExpr]], list[PrimExpr]]
     checks: Sequence[tuple[str, Dim, Dim]]
+    outer: int
 
     def build(self) -> PrimFunc:
         """The function."""
@@ -110,12 +126,21 @@ class _Scatter:
             for kind, a, b in self.checks
         ]
         copy = _loops(self.data.shape, lambda i: BufferStore(self.out, BufferLoad(self.data, tuple(i)), tuple(i)))
-        steps = (*asserts, _loops(self.updates.shape, self._check), copy, _loops(self.updates.shape, self._write))
+        steps = (*asserts, copy, self._changes())
         bound = {
             e for buffer in (self.data, self.indices, self.updates) for e in buffer.shape if isinstance(e, PrimVar)
         }
         scalars = [variable for variable in symbols.values() if variable not in bound]
         return PrimFunc((self.data, self.indices, self.updates, self.out, *scalars), SeqStmt(steps), name=self.name)
+
+    def _changes(self) -> Stmt:
+        """Every index tuple checked, then what stands at it written: checked all before, they would be read twice."""
+        shape, outer = self.updates.shape, self.outer
+
+        def at_indices(i: list[PrimVar]) -> Stmt:
+            return SeqStmt((self._check(i), _loops(shape[outer:], lambda rest: self._write([*i, *rest]), outer)))
+
+        return _loops(shape[:outer], at_indices)
 
     def _sizes(self, a: Dim, b: Dim) -> str:
         return f"{self.operator}: the sizes {a} and {b} do not fit"
@@ -181,7 +206,8 @@ def _lower_elements(args: Arguments, context: TypeContext, name: str) -> PrimFun
     def rest(i: Sequence[PrimExpr]) -> list[PrimExpr]:
         return [index for d, index in enumerate(i) if d != axis]
 
-    return _Scatter(name, args.name, types, args.reduction, (axis,), lambda i: [list(i)], rest, checks).build()
+    outer = len(indices)
+    return _Scatter(name, args.name, types, args.reduction, (axis,), lambda i: [list(i)], rest, checks, outer).build()
 
 
 def _numpy_elements(
@@ -260,7 +286,7 @@ def _lower_nd(args: Arguments, context: TypeContext, name: str) -> PrimFunc | No
 
     positions = tuple(range(depth))
     return _Scatter(
-        name, args.name, types, args.reduction, positions, index_at, lambda i: list(i[count:]), checks
+        name, args.name, types, args.reduction, positions, index_at, lambda i: list(i[count:]), checks, count
     ).build()
 
 
@@ -304,3 +330,56 @@ def scatter_nd(args: Arguments, context: TypeContext) -> TensorType:
     for a, b in zip(wanted, given, strict=True):
         context.require_equal(a, b, f"{args.name}: sizes of updates", args.span)
     return data
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Counts
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@loops_lowering
+def _lower_count_indices(frame: Loops) -> PrimFunc | None:
+    indices, out = frame.input("indices"), frame.output()
+    size = _index(out.shape[0])
+
+    def count(i: Sequence[PrimExpr]) -> Stmt:
+        place = cast(INDEX, load(indices, i))
+        inside = binary("and", binary("ge", place, 0), binary("lt", place, size))
+        return joined(frame.check(inside, "index out of range"), store(out, load(out, [place]) + _index(1), [place]))
+
+    shape = indices.shape if hasattr(indices, "shape") else ()
+    return frame.finish(loops(out.shape, lambda i: store(out, 0, i)), loops(shape, count))
+
+
+def _numpy_count_indices(indices: Any, shape: Sequence[int]) -> np.ndarray:
+    (size,) = shape
+    indices = np.asarray(indices)
+    if indices.size and (indices.min() < 0 or indices.max() >= size):
+        raise BoundsError("R.count_indices: index out of range")
+    return np.bincount(indices.reshape(-1), None, size).astype(np.int64)
+
+
+@register_op(
+    "count_indices",
+    [Param("indices", of="int"), Param("shape", "shape")],
+    lowering=_lower_count_indices,
+    numpy=_numpy_count_indices,
+    pure=True,
+    examples=(
+        example(i64(6), (5,), ranges={"indices": (0, 4)}),
+        example(typed("int32", "n", 2), (symbol("m"),), ranges={"indices": (0, 0)}, least=1),
+    ),
+    precision=never("it counts"),
+)
+def count_indices(args: Arguments, context: TypeContext) -> TensorType:
+    """How often each index of an axis of one size occurs in a tensor, as a vector of that shape, int64.
+
+    No index counts from the end; one out of range is a BoundsError. Errors: ShapeError W205 another shape than one
+    size; DTypeError W321.
+    """
+    indices = tensor(args, "indices", context)
+    require_dtype(args, "indices", indices, "integer")
+    dims, ndim = shape_of_arg(args, "shape", context)
+    if ndim not in (-1, 1):
+        raise shape_error(args, f"shape has one size, got {ndim}", "W205")
+    return TensorType(dims, "int64", 1)

@@ -1,6 +1,6 @@
 """Elements chosen or set by several index tensors, by slices and by lengths; sums that undo a broadcast; grids.
 
-Negative indices count from the end; one out of range stops the kernel with a BoundsError before anything is written.
+Negative indices count from the end; one out of range stops the kernel with a BoundsError: there is no result then.
 """
 
 from __future__ import annotations
@@ -173,9 +173,12 @@ def _lower_index_put(frame: Loops) -> PrimFunc | None:
         target, value = [*at, *i[len(shape) :]], load(values, spread(given, i))
         return store(out, binary("add", load(out, target), value) if args.accumulate else value, target)
 
+    def put_all(i: Sequence[PrimExpr]) -> Stmt:
+        return joined(check(i), loops(extents[len(shape) :], lambda rest: put([*i, *rest])))
+
     extents = [frame.extent(dim) for dim in wanted]
     copy = loops(out.shape, lambda i: store(out, load(data, i), i))
-    return frame.finish(loops(extents[: len(shape)], check), copy, loops(extents, put))
+    return frame.finish(copy, loops(extents[: len(shape)], put_all))
 
 
 def _numpy_index_put(data: np.ndarray, indices: Sequence[np.ndarray], values: Any, accumulate: bool) -> np.ndarray:

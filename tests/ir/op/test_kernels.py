@@ -416,14 +416,26 @@ def test_an_axis_shorter_than_k_stops_the_kernel() -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_scatter_stops_before_it_writes_anything_when_an_index_is_out_of_range() -> None:
+def test_a_scatter_stops_where_an_index_is_out_of_range_and_leaves_its_data_alone() -> None:
     kernel = lowered("scatter_elements", f32(n), i64(m), f32(m))
     data, out = np.zeros(4, "float32"), np.full(4, 7, "float32")
-    with pytest.raises(BoundsError):
-        interpret(kernel)(data, np.array([0, 4]), np.ones(2, "float32"), out)
-    assert out.tolist() == [7] * 4
+    for wrong in (4, -5):
+        with pytest.raises(BoundsError, match="scatter_elements: index out of range"):
+            interpret(kernel)(data, np.array([0, wrong]), np.ones(2, "float32"), out)
+        assert data.tolist() == [0] * 4
     interpret(kernel)(data, np.array([-1, 0]), np.array([5, 6], "float32"), out)
     assert out.tolist() == [6, 0, 0, 5]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_counts_of_indices_are_those_of_numpy_and_refuse_all_others(dtype: str) -> None:
+    kernel = lowered("count_indices", TensorType((n, m), dtype), (5,))
+    for shape in ((0, 3), (1, 1), (40, 7)):
+        given = np.random.default_rng(0).integers(0, 5, shape).astype(dtype)
+        assert run(kernel, given, out=(5,), dtype="int64").tolist() == np.bincount(given.ravel(), None, 5).tolist()
+    for wrong in (5, 255 if dtype == "uint8" else -1):
+        with pytest.raises(BoundsError, match="index out of range"):
+            run(kernel, np.full((2, 2), wrong, dtype), out=(5,), dtype="int64")
 
 
 def test_a_scatter_writes_in_the_order_of_the_updates() -> None:
