@@ -105,7 +105,7 @@ def test_what_was_decided_is_in_the_text_and_gives_the_same_loops_again(kind: st
         ("elementwise", {"vectors": 1}),
         ("reduction", {"vectors": 2}),
         ("transpose", {"lanes": 4}),
-        ("argreduce", {"vectors": 1}),
+        ("argreduce", {"group": 2}),
         ("split_reduction", {"chunks": 4}),
         ("attention", {"row_block": 20}),
         ("attention", {"key_block": 64}),

@@ -156,6 +156,21 @@ def test_positions_of_extremes(
     assert has_vectors(new) or long < 2 or (bits == 128 and dtype == "float64")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64"])
+@pytest.mark.parametrize("dims", [(M,), (3, M), (3, 1000)], ids=str)
+def test_chunks_and_groups_of_a_row_keep_the_first_of_equal_extremes(dims: tuple[Dim, ...], dtype: str) -> None:
+    module = legalized("argmax", dims, axis=len(dims) - 1, dtype=dtype)
+    new = VectorizeNests(MachineModel(vector_bits=512), Knobs(split_from=600, chunks=5))(module)
+    assert all(text in new.script() for text in ("chunks", "group"))
+    run = weft.compile(new)["main"]
+    for size in (1, 63, 599, 600, 9000) if M in dims else (1000,):
+        for x in with_extremes(random(3, size, dtype=dtype)):
+            given = x if len(dims) == 2 else x[0].copy()
+            np.testing.assert_array_equal(run(given), np.argmax(given, -1))
+            few = np.round(given / 64).astype(dtype)
+            np.testing.assert_array_equal(run(few), np.argmax(few, -1))
+
+
 def test_a_reduction_of_pairs_that_keeps_something_else_stays_as_it_is() -> None:
     @T.prim_func
     def last(x: T.Buffer((4, 64), "float32"), p: T.Buffer((4,), "int64"), v: T.Buffer((4,), "float32")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from weft.transform.autoschedule.gemm.decide import GemmRule
 from weft.transform.autoschedule.gemm.groups.rule import GroupedRule
 from weft.transform.autoschedule.registry import GEMM_ORDER, Rule, register_rule, rules
-from weft.transform.autoschedule.rules.argreduce import ArgReduceRule
+from weft.transform.autoschedule.rules.argreduce.rule import ArgReduceRule
 from weft.transform.autoschedule.rules.assertions import AssertionRule
 from weft.transform.autoschedule.rules.block_fusion import AttentionRule, ChainRule
 from weft.transform.autoschedule.rules.copies import CopyRule
