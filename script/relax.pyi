@@ -520,6 +520,16 @@ def cosh(x: _t.Any) -> _t.Any:
     R.cosh(R.Tensor((4,), "complex128")) -> R.Tensor((4,), "complex128")
     """
 
+def count_indices(indices: _t.Any, shape: _t.Any) -> _t.Any:
+    """How often each index of an axis of one size occurs in a tensor, as a vector of that shape, int64.
+
+    No index counts from the end; one out of range is a BoundsError. Errors: ShapeError W205 another shape than one
+    size; DTypeError W321.
+
+    R.count_indices(R.Tensor((6,), "int64"), (5,)) -> R.Tensor((5,), "int64")
+    R.count_indices(R.Tensor((n, 2), "int32"), (m,)) -> R.Tensor((m,), "int64")
+    """
+
 def cross(x1: _t.Any, x2: _t.Any, axis: _t.Any = -1) -> _t.Any:
     """The vector product along an axis of size 3.
 

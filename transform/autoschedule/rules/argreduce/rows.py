@@ -155,7 +155,7 @@ class Rows:
             *(vector_loop(at, found.lanes, running.clear) for at in lanes),
             *self._groups(running, length, value),
             *(vector_loop(at, found.lanes, partial(_copied, best, running.values)) for at in lanes),
-            *self._halved(best, found.extreme),
+            *_halved(best, self.width, found.lanes, found.extreme),
             Bind(top, BufferLoad(best, (const(0, INDEX),))),
             *self._place_of(running, top, place, length, value),
             *(substitute(part, variables) for part in found.update(position, top)),
@@ -253,7 +253,7 @@ class Rows:
 
         yield AllocBuffer(first)
         yield from (vector_loop(at, found.lanes, step) for at in range(0, self.width, found.lanes))
-        yield from self._halved(first, partial(binary, "min"))
+        yield from _halved(first, self.width, found.lanes, partial(binary, "min"))
         earliest = cast(INDEX, BufferLoad(first, zero))
         if self.group == 1:
             yield Bind(place, earliest)
@@ -286,21 +286,22 @@ class Rows:
         for number in range(self.group):
             step = partial(look, number)
             yield from (vector_loop(at, found.lanes, step) for at in range(0, self.width, found.lanes))
-        yield from self._halved(seen, partial(binary, "min"))
+        yield from _halved(seen, self.width, found.lanes, partial(binary, "min"))
         yield Bind(place, plus(base, cast(INDEX, BufferLoad(seen, (const(0, INDEX),)))))
 
-    def _halved(self, buffer: Buffer, combine: Callable[[PrimExpr, PrimExpr], PrimExpr]) -> Iterator[Stmt]:
-        """The lanes of a buffer combined by halves, until the first is all of them."""
-        half = self.width
-        while half > 1:
-            half //= 2
-            lanes = min(half, self.found.lanes)
 
-            def join(j: PrimExpr, half: int = half) -> Stmt:
-                other = BufferLoad(buffer, (plus(j, half),))
-                return BufferStore(buffer, combine(BufferLoad(buffer, (j,)), other), (j,))
+def _halved(buffer: Buffer, width: int, most: int, combine: Callable[[PrimExpr, PrimExpr], PrimExpr]) -> Iterator[Stmt]:
+    """The lanes of a buffer combined by halves, at most so many at a time, until the first is all of them."""
+    half = width
+    while half > 1:
+        half //= 2
+        lanes = min(half, most)
 
-            yield from (vector_loop(start, lanes, join) for start in range(0, half, lanes))
+        def join(j: PrimExpr, half: int = half) -> Stmt:
+            other = BufferLoad(buffer, (plus(j, half),))
+            return BufferStore(buffer, combine(BufferLoad(buffer, (j,)), other), (j,))
+
+        yield from (vector_loop(start, lanes, join) for start in range(0, half, lanes))
 
 
 def _copied(to: Buffer, of: Buffer, j: PrimExpr) -> Stmt:
