@@ -12,7 +12,7 @@ Errors: those of `weft.codegen.plan`, `weft.codegen.build` and `weft.codegen.com
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, ClassVar
 
 from weft.codegen.backends.base import Plan
@@ -25,6 +25,7 @@ from weft.ir.module import IRModule
 from weft.ir.node import EMPTY
 from weft.runtime.artifact import ArtifactSet
 from weft.runtime.executable import Executable
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.transform.infra.base import Pass
 from weft.transform.infra.options import AtLeast

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from weft.errors import ModelError
 from weft.ir.dim import Dim, evaluate, free_symbols
+from weft.support.records import dataclass
 
 __all__ = ["CheckResult", "difference", "input_shape", "require_symbols", "same"]
 

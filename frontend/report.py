@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 from weakref import WeakKeyDictionary
 
 from weft.errors import ModelError
 from weft.ir.module import IRModule
-from weft.support.records import record
+from weft.support.records import dataclass, record
 
 __all__ = ["ImportReport", "ImportedNode", "attach_report", "import_report"]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,7 @@ from weft.ir.te.emit_te import call_formula
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import FuncType, TupleType, Type
 from weft.support.guards import is_array, is_listing, is_number
+from weft.support.records import dataclass
 
 __all__ = ["BlockBuilder", "is_normal", "normalize_function"]
 

@@ -25,7 +25,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from weft.runtime.loaded import LoadedModule
 from weft.runtime.safe_archive import DAMAGE, Limits, open_file, read_archive, write_archive, write_whole
 from weft.support.forks import cached_property
 from weft.support.providers import provider
-from weft.support.records import record
+from weft.support.records import dataclass, record
 
 __all__ = ["Artifact", "ArtifactSet", "NotSerializable", "Symbol", "artifacts_of", "missing_symbols"]
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import ctypes
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 from weft.errors import ArgumentError
+from weft.support.records import dataclass
 
 __all__ = ["find_func", "lookup", "register_func", "registered_funcs", "unregister_func"]
 

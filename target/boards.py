@@ -5,8 +5,7 @@ Each is a target by the tag `qemu/<name>` (`weft target tags` lists them), and `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from weft.support.records import dataclass
 from weft.target.value import Target, tag
 
 __all__ = ["BOARDS", "Board", "board_of"]

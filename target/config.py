@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from weft.errors import TargetError
+from weft.support.records import dataclass
 from weft.target.kinds import CONFIG_FIELDS
 from weft.target.schema import unknown_field
 from weft.target.value import Target

@@ -11,12 +11,12 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.errors import PassError, TargetError
 from weft.ir.kernel.externs import Extern, made_extern
-from weft.support.records import record
+from weft.support.records import dataclass, record
 
 __all__ = [
     "KINDS",

@@ -12,11 +12,11 @@ processor found where the target is this machine. Options that override it are d
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from weft import dtypes
-from weft.support.records import record
+from weft.support.records import dataclass, record
 from weft.target.features import vector_bits, with_flags
 from weft.target.processors import CPUS, CPUFacts
 

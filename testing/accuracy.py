@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from weft.dtypes import float_format
+from weft.support.records import dataclass
 
 __all__ = ["ACCURACY", "CHAINS", "UNIT", "Accuracy", "Case", "chain", "ulp"]
 

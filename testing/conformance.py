@@ -19,7 +19,6 @@ Results are computed into arrays that hold other values each time, so that what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.runtime import Executable
 from weft.script import parse
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.testing.fuzzing import FuzzFailure
 from weft.testing.meaning import Program, compare, random_arguments, random_module, register_library

@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.ir.module import IRModule
 from weft.runtime.device.guards import guarded
+from weft.support.records import dataclass
 from weft.testing.checks import check_round_trip, check_well_formed
 from weft.testing.meaning import compare_random, random_module, runner
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from weft import dtypes
 from weft.ir.deduction.subtyping import type_symbols
@@ -30,6 +29,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.ir.types import PrimType, TensorType
+from weft.support.records import dataclass
 from weft.testing.scalars import Atom, Scalars
 from weft.transform.infra.generators.choices import Choices
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from weft.ir.graph import StringImm
 from weft.ir.kernel.intrinsics import INTRINSICS
@@ -24,6 +24,7 @@ from weft.ir.tensor import (
     Shuffle,
     Unary,
 )
+from weft.support.records import dataclass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.generators.values import attribute_map
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from weft.codegen.backends.llvm.machine.host_target import HostTarget
@@ -37,6 +37,7 @@ from weft.runtime.executable import Executable, Program
 from weft.runtime.programs.bytecode import listing
 from weft.runtime.programs.library_names import UNNAMED
 from weft.support.providers import load
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.target.labels import owners

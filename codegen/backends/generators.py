@@ -16,7 +16,6 @@ that stores, calls or asserts and is left out of it is an error, instead of memo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from typing import Any
 
@@ -30,6 +29,7 @@ from weft.ir.structure.structural import structural_hash
 from weft.ir.structure.visit import rewrite, walk
 from weft.ir.tensor import AssertStmt, BufferStore, Evaluate, PrimFunc, Stmt
 from weft.runtime.artifact import Artifact, ArtifactSet
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.transform.infra.base import failing_in
 from weft.transform.target.labels import leaf_parts, owners

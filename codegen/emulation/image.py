@@ -15,7 +15,6 @@ import json
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ import numpy as np
 
 from weft.errors import ArtifactError
 from weft.runtime.abi.scalars import storage
+from weft.support.records import dataclass
 from weft.target import Board, Target
 
 __all__ = ["Model", "Tensor", "Tree", "build_image", "call", "link_options", "read_tree"]

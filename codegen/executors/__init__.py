@@ -14,14 +14,14 @@ added by `register_executor`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from weft.errors import TargetError
 from weft.runtime.executable import Program
 from weft.runtime.programs import RUNNERS, Runner
 from weft.support.providers import load
-from weft.support.records import record
+from weft.support.records import dataclass, record
 from weft.target.builtin import EXECUTORS as NAMES
 
 __all__ = ["EXECUTORS", "Build", "Executor", "register_executor", "unregister_executor"]

@@ -12,7 +12,7 @@ Errors: TargetError W741 a construct that cannot stand in such a function, W745 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc, PrimVar
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
 from weft.support.array_memory import ALIGNMENT
+from weft.support.records import dataclass
 from weft.transform.graph.bind_symbolic_vars import how_to_bind
 from weft.transform.memory.plan_memory import bounds_of
 

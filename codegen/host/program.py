@@ -21,7 +21,6 @@ module. Free steps stand where memory is used for the last time, and where the t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import Span
@@ -30,7 +29,7 @@ from weft.ir.dim import Dim
 from weft.ir.graph import Constant, Function, Var
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import TensorType, Type
-from weft.support.records import record
+from weft.support.records import dataclass, record
 
 __all__ = [
     "Alloc",

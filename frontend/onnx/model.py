@@ -14,7 +14,7 @@ import io
 import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from weft.frontend.extras import require
 from weft.frontend.onnx.table import find_row
 from weft.frontend.onnx.tensors import dense_array, is_element_type, tensor_array
 from weft.frontend.onnx.wire import without_arrays
+from weft.support.records import dataclass
 
 __all__ = ["Model", "free_names", "node_fault", "read_model"]
 

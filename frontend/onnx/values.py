@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from weft.errors import ModelError
 from weft.ir.dim import DimExpr, prove_nonnegative
 from weft.ir.graph import Constant, Expr, PrimValue, ShapeExpr
 from weft.script import relax as R
+from weft.support.records import dataclass
 
 __all__ = ["ABSENT", "Scopes", "Value", "is_sizes", "known_value", "made_expr", "run_value"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import ModelError, Source, Span
@@ -27,6 +26,7 @@ from weft.ir.graph import BindingBlock, Constant, Expr, PrimValue, SeqExpr, Stri
 from weft.ir.module import IRModule
 from weft.ir.types import TupleType, Type
 from weft.script import relax as R
+from weft.support.records import dataclass
 
 __all__ = ["CHECKS", "Call", "Importer", "call_of"]
 

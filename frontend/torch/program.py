@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from weft.frontend.extras import require
 from weft.frontend.torch.sizes import Sizes
 from weft.frontend.torch.table import TABLE
 from weft.support.dlpack import offered_array
+from weft.support.records import dataclass
 
 __all__ = ["Program", "array_of", "read_file", "read_program"]
 

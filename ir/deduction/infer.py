@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -80,7 +80,7 @@ from weft.ir.structure.visit import walk
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.support.providers import provider
-from weft.support.records import record
+from weft.support.records import dataclass, record
 
 __all__ = [
     "VOID",

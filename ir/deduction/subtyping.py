@@ -7,7 +7,7 @@ depends on the values, or only a run-time check can tell).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.ir.deduction.device_mesh import DTensorType, placement_text, same_mesh
@@ -17,6 +17,7 @@ from weft.ir.node import replace
 from weft.ir.structure.structural import structural_equal
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.support.guards import is_tuple
+from weft.support.records import dataclass
 
 __all__ = [
     "Match",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from weft.errors import ShapeError
 from weft.ir.dim.expression import Dim, DimExpr, as_dim, atom_dim, symbol, terms_of
@@ -14,6 +13,7 @@ from weft.ir.dim.linear import nonnegative_linearly
 from weft.ir.dim.normal_form import normal_form
 from weft.ir.dim.representation import ONE
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,6 +47,7 @@ from weft.support.dlpack import offered_array
 from weft.support.guards import is_array
 from weft.support.isolation import raised_outside
 from weft.support.profile import Profiled
+from weft.support.records import dataclass
 
 __all__ = ["Caller", "Kernel", "in_order", "quiet_room", "too_deep", "written_buffers"]
 

@@ -12,7 +12,6 @@ dimension of the buffer. A region is never too small.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from weft.dtypes import Scalable
@@ -56,6 +55,7 @@ from weft.ir.tensor import (
     Unary,
     While,
 )
+from weft.support.records import dataclass
 
 __all__ = ["Access", "Bounds", "Interval", "accesses", "block_accesses", "stated_accesses"]
 

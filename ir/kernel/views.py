@@ -11,7 +11,6 @@ looks at there has to be a known number of bytes (`handle_bytes`), which callers
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from weft import dtypes
@@ -25,6 +24,7 @@ from weft.ir.module import BaseFunc
 from weft.ir.node import replace
 from weft.ir.structure.visit import children, substitute, walk
 from weft.ir.tensor import Buffer, BufferLoad, DeclBuffer, Extent, PrimCall, PrimExpr, PrimFunc, PrimVar
+from weft.support.records import dataclass
 
 __all__ = [
     "ADDRESSES",

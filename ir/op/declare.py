@@ -34,7 +34,7 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Literal, cast
 
@@ -53,7 +53,7 @@ from weft.ir.op.precision import UNDECLARED, Precision
 from weft.ir.tensor import IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type, VDevice
 from weft.support.guards import is_array, is_listing
-from weft.support.records import record
+from weft.support.records import dataclass, record
 
 __all__ = [
     "FIXED",

@@ -11,13 +11,14 @@ import inspect
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from weft.errors import ArgumentError, RecursionDepthError, Span, VerifyError, WeftError, described
 from weft.ir.node import Node, fields_of
 from weft.ir.structure.recursion import is_deep
 from weft.support.guards import is_listing, is_mapping, is_tuple
+from weft.support.records import dataclass
 
 __all__ = ["FAILURES", "explained_by", "malformed"]
 

@@ -12,7 +12,7 @@ The arguments may be lists, tuples and dictionaries of these.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.errors import ShapeError, VerifyError
@@ -26,6 +26,7 @@ from weft.ir.node import EMPTY, FrozenMap, replace
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
 from weft.support.guards import is_listing, is_mapping
+from weft.support.records import dataclass
 
 __all__ = ["call_formula"]
 

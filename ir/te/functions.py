@@ -13,7 +13,6 @@ that no parameter's shape binds are appended as scalar parameters. Equal formula
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from weft.errors import VerifyError, described
@@ -44,7 +43,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.support.records import record
+from weft.support.records import dataclass, record
 
 __all__ = ["Argument", "Check", "Traced", "check", "create_prim_func", "trace"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from weft import dtypes
@@ -21,6 +20,7 @@ from weft.ir.te.scalars import const, maximum, minimum
 from weft.ir.te.sizes import INDEX, Size, as_extent, size
 from weft.ir.tensor import Extent, PrimExpr
 from weft.support.guards import is_listing
+from weft.support.records import dataclass
 
 __all__ = ["Axes", "ReduceAxis", "Reduction", "comm_reducer", "max", "min", "prod", "reduce_axis", "sum"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from weft import dtypes
@@ -20,6 +20,7 @@ from weft.ir.te.reductions import ReduceAxis, Reduction
 from weft.ir.te.sizes import INDEX, Index, Size, as_extent, as_shape, index, size
 from weft.ir.tensor import Buffer, BufferLoad, Evaluate, IntImm, PrimExpr, PrimVar, Stmt
 from weft.support.guards import is_listing
+from weft.support.records import dataclass
 
 __all__ = ["FormulaBuffer", "Stage", "Tensor", "compute", "extern", "index_names", "placeholder", "scan"]
 

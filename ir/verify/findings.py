@@ -9,12 +9,13 @@ values are checked by deduction, whose errors keep their own codes (W1.., W2.., 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.error_codes import ERROR_CODES
 from weft.errors import Span, VerifyError, WeftError
 from weft.ir.attrs import Carrier, wrong_values
+from weft.support.records import dataclass
 
 __all__ = ["CHECKS", "Finding", "Report"]
 

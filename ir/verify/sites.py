@@ -10,9 +10,9 @@ order of execution; those of a nested function or branch before the binding that
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from weft.ir.graph import Binding, BindingBlock, DataflowBlock, Expr, Function, If, SeqExpr, Var
+from weft.support.records import dataclass
 
 __all__ = ["Region", "Site", "sites_of"]
 

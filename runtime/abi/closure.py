@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from weft.support.records import dataclass
 
 __all__ = ["Closure", "is_function"]
 

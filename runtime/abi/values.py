@@ -11,7 +11,7 @@ import ctypes
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -35,7 +35,7 @@ from weft.runtime.abi.scalars import (
 )
 from weft.runtime.abi.signature import Binder
 from weft.support.dlpack import offered_array
-from weft.support.records import record
+from weft.support.records import dataclass, record
 
 __all__ = ["DTYPE_CODES", "ArgumentPacker", "FastPath", "Occupied", "copy_into", "unpack"]
 

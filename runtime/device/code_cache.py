@@ -32,9 +32,9 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from weft.support.records import dataclass
 from weft.support.spread import spread
 
 __all__ = ["HEAD", "LIMIT", "CacheInfo", "DiskCache", "object_cache", "unpacked"]

@@ -21,7 +21,6 @@ import mmap
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ import numpy as np
 from weft.errors import BoundsError
 from weft.support.array_memory import ALIGNMENT as _ALIGNMENT
 from weft.support.forks import free_in_child
+from weft.support.records import dataclass
 
 __all__ = ["Guards", "guarded", "guards", "is_guarded"]
 

@@ -19,12 +19,13 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from weft.errors import ArtifactError
 from weft.runtime.device.code_cache import object_cache
 from weft.support.forks import in_child, no_fork
+from weft.support.records import dataclass
 from weft.version import VERSION
 
 __all__ = ["ASKS_FOR_MATRICES", "Host", "allowed", "binding", "host", "llvm_version", "refusal_of_matrices"]

@@ -21,10 +21,10 @@ import platform
 import struct
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from weft.runtime.device.object_formats import text_at
 from weft.runtime.device.process import address_in_process, allocate, free, make_runnable
+from weft.support.records import dataclass
 
 __all__ = ["Absent", "Image", "Mapped", "can_run", "linked"]
 

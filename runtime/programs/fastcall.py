@@ -18,7 +18,7 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from weft.dtypes import array_dtype, is_numpy, shares_bits, storage
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim, Expression, Tree
 from weft.runtime.abi.values import PlainArray, plain_array
-from weft.support.records import record
+from weft.support.records import dataclass, record
 
 __all__ = [
     "ARRAY",

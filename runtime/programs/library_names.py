@@ -14,11 +14,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Container, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.device.object_renaming import renamed_symbols
+from weft.support.records import dataclass
 
 __all__ = ["LIBRARY", "UNNAMED", "fresh_library", "libraries", "library_apart"]
 

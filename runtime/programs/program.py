@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft.runtime.abi.types import Signature
+from weft.support.records import dataclass
 
 if TYPE_CHECKING:
     from weft.runtime.artifact import Artifact

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,7 @@ from weft.support.array_memory import content_bytes
 from weft.support.forks import free_in_child
 from weft.support.isolation import Typed, apart_from, arrays_in, isolated, map_items, refuse_nested, tuple_items
 from weft.support.profile import ProfileRow, most_expensive_first, profiled
+from weft.support.records import dataclass
 
 __all__ = [
     "Closure",

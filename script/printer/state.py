@@ -10,7 +10,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -20,6 +20,7 @@ from weft.ir.graph import Var
 from weft.ir.node import EMPTY
 from weft.ir.tensor import For, PrimVar
 from weft.script.forms.syntax import BUFFERS, Form
+from weft.support.records import dataclass
 
 __all__ = [
     "RESERVED",

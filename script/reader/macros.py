@@ -14,13 +14,14 @@ import ast
 import copy
 from collections import ChainMap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from weft.errors import WeftError
 from weft.script.reader.scope import Scope
 from weft.script.source.diagnostics import fail
 from weft.script.source.text import Unit
+from weft.support.records import dataclass
 
 __all__ = ["MACRO_OPTIONS", "Macro"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from weft.script.reader.scope import ModuleScope, Scope, describe
 from weft.script.source.budget import VALUE, measure
 from weft.script.source.diagnostics import fail
 from weft.script.source.text import Unit
-from weft.support.records import record
+from weft.support.records import dataclass, record
 
 __all__ = ["Level", "Session"]
 

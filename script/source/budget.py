@@ -12,7 +12,6 @@ list; what is written out in the text is paid for by its characters, so that onl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from weft.errors import Span
 from weft.ir.node import FrozenMap
 from weft.script.source.diagnostics import Limits, fail
-from weft.support.records import record
+from weft.support.records import dataclass, record
 
 __all__ = ["OPERATION", "VALUE", "Budget", "Measured", "measure"]
 

@@ -12,7 +12,6 @@ import inspect
 import itertools
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
@@ -22,6 +21,7 @@ from weft.script.source.diagnostics import did_you_mean
 from weft.script.source.source_lookup import program_text
 from weft.script.source.text import Unit
 from weft.support.excepthook import is_internal
+from weft.support.records import dataclass
 
 __all__ = ["NoSuchName", "no_such_name", "only_in_scripts", "placed"]
 

@@ -13,7 +13,7 @@ import re
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ from weft.script.source.diagnostics import Consequence, Limits, fail
 from weft.support.array_memory import frozen_copy
 from weft.support.collection import rare_collections
 from weft.support.excepthook import is_internal
+from weft.support.records import dataclass
 from weft.support.stack import frames_in_one_piece, with_stack
 
 __all__ = ["MISSING", "NAMESPACE_MODULES", "Unit", "make_source", "parse_python", "print_deeply", "read_deeply"]

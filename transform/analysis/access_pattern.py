@@ -9,7 +9,6 @@ buffer, `cost` what computing a value takes. Nothing here goes by names.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 from weft.dtypes import is_integer
@@ -44,6 +43,7 @@ from weft.ir.tensor import (
     Stmt,
     Unary,
 )
+from weft.support.records import dataclass
 
 __all__ = [
     "Cost",

@@ -10,7 +10,6 @@ and symbols. On this stand two answers: whether the iterations of a loop write a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from weft.dtypes import Scalable, bits, is_integer, lanes
@@ -48,6 +47,7 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.loops.iteration_space import IterationSpace, Loop
 from weft.transform.kernel.lower_blocks import lower_blocks
 

@@ -10,7 +10,7 @@ A fresh tensor that is used in any other way first is read before it is written:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.errors import Span, UnwrittenError
@@ -20,6 +20,7 @@ from weft.ir.module import IRModule
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import TupleType
+from weft.support.records import dataclass
 
 __all__ = ["output_positions"]
 

@@ -12,7 +12,7 @@ Source: Galler and Fischer, An improved equivalence algorithm, 1964 (disjoint se
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from weft.ir import (
@@ -34,7 +34,7 @@ from weft.ir import (
 from weft.ir.interpret.kernel import written_buffers
 from weft.ir.node import Node
 from weft.ir.op import OPS
-from weft.support.records import record
+from weft.support.records import dataclass, record
 from weft.transform.infra.rewriting import bindings_of
 
 __all__ = ["END", "Groups", "Lifetimes", "may_share", "variables"]

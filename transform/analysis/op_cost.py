@@ -7,7 +7,6 @@ reads or gives; every operand is read and every result written once. Of sizes th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from weft import dtypes
 from weft.errors import PassError
@@ -17,6 +16,7 @@ from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, floordiv, maximum, product
 from weft.ir.op import OPS
 from weft.ir.structure.visit import walk
+from weft.support.records import dataclass
 
 __all__ = ["OpCost", "bytes_of", "flops", "function_cost", "memory_traffic", "terms_of_sums"]
 

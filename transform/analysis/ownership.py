@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from weft.ir import (
@@ -41,6 +41,7 @@ from weft.ir import (
 from weft.ir.node import Node
 from weft.ir.op import get_op
 from weft.ir.op.program.loop import carried_types
+from weft.support.records import dataclass
 from weft.transform.infra.rewriting import bindings_of
 
 __all__ = ["LOOPS", "OTHER", "Iteration", "Ownership", "loop_parts", "overwritable"]

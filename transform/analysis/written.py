@@ -12,7 +12,6 @@ seen through a view, or whose address is taken, cannot be followed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
 from itertools import compress
 from operator import is_not
 from typing import Any
@@ -50,6 +49,7 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
 from weft.transform.analysis.indices.facts import Fact, Facts, negated
 from weft.transform.kernel.bounds.jumps import always_jumps

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from weft.dtypes import is_float
@@ -39,6 +38,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import Nest, nest_of, statements_of
 from weft.transform.autoschedule.rules.loops import BLOCK, INDEX, minus, nested, plus, sequence, times
 from weft.transform.autoschedule.rules.strides import loads_in, same_place, uses

@@ -9,10 +9,11 @@ all its nests. What rules made of a chain, and the branches of a condition, are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from weft.ir import replace as replaced
 from weft.ir.tensor import AllocBuffer, Buffer, Extent, For, IfThenElse, SeqStmt, Stmt
+from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import nest_of, statements_of
 from weft.transform.autoschedule.registry import Ledger, Rule, Site, Taken, only_sets
 from weft.transform.autoschedule.rules.loops import is_chain, sequence

@@ -14,10 +14,11 @@ kc x nr out of kc x nc, and a tile of mr x nr sums stays in registers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, field, fields
 from typing import Any
 
 from weft.errors import PassError, described
+from weft.support.records import dataclass
 from weft.transform.infra.context import declare_setting, setting
 from weft.transform.infra.registry import nearest
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from weft.dtypes import item_bytes
@@ -42,6 +42,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.target.machine_model import STACK_BYTES
 from weft.transform.analysis.accesses import iterations_are_apart, outliving_buffers
 from weft.transform.autoschedule.knobs import Knobs, as_knobs, in_context

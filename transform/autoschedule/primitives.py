@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from weft.errors import ScheduleError, described
 from weft.ir import replace, substitute, walk
@@ -21,6 +20,7 @@ from weft.ir.dim import fresh_name
 from weft.ir.kernel.nests import perfect_nest
 from weft.ir.structure.visit import rewrite_statements, statements
 from weft.ir.tensor import AllocBuffer, Bind, Buffer, DeclBuffer, For, IterVar, Let, PrimExpr, PrimFunc, PrimVar, Stmt
+from weft.support.records import dataclass
 from weft.transform.analysis.loops.points import variables_in
 from weft.transform.infra.decisions import Decision, refused
 from weft.transform.schedule import LoopRV, Schedule, Trace

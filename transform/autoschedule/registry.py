@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
 from weft.errors import PassError
@@ -24,6 +24,7 @@ from weft.ir.kernel.nests import perfect_nest
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import AllocBuffer, Block, Buffer, BufferLoad, BufferStore, Extent, For, PrimCall, Stmt
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, nest_of
 from weft.transform.autoschedule.knobs import Knobs

@@ -27,11 +27,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from weft.ir import IRModule, replace
 from weft.ir.tensor import Buffer, PrimFunc
+from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import statements_of
 from weft.transform.autoschedule.driver import Driver
 from weft.transform.autoschedule.registry import Ledger

@@ -21,11 +21,11 @@ Sizes may be symbolic: the remainder is done under a mask. Nests of other forms 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, replace
 from weft.ir.tensor import Buffer, PrimFunc
+from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import statements_of
 from weft.transform.autoschedule.driver import Driver
 from weft.transform.autoschedule.nontemporal import with_nontemporal_stores

@@ -15,7 +15,6 @@ kernels and of operators play no part, so kernels written by hand are classified
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.dtypes import is_integer
@@ -23,6 +22,7 @@ from weft.ir import IRModule, Node, replace, substitute, walk
 from weft.ir.attrs import OP_PATTERN
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.tensor import Buffer, BufferLoad, IntImm, PrimExpr, PrimFunc, PrimVar
+from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import Nest, Reading, nests_of, reading
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.scheduled import is_scheduled

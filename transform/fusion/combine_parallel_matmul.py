@@ -21,7 +21,7 @@ copy of them in every call.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
@@ -48,7 +48,7 @@ from weft.ir.attrs import LABEL, PRIMITIVE, attribute
 from weft.ir.deduction.infer import infer_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, product, prove_equal
-from weft.support.records import record
+from weft.support.records import dataclass, record
 from weft.target.machine_model import widest_vector
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.rewriting import FunctionRewriter, derived

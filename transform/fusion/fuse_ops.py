@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, ClassVar
 
 from weft.dtypes import bits
@@ -60,7 +60,7 @@ from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.dim import symbol
 from weft.ir.module import fresh_name
 from weft.ir.tensor import AssertStmt, Buffer, BufferLoad
-from weft.support.records import record
+from weft.support.records import dataclass, record
 from weft.transform.analysis.access_pattern import Cost, Nest, Reading, cost, nests_of, reading, size_of
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.analysis.purity import is_pure

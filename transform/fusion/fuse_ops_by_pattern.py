@@ -14,7 +14,7 @@ function of its own already stays there. `check` may refuse a match; it sees a `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.errors import PassError, described
@@ -32,6 +32,7 @@ from weft.ir import (
 )
 from weft.ir.attrs import LABEL
 from weft.ir.structure.variables import users
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass
 from weft.transform.infra.rewriting import map_dataflow
 from weft.transform.pattern import DFPattern, bindings_of_function

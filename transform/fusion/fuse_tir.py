@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from weft.dtypes import is_integer
@@ -66,6 +65,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import statements_of
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.fusion.annotate_pattern import op_pattern

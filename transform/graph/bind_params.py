@@ -9,7 +9,6 @@ The symbols that the array's shape fixes are substituted everywhere in the funct
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +35,7 @@ from weft.ir.deduction.infer import infer_type, type_text
 from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import prove_equal
 from weft.ir.structure.references import referenced_functions
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass
 from weft.transform.infra.registry import nearest
 from weft.transform.infra.reinfer import retype_module

@@ -8,11 +8,11 @@ Kernels stay as general as they are; types that depend on the symbol are deduced
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from weft.errors import PassError
 from weft.ir import Function, IRModule, substitute_symbols
+from weft.support.records import dataclass
 from weft.transform.analysis.free_symbols import symbols_of
 from weft.transform.infra.base import Pass
 from weft.transform.infra.registry import nearest

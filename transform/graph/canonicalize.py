@@ -14,7 +14,6 @@ code after it was checked with less (what would be refuted with more must still 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import (
@@ -46,6 +45,7 @@ from weft.ir.dim import substitute as substitute_dim
 from weft.ir.node import Node
 from weft.ir.structure.variables import free_variables
 from weft.ir.structure.visit import substitute_symbols
+from weft.support.records import dataclass
 from weft.transform.analysis.free_symbols import symbols_of
 from weft.transform.analysis.value_numbering import same_type
 from weft.transform.infra.base import FunctionPass

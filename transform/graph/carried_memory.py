@@ -10,7 +10,7 @@ makes (its arguments, a value that another one takes too): that is copied.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.ir import replace
@@ -31,6 +31,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.support.records import dataclass
 
 __all__ = ["Carried", "Moves", "address_of_first", "copied", "made_in_rows", "moves", "taken_numbers"]
 

@@ -8,7 +8,6 @@ values, fresh memory, conditionals and local functions are never merged.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import (
@@ -27,6 +26,7 @@ from weft.ir import (
     VarBinding,
     replace,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.purity import gives_fresh_memory, is_pure
 from weft.transform.analysis.value_numbering import expr_key, same_type
 from weft.transform.infra.base import FunctionPass

@@ -10,7 +10,6 @@ kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from weft.errors import Span
 from weft.ir import (
@@ -30,6 +29,7 @@ from weft.ir.builder import BlockBuilder
 from weft.ir.dim import DimExpr, free_symbols, operation, symbol
 from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.tensor import PrimVar, Return
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.rewriting import FunctionRewriter, derived

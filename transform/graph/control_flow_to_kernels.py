@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from weft.errors import Span, TargetError
@@ -86,6 +86,7 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.free_symbols import symbols_of_type
 from weft.transform.analysis.ownership import overwritable
 from weft.transform.graph.carried_memory import Carried, address_of_first, copied, made_in_rows, moves, taken_numbers

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Annotated
 
 from weft.ir import (
@@ -26,6 +25,7 @@ from weft.ir import (
     Var,
     replace,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.purity import is_pure
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.options import AtLeast

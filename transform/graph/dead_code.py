@@ -9,7 +9,6 @@ the bindings decides, so the time is linear in their number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import (
@@ -27,6 +26,7 @@ from weft.ir import (
     replace,
 )
 from weft.ir.structure.references import reached_from
+from weft.support.records import dataclass
 from weft.transform.analysis.purity import is_pure
 from weft.transform.graph.failing import CanFail
 from weft.transform.infra.base import Pass, map_functions

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from dataclasses import replace as with_options
 from typing import Annotated, Any, ClassVar
 
@@ -46,6 +45,7 @@ from weft.ir import (
 )
 from weft.ir.dim import DimExpr
 from weft.ir.interpret.entry import interpret, value_of_call
+from weft.support.records import dataclass
 from weft.transform.analysis.purity import gives_fresh_memory, is_pure
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.context import PassContext, changed_options, is_disabled

@@ -13,7 +13,6 @@ than by one loop, and bindings in dataflow blocks, stay.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import (
@@ -35,6 +34,7 @@ from weft.ir import (
 )
 from weft.ir.deduction.subtyping import type_symbols
 from weft.ir.op import get_op
+from weft.support.records import dataclass
 from weft.transform.analysis.free_symbols import symbols_of
 from weft.transform.analysis.purity import gives_fresh_memory, is_pure
 from weft.transform.graph.failing import CanFail

@@ -11,7 +11,6 @@ so do functions that are used as values. A dataflow block into which control flo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.errors import ResourceError, Span
@@ -39,6 +38,7 @@ from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import Dim, fresh_name, symbol
 from weft.ir.structure.references import referenced_functions
 from weft.ir.structure.visit import nodes_of
+from weft.support.records import dataclass
 from weft.transform.analysis.free_symbols import symbols_of
 from weft.transform.analysis.value_numbering import same_type
 from weft.transform.graph.dead_code import remove_unreachable

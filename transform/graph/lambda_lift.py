@@ -14,7 +14,6 @@ Source: Johnsson, Lambda lifting: transforming programs to recursive equations, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import (
@@ -45,6 +44,7 @@ from weft.ir.deduction.infer import TypeContext, infer_type, is_base_of
 from weft.ir.deduction.subtyping import type_symbols
 from weft.ir.dim import symbol
 from weft.ir.structure.variables import free_variables
+from weft.support.records import dataclass
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import (

@@ -11,7 +11,7 @@ Lowering is remembered by operator, argument types and attributes, so that a lon
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from weft.errors import PassError, WeftError
@@ -36,6 +36,7 @@ from weft.ir.deduction.device_mesh import is_spread
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.op import OPS, OpDef, get_op
 from weft.ir.op.common import kernel_call
+from weft.support.records import dataclass
 from weft.transform.analysis.value_numbering import data_key, expr_key, type_key
 from weft.transform.graph.fold_constant import ConstantFolder, folder_in_context
 from weft.transform.infra.base import Pass, map_functions

@@ -13,7 +13,6 @@ dataflow blocks, which hold no branches. Types only become more precise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -44,6 +43,7 @@ from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.deduction.subtyping import dims_of, is_base_of
 from weft.ir.dim import Dim, fresh_name, symbol, symbol_name
 from weft.ir.op import OPS, get_op
+from weft.support.records import dataclass
 from weft.transform.analysis.free_symbols import symbols_of
 from weft.transform.graph.to_non_dataflow import PlainBlocks
 from weft.transform.infra.base import FunctionPass

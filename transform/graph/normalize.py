@@ -5,11 +5,11 @@ Source: Flanagan et al., The essence of compiling with continuations, 1993.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import Function, IRModule, replace
 from weft.ir.builder import normalize_function
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.rewriting import merge_blocks
 

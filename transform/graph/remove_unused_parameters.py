@@ -7,7 +7,6 @@ call leaves to run time whether the argument fits (removing it would remove that
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import (
@@ -23,6 +22,7 @@ from weft.ir import (
 )
 from weft.ir.deduction.infer import TypeContext, infer_type, is_base_of
 from weft.ir.deduction.subtyping import match_types, substitute_type
+from weft.support.records import dataclass
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter

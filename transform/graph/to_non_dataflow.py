@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.errors import Span
 from weft.ir import Binding, BindingBlock, DataflowBlock, DataflowVar, Function, IRModule, Type, Var, replace
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.rewriting import FunctionRewriter
 

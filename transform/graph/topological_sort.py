@@ -13,7 +13,7 @@ stand next, the one that stood first does. Sizes that are symbols count as 64 in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from weft import dtypes
 from weft.errors import PassError
@@ -31,6 +31,7 @@ from weft.ir import (
 )
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import evaluate, free_symbols
+from weft.support.records import dataclass
 from weft.transform.analysis.free_symbols import symbols_of
 from weft.transform.analysis.lifetimes import variables
 from weft.transform.infra.base import FunctionPass

@@ -9,7 +9,6 @@ body, with bounds that only a run decides, or with more than `limit` iterations 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from weft.ir import (
@@ -30,6 +29,7 @@ from weft.ir import (
 from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.op import get_op
 from weft.ir.op.program.loop import carried_types, row_type, stacked_types
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.options import AtLeast
 from weft.transform.infra.rewriting import FunctionRewriter, derived

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -22,6 +22,7 @@ from weft.errors import PassError, described
 from weft.ir import BaseFunc, FrozenMap, IRModule, replace
 from weft.ir.attrs import DECISIONS
 from weft.runtime.explanation import line
+from weft.support.records import dataclass
 
 __all__ = [
     "DECISIONS",

@@ -13,9 +13,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from weft.support.records import dataclass
 from weft.transform.infra.checks import verify_after
 from weft.transform.infra.registry import find_pass
 

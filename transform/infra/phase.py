@@ -9,7 +9,7 @@ The phases themselves, in order, are in `weft.transform.infra.phases`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar
 
 from weft.errors import PassError, Span
@@ -17,6 +17,7 @@ from weft.ir.attrs import CARRIED
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap
 from weft.support.providers import provider
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.target.kinds import KINDS
 from weft.transform.autoschedule.knobs import Knobs

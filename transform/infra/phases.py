@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import PassError
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap
 from weft.ir.structure.structural import structural_hash
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.target.kinds import know_phases
 from weft.transform.autoschedule.block_sums import BlockSums

@@ -7,10 +7,10 @@ def main(x, w, b):  num_input = 1        ->        def main(x, model_params: R.T
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import BindingBlock, Function, IRModule, TupleGetItem, TupleType, Var, VarBinding, replace
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.rewriting import merge_blocks
 from weft.transform.interface.model_parameters import split_parameters

@@ -10,7 +10,6 @@ their constants, and so do arrays of fewer than `min_size` elements and scalars.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from weft.ir import Constant, Function, IRModule, Var, replace, rewrite
@@ -18,6 +17,7 @@ from weft.ir.attrs import NUM_INPUT
 from weft.ir.module import fresh_name
 from weft.ir.structure.references import referenced_functions
 from weft.ir.structure.visit import walk
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.options import AtLeast

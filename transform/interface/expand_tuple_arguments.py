@@ -8,7 +8,6 @@ Tuples in tuples become their leaves. A function that is used as a value stays.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 
 from weft.ir import (
     Binding,
@@ -27,6 +26,7 @@ from weft.ir import (
     replace,
     walk,
 )
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter, merge_blocks
 

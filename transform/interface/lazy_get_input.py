@@ -12,7 +12,6 @@ asked for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import (
@@ -31,6 +30,7 @@ from weft.ir import (
     replace,
 )
 from weft.ir.attrs import NUM_INPUT
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.interface.lazy_values import loaded_before_use, plain

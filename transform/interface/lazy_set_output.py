@@ -14,7 +14,6 @@ that others in the module use stay as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import (
@@ -38,6 +37,7 @@ from weft.ir import (
 from weft.ir.attrs import NUM_INPUT
 from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.structure.references import referenced_functions
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.rewriting import merge_blocks, void_binding

@@ -15,7 +15,6 @@ parameters come first in each call.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import (
@@ -37,6 +36,7 @@ from weft.ir import (
 )
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.op import get_op
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.rewriting import bindings_of, merge_blocks, void_binding

@@ -11,7 +11,6 @@ blocks, or in plain ones outside branches, move. What uses `R.builtin.stop_lift_
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import (
@@ -33,6 +32,7 @@ from weft.ir import (
     replace,
     rewrite,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.free_symbols import symbols_of
 from weft.transform.analysis.purity import is_pure
 from weft.transform.infra.base import Pass

@@ -9,7 +9,6 @@ A function whose result is used as a whole, or that is used as a value, stays.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from weft.ir import (
@@ -27,6 +26,7 @@ from weft.ir import (
     replace,
     walk,
 )
+from weft.support.records import dataclass
 from weft.transform.graph.dead_code import without_dead_bindings
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter

@@ -9,11 +9,11 @@ what is computed are deduced again; errors of deduction say where the program do
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.errors import PassError, described
 from weft.ir import Function, IRModule, TensorType, Type, Var, replace
+from weft.support.records import dataclass
 from weft.transform.analysis.value_numbering import same_type
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.generators.choices import Choices

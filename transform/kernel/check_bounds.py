@@ -22,7 +22,6 @@ second run changes nothing. An assumption (T.assume) becomes an assertion as wel
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -55,6 +54,7 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.index_analyzer import IndexAnalyzer, nonzero_factors
 from weft.transform.analysis.indices.exactness import is_reinterpreted
 from weft.transform.analysis.indices.facts import Facts, negated

@@ -11,7 +11,6 @@ calls from outside when they come.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from weft import dtypes
 from weft.errors import Span, VerifyError
@@ -34,6 +33,7 @@ from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.dim import product, prove_le
 from weft.ir.kernel.views import HANDLE_BYTES, handle_bytes, handles_of
 from weft.ir.tensor import PrimVar
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass, map_functions
 
 __all__ = ["CheckHandles"]

@@ -19,7 +19,6 @@ The pass comes before operators are legalised: their kernels write first, which 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from weft import dtypes
@@ -48,6 +47,7 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.fresh_outputs import output_positions
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
 from weft.transform.analysis.indices.facts import conjunction, disjunction, negated

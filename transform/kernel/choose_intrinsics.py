@@ -10,7 +10,7 @@ was is recorded on the kernel. Intrinsics of which a machine has to be asked are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, TypeGuard
 
 from weft.dtypes import bits
@@ -19,6 +19,7 @@ from weft.ir.graph import StringImm
 from weft.ir.kernel.prim import const
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Binary, IfThenElse, IntImm, PrimCall, SeqStmt
+from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.scheduling_pass import machine_of
 from weft.transform.infra.base import FunctionPass

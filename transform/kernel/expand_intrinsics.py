@@ -7,13 +7,13 @@ It runs before kernels are fused and scheduled, so that these see arithmetic, an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, Node, PrimFunc, rewrite
 from weft.ir.kernel.formulas import expanded, has_formula
 from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.tensor import PrimCall
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 
 __all__ = ["ExpandIntrinsics"]

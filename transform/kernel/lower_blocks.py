@@ -14,7 +14,6 @@ What is left: loops, stores, conditions, binds, allocations, views, asserts, cal
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, replace, substitute
@@ -35,6 +34,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.blocks.init_nests import split_init
 from weft.transform.kernel.blocks.lower_init_block import first_time

@@ -15,7 +15,6 @@ Source: R. L. Smith, Algorithm 116: Complex division, 1962.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from weft import dtypes
@@ -51,6 +50,7 @@ from weft.ir.tensor import (
     Stmt,
     Unary,
 )
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.generators.choices import Choices
 

@@ -11,7 +11,6 @@ or written for a lane that is switched off.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
@@ -44,6 +43,7 @@ from weft.ir.tensor import (
     Stmt,
     Unary,
 )
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 
 __all__ = ["LowerVectorLoops", "lower_vector_loops"]

@@ -11,7 +11,6 @@ false, for which nothing is assumed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 
 from weft.ir import GlobalVar, IRModule, PrimFunc, replace, rewrite, walk
@@ -19,6 +18,7 @@ from weft.ir.attrs import NOALIAS, SCHEDULED, attribute
 from weft.ir.interpret.kernel import written_buffers
 from weft.ir.module import BaseFunc
 from weft.ir.tensor import Buffer, BufferLoad, For, PrimCall, PrimExpr
+from weft.support.records import dataclass
 from weft.transform.analysis.accesses import memory_of
 from weft.transform.infra.base import Pass
 from weft.transform.kernel.lower_blocks import lower_blocks

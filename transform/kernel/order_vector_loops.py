@@ -9,12 +9,12 @@ comes before schedules, whose vectorized loops are right by construction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, replace, rewrite
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import For, PrimFunc
+from weft.support.records import dataclass
 from weft.transform.analysis.accesses import iterations_are_apart, outliving_buffers
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.lower_blocks import lower_blocks

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -59,6 +58,7 @@ from weft.ir.tensor import (
 )
 from weft.support.array_memory import aligned_zeros
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.transform.graph.dead_code import without_dead_bindings
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.decisions import Decision, with_decisions

@@ -13,7 +13,6 @@ declared C functions return stay.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from weft import dtypes
@@ -36,6 +35,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.indices.facts import reads_memory
 from weft.transform.infra.base import FunctionPass
 

@@ -16,7 +16,6 @@ are such stores are not parallel. A store of a vector that begins a byte and end
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from weft import dtypes
 from weft.ir.dim import Dim, prove_equal
@@ -46,6 +45,7 @@ from weft.ir.tensor import (
     Shuffle,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 

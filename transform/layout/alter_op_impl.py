@@ -15,7 +15,6 @@ caller's promise.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from weft.errors import PassError, described
@@ -38,6 +37,7 @@ from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.dim import Dim, operation, prove_equal, symbol
 from weft.ir.kernel.index_map import IndexMap, index_map_text, read_index_map
 from weft.ir.op import get_op
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.rewriting import FunctionRewriter

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from weft.errors import PassError, WeftError
@@ -59,6 +59,7 @@ from weft.ir.op import OPS, get_op
 from weft.ir.op.layout_rules.axis_layout import AxisLayout, LayoutAnswer, LayoutQuestion
 from weft.ir.op.nn.layouts import read_layout
 from weft.ir.structure.variables import free_variables
+from weft.support.records import dataclass
 from weft.transform.analysis.op_cost import memory_traffic
 from weft.transform.graph.convert_to_dataflow import ConvertToDataflow
 from weft.transform.graph.dead_code import without_dead_bindings

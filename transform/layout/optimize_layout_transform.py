@@ -8,13 +8,13 @@ so that no padding is made that the other one would move.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import Call, Expr, Function, TensorType, Var
 from weft.ir.dim import Dim, Facts, product, prove_equal, substitute, symbol
 from weft.ir.kernel.index_map import IndexMap, read_index_map
 from weft.ir.op import OPS, get_op
+from weft.support.records import dataclass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.pattern.constructors import is_op, wildcard
 from weft.transform.pattern.evidence.instances import function_of

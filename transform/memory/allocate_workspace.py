@@ -9,7 +9,6 @@ calls or holds do not see the memory: it is for the code generator, which reads 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from weft.errors import PassError
@@ -28,6 +27,7 @@ from weft.ir import (
 from weft.ir.attrs import WORKSPACE_SIZE
 from weft.ir.op import get_op
 from weft.ir.structure.visit import walk
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.rewriting import FunctionRewriter, merge_blocks

@@ -9,11 +9,11 @@ what cannot be proved is refused.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from weft.errors import VerifyError
 from weft.ir import Function, IRModule
 from weft.ir.dim import Dim, Facts, counterexample_le, prove_equal, prove_le
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.memory.plan_memory import bounds_of
 from weft.transform.memory.storage_map import Storage, storages_of, tensors_in_storages

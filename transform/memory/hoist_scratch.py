@@ -15,7 +15,6 @@ where they are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from weft import dtypes
@@ -55,6 +54,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.target.machine_model import STACK_BYTES, STACK_TOTAL
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.options import AtLeast

@@ -13,11 +13,11 @@ allocate it: nothing is killed inside of one. A function that is killed in alrea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from weft.ir import Binding, BindingBlock, Call, DataflowBlock, Function, IRModule, Op, Var, replace
 from weft.ir.op import get_op
 from weft.ir.structure.visit import walk
+from weft.support.records import dataclass
 from weft.transform.analysis.lifetimes import END, Lifetimes
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.generators.choices import Choices

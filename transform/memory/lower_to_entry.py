@@ -15,13 +15,13 @@ Errors: TargetError W741 a construct that cannot stand in such a function, W745 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir.attrs import CONSTANTS
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.support.providers import provider
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass
 
 __all__ = ["LowerToEntry"]

@@ -16,7 +16,6 @@ unknown ones stay as they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.errors import PassError, Span
@@ -45,6 +44,7 @@ from weft.ir.deduction.infer import TypeContext, infer_type, type_text
 from weft.ir.kernel.extents import check_extents
 from weft.ir.op import get_op
 from weft.ir.op.common import kernel_call
+from weft.support.records import dataclass
 from weft.transform.analysis.ownership import loop_parts, overwritable
 from weft.transform.graph.to_non_dataflow import PlainBlocks
 from weft.transform.infra.base import Pass, map_functions

@@ -22,7 +22,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
@@ -30,6 +30,7 @@ from typing import NamedTuple
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, DimExpr, Facts, bounds, evaluate, free_symbols, maximum, prove_le, symbol, value_at
 from weft.support.array_memory import ALIGNMENT
+from weft.support.records import dataclass
 from weft.transform.memory.first_fit import low_places
 
 __all__ = ["ALIGNMENT", "Packing", "Request", "aligned", "live_bytes", "pack"]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,6 +40,7 @@ from weft.ir.dim import product
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.tensor import Buffer, PrimVar
 from weft.support.array_memory import aligned_zeros, content_bytes
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter
 from weft.transform.kernel.sub_bytes import packable_params, packed_bytes, with_packed_params

@@ -12,7 +12,7 @@ where all of them are known. What the function may return stays an allocation of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from weft import dtypes
@@ -35,6 +35,7 @@ from weft.ir import (
 from weft.ir.dim import Dim, Facts, free_symbols, product
 from weft.ir.dim.upper_bounds import upper_bounds
 from weft.ir.op import get_op
+from weft.support.records import dataclass
 from weft.transform.analysis.free_symbols import symbols_of_type
 from weft.transform.analysis.lifetimes import Lifetimes
 from weft.transform.infra.base import FunctionPass

@@ -7,8 +7,6 @@ Kernels are known by their loops (`is_reshape`), whatever their name. In dataflo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from weft.ir import (
     Binding,
     Call,
@@ -24,6 +22,7 @@ from weft.ir import (
     replace,
 )
 from weft.ir.op import get_op
+from weft.support.records import dataclass
 from weft.transform.analysis.accesses import is_reshape
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.generators.choices import Choices

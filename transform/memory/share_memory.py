@@ -13,7 +13,7 @@ must not assume that they are apart.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from weft.ir import (
@@ -41,6 +41,7 @@ from weft.ir.dim import Dim, free_symbols, product, prove_equal, prove_le
 from weft.ir.dim.inspection import substitute
 from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
 from weft.ir.op import get_op
+from weft.support.records import dataclass
 from weft.transform.analysis.accesses import is_reshape, sharing_pairs
 from weft.transform.analysis.lifetimes import Lifetimes
 from weft.transform.analysis.purity import checks_sizes

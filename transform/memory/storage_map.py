@@ -8,12 +8,13 @@ A tensor is live from its first use to the last one of it or of anything that ma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from weft.dtypes import storage
 from weft.errors import Span
 from weft.ir import Call, Function, IRModule, Op, PrimValue, ShapeExpr, TensorType, Var, VarBinding, walk
 from weft.ir.dim import Dim, evaluate, product
+from weft.support.records import dataclass
 from weft.transform.analysis.lifetimes import Lifetimes
 from weft.transform.memory.pack_memory import Request, live_bytes
 from weft.transform.memory.plan_memory import tensor_bytes

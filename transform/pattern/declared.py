@@ -36,7 +36,7 @@ replacement that does not fit, W554 a rule without an end, W555 a wrong rule, W5
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, overload
 
 from weft.errors import PassError, described
@@ -62,6 +62,7 @@ from weft.ir.dim import Dim, DimExpr, free_symbols, parse_dim, prove_equal, prov
 from weft.ir.node import EMPTY
 from weft.ir.op import get_op
 from weft.ir.op.declare import FIXED
+from weft.support.records import dataclass
 from weft.transform.analysis.value_numbering import same_type
 from weft.transform.infra.rewriting import bindings_of, value_behind
 from weft.transform.pattern.application import applied

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar, dataclass_transform
 
 from weft.dtypes import check_dtype
@@ -35,6 +35,7 @@ from weft.ir.dim import Dim, DimExpr, parse_dim, prove_equal
 from weft.ir.node import freeze
 from weft.ir.op import OPS, get_op
 from weft.ir.op.declare import FIXED, ParamKind
+from weft.support.records import dataclass
 from weft.transform.analysis.value_numbering import data_key, expr_key
 from weft.transform.infra.registry import nearest
 from weft.transform.pattern.matching import Match, extract

@@ -16,13 +16,14 @@ Errors: PassError W550 a rule that lacks something.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.errors import PassError
 from weft.ir import Call, Constant, Expr, Function, Op, PrimValue, ShapeExpr, TensorType, Type, Var
 from weft.ir.op import OPS, get_op
 from weft.ir.op.declare import FIXED
+from weft.support.records import dataclass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.pattern.language import (
     AndPattern,

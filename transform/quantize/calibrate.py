@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from weft.ir import (
 )
 from weft.ir.deduction.infer import infer_type
 from weft.ir.op import get_op
+from weft.support.records import dataclass
 from weft.transform.graph.to_non_dataflow import PlainBlocks
 from weft.transform.infra.registry import nearest
 from weft.transform.infra.rewriting import merge_blocks

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from weft.ir import (
@@ -33,6 +33,7 @@ from weft.ir import (
 from weft.ir.deduction.infer import infer_type
 from weft.ir.op import OPS, get_op
 from weft.ir.op.declare import FIXED
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.rewriting import FunctionRewriter
 from weft.transform.quantize.layers import Layer, Plan, Weights, plan_of, sums_between

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from weft.ir.op import OPS
 from weft.ir.structure.references import referenced_functions
 from weft.ir.structure.variables import use_counts
 from weft.ir.structure.visit import walk
+from weft.support.records import dataclass
 from weft.transform.infra.rewriting import bindings_of, value_behind
 from weft.transform.rewrite.cancel_transposes import axes_of_permutation
 from weft.transform.rewrite.quantized.moves import selecting

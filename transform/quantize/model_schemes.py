@@ -14,11 +14,11 @@ Weights are integers from -127 to 127 with a zero point of 0, activations are in
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from weft.errors import PassError, described
+from weft.support.records import dataclass
 from weft.transform.quantize.observers import EntropyObserver, MinMaxObserver, Observer, PercentileObserver
 
 __all__ = ["Grid", "ModelScheme", "model_scheme"]

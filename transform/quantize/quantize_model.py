@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +28,7 @@ from weft.ir import Function, IRModule, Op, TensorType, Var
 from weft.ir.dim import DimExpr, free_symbols
 from weft.ir.structure.visit import walk
 from weft.support.providers import provider
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.target.machine_model import MachineModel
 from weft.transform.graph.bind_params import BindParams

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,6 +40,7 @@ from weft.ir import (
 )
 from weft.ir.deduction.infer import infer_type
 from weft.ir.op import get_op
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.decisions import Decision, with_decisions
 from weft.transform.infra.rewriting import FunctionRewriter, bindings_of, value_behind

@@ -13,13 +13,13 @@ from __future__ import annotations
 import importlib
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from weft.errors import MissingExtraError, PassError
 from weft.ir import IRModule
-from weft.support.records import record
+from weft.support.records import dataclass, record
 
 __all__ = ["QuantizationReport", "QuantizedLayer", "attach_report", "quantization_report"]
 

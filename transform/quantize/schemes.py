@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from weft.dtypes import array_dtype, max_value
 from weft.errors import PassError
+from weft.support.records import dataclass
 
 __all__ = ["QuantizedMatrix", "WeightScheme", "weight_scheme"]
 

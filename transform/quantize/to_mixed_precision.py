@@ -23,7 +23,6 @@ that cancel are removed (`RemoveRedundantCasts`). `decisions` of a function say 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from weft.errors import PassError
@@ -50,6 +49,7 @@ from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.op import OpDef, get_op
 from weft.ir.op.precision import Policy, Precision, Reads
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.decisions import Decision, with_decisions
 from weft.transform.infra.generators.chains import chain_text

@@ -13,13 +13,13 @@ Source: Cormen et al., Introduction to Algorithms, matrix-chain multiplication.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
 from weft.ir import Call, Expr, Function, TensorType, Var
 from weft.ir.dim import Dim, product, prove_le
 from weft.ir.op import get_op
+from weft.support.records import dataclass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.pattern.constructors import is_op, wildcard
 from weft.transform.pattern.evidence.instances import function_of

@@ -11,13 +11,13 @@ Each application is a decision in the attributes of the function: which rule, ho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from weft.errors import PassError
 from weft.ir import Expr, Function, IRModule, Op, Var
 from weft.ir.attrs import CODEGEN, COMPOSITE, PRIMITIVE, attribute
 from weft.ir.structure.visit import walk
+from weft.support.records import dataclass
 from weft.transform.graph.fold_constant import FoldConstant
 from weft.transform.infra.base import Pass
 from weft.transform.infra.context import PassContext

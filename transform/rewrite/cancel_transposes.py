@@ -6,11 +6,11 @@ R.permute_dims(R.permute_dims(x, axes=p), axes=q)   ->   R.permute_dims(x, axes=
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import Call, Expr, Function, TensorType, Var
 from weft.ir.op import OPS, get_op
+from weft.support.records import dataclass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.pattern.constructors import is_op, wildcard
 from weft.transform.pattern.evidence.instances import function_of

@@ -6,11 +6,11 @@ R.nn.batch_norm(x, gamma, beta, mean, variance, axis=1, training=False)[0]
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import Call, Constant, Expr, Function, Op, TensorType, TupleGetItem, Var
 from weft.ir.op import OPS, get_op
+from weft.support.records import dataclass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.generators.values import small_array
 from weft.transform.pattern.constructors import is_op, is_tuple_get_item, wildcard

@@ -14,7 +14,6 @@ Of known sizes, in float32 and float64; sums of narrower types round otherwise t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from weft.ir import Binding, Call, Constant, Expr, Function, IRModule, Op, TensorType, Tuple, VarBinding, replace
@@ -22,6 +21,7 @@ from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.op import OPS, get_op
 from weft.ir.op.declare import constant_like
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.rewriting import FunctionRewriter, derived, is_marked

@@ -7,9 +7,9 @@ It costs more by itself; with AdjustMatmulOrder after it a low-rank update of a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from weft.support.records import dataclass
 from weft.transform.rewrite.apply_rules import RulePass
 from weft.transform.rewrite.rule_set import RuleSet, RuleText, register_rules
 

@@ -7,9 +7,9 @@ It is the rules of `inference-norms`, which write the norm as a factor and an of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from weft.support.records import dataclass
 from weft.transform.rewrite.apply_rules import RulePass
 from weft.transform.rewrite.decompose_ops_for_inference import CONSTANT_NORMS
 from weft.transform.rewrite.fold_scale_shift import FoldScaleShift

@@ -10,9 +10,9 @@ Weights, factors and offsets are constants, so that what the replacement compute
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from weft.support.records import dataclass
 from weft.transform.rewrite.apply_rules import RulePass
 from weft.transform.rewrite.rule_set import RuleSet, RuleText, register_rules
 

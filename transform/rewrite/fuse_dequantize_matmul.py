@@ -12,12 +12,12 @@ Scales stand for groups along the contracted axis, or for the columns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.dtypes import is_float, is_integer
 from weft.ir import Call, Constant, Expr, Function, PrimValue, TensorType, Var
 from weft.ir.op import get_op
+from weft.support.records import dataclass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.pattern.constructors import is_op, wildcard
 from weft.transform.pattern.evidence.instances import function_of

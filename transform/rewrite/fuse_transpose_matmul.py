@@ -8,11 +8,11 @@ Only where nothing else uses the transposed matrix, and it is not known at compi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import Call, Expr, Function, TensorType, Tuple, Var
 from weft.ir.op import get_op
+from weft.support.records import dataclass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.pattern.constructors import is_op, wildcard
 from weft.transform.pattern.evidence.instances import function_of

@@ -5,12 +5,12 @@ R.astype(R.astype(x, "float32"), "float16")   ->   x of float16, and x of int8 t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft import dtypes
 from weft.ir import Call, Expr, Function, TensorType, Var
 from weft.ir.op import get_op
+from weft.support.records import dataclass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.pattern.constructors import is_op, wildcard
 from weft.transform.pattern.evidence.instances import function_of

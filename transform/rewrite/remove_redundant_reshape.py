@@ -5,13 +5,13 @@ R.reshape(R.expand_dims(x, axis=1), (4, n))   ->   R.reshape(x, (4, n)), or x wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar
 
 from weft.ir import Call, Expr, Function, Op, TensorType, Var
 from weft.ir.dim import prove_equal
 from weft.ir.op import get_op
+from weft.support.records import dataclass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.pattern.constructors import is_op, wildcard
 from weft.transform.pattern.evidence.instances import function_of

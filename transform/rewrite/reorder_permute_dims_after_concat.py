@@ -6,11 +6,11 @@ R.concat((R.permute_dims(a, axes=p), R.permute_dims(b, axes=p)), axis=c)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import Call, Expr, Function, TensorType, Tuple, Var
 from weft.ir.op import OPS, get_op
+from weft.support.records import dataclass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.pattern.constructors import is_op, wildcard
 from weft.transform.pattern.evidence.instances import function_of

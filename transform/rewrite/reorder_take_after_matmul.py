@@ -8,9 +8,9 @@ moves less.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from weft.support.records import dataclass
 from weft.transform.rewrite.apply_rules import RulePass
 from weft.transform.rewrite.rule_set import RuleSet, RuleText, register_rules
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from weft.errors import PassError, described
 from weft.ir import IRModule
 from weft.support.forks import cached_property
 from weft.support.providers import provider
+from weft.support.records import dataclass
 from weft.transform.infra.registry import nearest
 from weft.transform.pattern.declared import PatternMatchingRewriter, rule_of
 from weft.transform.pattern.evidence.check import Evidence, evidence

@@ -9,11 +9,11 @@ into a few parts: each part that no kernel takes in is a kernel of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import Call, Expr, Function, TensorType, TupleGetItem, TupleType, Var
 from weft.ir.op import OPS, get_op
+from weft.support.records import dataclass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.pattern.constructors import is_op, is_tuple_get_item, wildcard
 from weft.transform.pattern.evidence.instances import function_of

@@ -9,12 +9,12 @@ none of it is used elsewhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import Call, Expr, Function, Op, TensorType, Var
 from weft.ir.dim import Dim, product, prove_equal
 from weft.ir.op import get_op
+from weft.support.records import dataclass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.pattern.constructors import is_op, wildcard
 from weft.transform.pattern.evidence.instances import function_of

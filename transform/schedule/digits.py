@@ -7,10 +7,11 @@ Source: the mixed radix digits of `weft.transform.analysis.loops.affine`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from weft.ir.dim import Dim, as_dim, floordiv, floormod
 from weft.ir.tensor import Block, PrimExpr, PrimVar
+from weft.support.records import dataclass
 from weft.transform.analysis.loops.affine import Reader
 from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.analysis.loops.touched_ranges import Span

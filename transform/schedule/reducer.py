@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from weft.dtypes import highest, is_bool, lowest, max_value, min_value
 from weft.ir import rewrite, structural_equal, substitute, walk
@@ -34,6 +33,7 @@ from weft.ir.tensor import (
     Stmt,
     Unary,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.loops.dependence import ASSOCIATIVE
 from weft.transform.schedule.buffers import require_sole_writer
 from weft.transform.schedule.failure import failure

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from weft.ir import IRModule, walk
 from weft.ir.tensor import Block, For, PrimFunc, PrimVar, Stmt
+from weft.support.records import dataclass
 from weft.transform.infra.registry import nearest
 from weft.transform.kernel.scheduled import SCHEDULED, is_scheduled
 from weft.transform.schedule.failure import failure

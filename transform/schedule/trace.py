@@ -13,10 +13,11 @@ from __future__ import annotations
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from weft.errors import ScheduleError
+from weft.support.records import dataclass
 from weft.transform.infra.registry import nearest
 from weft.transform.schedule.handles import BlockRV, ExprRV, Handle, LoopRV
 

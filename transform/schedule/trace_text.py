@@ -11,10 +11,11 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.errors import ScheduleError
+from weft.support.records import dataclass
 from weft.support.stack import with_stack
 from weft.transform.infra.registry import nearest
 from weft.transform.schedule.handles import BlockRV, ExprRV, Handle, LoopRV

@@ -13,7 +13,7 @@ refuses what cannot be honoured.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from dataclasses import replace as copied_node
 from typing import Any, ClassVar
 
@@ -25,6 +25,7 @@ from weft.ir.node import FrozenMap, Node, replace
 from weft.ir.op import get_op
 from weft.ir.structure.visit import rewrite, walk
 from weft.ir.tensor import Buffer, PrimCall, PrimFunc, PrimVar
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from weft.errors import PassError
@@ -31,6 +31,7 @@ from weft.ir.module import BaseFunc, IRModule
 from weft.ir.node import Node, replace
 from weft.ir.structure.visit import rewrite, walk
 from weft.ir.types import Type
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.transform.infra.base import Pass
 from weft.transform.infra.decisions import Decision, with_decisions

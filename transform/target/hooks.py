@@ -13,7 +13,6 @@ graph function that the hook returns is run by whoever calls it, who plans its m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import PassError, TargetError, described
@@ -47,6 +46,7 @@ from weft.ir.kernel.prim_dim import kernel_signature
 from weft.ir.op import get_op
 from weft.ir.structure.merge import merge
 from weft.ir.structure.references import referenced_functions
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.transform.graph.inline_functions import InlinePrivateFunctions
 from weft.transform.infra.base import Pass, failing_in

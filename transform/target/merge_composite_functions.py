@@ -12,7 +12,7 @@ its own, too. Functions that are used otherwise stay in the module.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from weft.ir import (
@@ -36,6 +36,7 @@ from weft.ir import (
 from weft.ir.attrs import CODEGEN, COMPOSITE
 from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.structure.references import referenced_functions
+from weft.support.records import dataclass
 from weft.transform.analysis.lifetimes import variables
 from weft.transform.infra.base import Pass
 from weft.transform.infra.generators.choices import Choices

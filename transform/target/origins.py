@@ -6,10 +6,9 @@ against what the user wrote under that name (`is_origin_of`), not against what b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from weft.ir import BaseFunc, Function, IRModule, PrimFunc
 from weft.ir.structure.structural import structural_hash
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass
 
 __all__ = ["ORIGIN", "MarkOrigins", "is_origin_of"]

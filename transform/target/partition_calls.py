@@ -15,7 +15,7 @@ the other. A call with the label of another part is left to it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NoReturn
 
 from weft.errors import TargetError
@@ -42,6 +42,7 @@ from weft.ir import (
 from weft.ir.attrs import COMPOSITE, LABEL
 from weft.ir.deduction.subtyping import type_text
 from weft.ir.dim import symbol
+from weft.support.records import dataclass
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.infra.base import Pass
 from weft.transform.infra.rewriting import map_operands

@@ -8,7 +8,6 @@ function of its own, and functions of other parts stay as they are.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from weft.ir import BaseFunc, ExternFunc, FrozenMap, Function, IRModule, replace
@@ -16,6 +15,7 @@ from weft.ir.attrs import LABEL
 from weft.ir.deduction.infer import func_type
 from weft.ir.structure.merge import merge
 from weft.ir.structure.references import referenced_functions
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass
 from weft.transform.infra.options import to_text
 from weft.transform.infra.pipeline import parse_pipeline

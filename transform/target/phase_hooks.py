@@ -14,9 +14,10 @@ W564 for a name that the phase does not have and for two hooks in place of one p
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from weft.errors import PassError, described
+from weft.support.records import dataclass
 from weft.target import Hook, Target
 from weft.target.kinds import KINDS, check_phase
 from weft.transform.infra.base import Pass

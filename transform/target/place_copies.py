@@ -14,7 +14,6 @@ Errors: TargetError W751 for a tensor whose shape or dtype is not known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import Span, TargetError
@@ -43,6 +42,7 @@ from weft.ir.node import FrozenMap, replace
 from weft.ir.op import get_op
 from weft.ir.op.common import kernel_call
 from weft.ir.types import TensorType, TupleType, Type
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter, derived, map_operands

@@ -11,7 +11,6 @@ too. Where operands are on several devices nothing spreads.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import (
@@ -32,6 +31,7 @@ from weft.ir import (
 )
 from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.op import OPS, get_op
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.rewriting import FunctionRewriter, bindings_of, operands

@@ -14,7 +14,6 @@ attribute `pattern`. Kernels that a schedule has arranged, or that take scalars,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from weft.errors import PassError, described
@@ -60,6 +59,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.graph.dead_code import remove_unreachable
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.generators.choices import Choices

@@ -8,11 +8,11 @@ Types, attributes of calls and the list of the module follow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.errors import PassError, described
 from weft.ir import IRModule, VDevice, rewrite, structural_equal
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass
 from weft.transform.infra.generators.choices import Choices
 

@@ -11,7 +11,6 @@ import math
 import operator
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -42,6 +41,7 @@ from weft.ir.tensor import (
     Shuffle,
     Unary,
 )
+from weft.support.records import dataclass
 from weft.support.small_floats import encode
 
 __all__ = ["expression", "float_literal", "int_literal", "unsupported"]

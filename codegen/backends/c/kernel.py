@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from weft import dtypes
 from weft.codegen.backends.c.expressions import expression, offset, unsupported
@@ -33,6 +33,7 @@ from weft.ir.tensor import (
     PrimFunc,
     PrimVar,
 )
+from weft.support.records import dataclass
 
 __all__ = ["Helpers", "KernelWriter", "align", "check_dtype", "prototype"]
 

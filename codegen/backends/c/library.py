@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from weft.ir.module import IRModule
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.programs.library_names import LIBRARY, UNNAMED
 from weft.runtime.safe_archive import write_whole
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.target.triple import Triple
 from weft.version import VERSION

@@ -9,10 +9,9 @@ A planner is any function of that form, asked for one pool at a time, whose answ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from weft.errors import TargetError
-from weft.support.records import record
+from weft.support.records import dataclass, record
 from weft.target import Target
 from weft.transform.memory.pack_memory import Request, pack
 from weft.transform.memory.planners import Planner, checked_plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from weft import dtypes
 from weft.codegen.backends.c.helpers import c_type
@@ -14,6 +14,7 @@ from weft.errors import Span, TargetError
 from weft.ir.dim import free_symbols, product
 from weft.ir.types import TensorType
 from weft.runtime.artifact import Artifact
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.transform.graph.bind_symbolic_vars import how_to_bind
 

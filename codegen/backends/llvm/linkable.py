@@ -14,7 +14,6 @@ Errors: TargetError W742 for kernels that need a runtime.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,6 +47,7 @@ from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.device.artifact_symbols import true_symbols
 from weft.runtime.device.host import llvm_version
 from weft.runtime.programs.library_names import LIBRARY
+from weft.support.records import dataclass
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 

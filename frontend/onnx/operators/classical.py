@@ -9,7 +9,6 @@ differ for two classes, the reference runs the node.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from weft.frontend.onnx.table import row
 from weft.frontend.onnx.values import Value, run_value
 from weft.ir.graph import Constant, Expr
 from weft.script import relax as R
+from weft.support.records import dataclass
 
 _ML = "ai.onnx.ml"
 _DEEPEST = 64  # levels of a tree

@@ -12,7 +12,7 @@ where the body gives it other sizes, only its rank is stated.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import BindingBlock, Constant, Expr, Function, PrimValue, SeqExpr, Tuple, TupleGetItem, Var
 from weft.ir.types import PrimType, TensorType, TupleType, Type
 from weft.script import relax as R
+from weft.support.records import dataclass
 
 _FEW, _MOST_STEPS = 8, 64
 

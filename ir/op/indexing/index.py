@@ -10,7 +10,6 @@ BoundsError.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -66,6 +65,7 @@ from weft.ir.op.precision import Reads, follow, never
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
+from weft.support.records import dataclass
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Slices

@@ -6,7 +6,6 @@ Negative indices count from the end; one out of range stops the kernel with a Bo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,6 +49,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.ir.types import TensorType
+from weft.support.records import dataclass
 
 INDEX = "int64"
 _COMBINE: dict[str, Callable[[PrimExpr, PrimExpr], PrimExpr]] = {

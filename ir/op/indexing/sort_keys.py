@@ -11,7 +11,6 @@ where there are some.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from weft.dtypes import bits, float_format, is_float, is_signed
 from weft.ir.kernel.prim import binary, cast, const, intrinsic
@@ -30,6 +29,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 
 __all__ = ["Element", "Restored", "SortKeys", "has_keys"]
 

@@ -8,7 +8,7 @@ every number.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.ir.types import TensorType, TupleType, Type
+from weft.support.records import dataclass
 
 _LEAST_KEY = 16
 """The bits of elements that have no room in keys of vectors on some machines."""

@@ -14,7 +14,7 @@ of one element that others are broadcast along has a block of one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.ir.deduction.infer import TypeContext
@@ -24,6 +24,7 @@ from weft.ir.graph import Expr, Tuple
 from weft.ir.op.declare import Arguments
 from weft.ir.op.nn.layouts import read_layout
 from weft.ir.types import PrimType, TensorType, Type
+from weft.support.records import dataclass
 
 __all__ = ["AxisLayout", "LayoutAnswer", "LayoutQuestion", "LayoutRule", "is_one"]
 

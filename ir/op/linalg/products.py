@@ -8,7 +8,6 @@ Errors: DTypeError W320, W321; ShapeError W201 contracted sizes that differ, W20
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,6 +44,7 @@ from weft.ir.op.reductions.reduction import accumulator, sizes_of
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
+from weft.support.records import dataclass
 
 __all__ = ["contraction"]
 

@@ -7,7 +7,6 @@ Errors: those of windows (W205, W227, W228); ShapeError W201 channels that do no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product as combinations
 from typing import Any, ClassVar
 
@@ -48,6 +47,7 @@ from weft.ir.op.precision import Precision, always
 from weft.ir.op.reductions.reduction import sizes_of
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
+from weft.support.records import dataclass
 
 __all__: list[str] = []
 

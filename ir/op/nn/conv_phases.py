@@ -11,7 +11,6 @@ have gaps between its taps.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product as combinations
 
 from weft.ir import te
@@ -21,6 +20,7 @@ from weft.ir.op.linalg.products import contraction
 from weft.ir.op.nn.layouts import Layout
 from weft.ir.op.nn.window import Window, padded_stage
 from weft.ir.tensor import PrimExpr
+from weft.support.records import dataclass
 
 __all__ = ["MOST_PHASES", "TransposedShape", "by_phases"]
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -25,6 +24,7 @@ from weft.ir.kernel.simplify import simplify
 from weft.ir.op.common import Dims, shape_error
 from weft.ir.op.declare import Arguments
 from weft.ir.tensor import PrimExpr, PrimFunc
+from weft.support.records import dataclass
 
 __all__ = ["Layout", "axis_of", "finished", "layout_of", "packed", "read_layout", "unpacked"]
 

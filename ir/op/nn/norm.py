@@ -7,7 +7,6 @@ Errors: ShapeError W201 sizes of scales and offsets, W203, W204 axes, W205 group
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,6 +46,7 @@ from weft.ir.op.reductions.reduction import (
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
+from weft.support.records import dataclass
 
 __all__: list[str] = []
 

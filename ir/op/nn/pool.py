@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product as combinations
 from typing import Any, ClassVar
 
@@ -51,6 +50,7 @@ from weft.ir.op.reductions.reduction import mean_dtype
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
+from weft.support.records import dataclass
 
 __all__: list[str] = []
 

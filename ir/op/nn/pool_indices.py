@@ -10,7 +10,6 @@ sample that is not in [0, 1).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product as combinations
 from typing import Any
 
@@ -48,6 +47,7 @@ from weft.ir.op.nn.window import (
 from weft.ir.op.untyped import untyped_np
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
+from weft.support.records import dataclass
 
 __all__: list[str] = []
 

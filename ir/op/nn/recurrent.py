@@ -18,7 +18,6 @@ DTypeError W320, W321.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -46,6 +45,7 @@ from weft.ir.op.precision import written_out
 from weft.ir.op.registry import register_op
 from weft.ir.op.untyped import untyped_np
 from weft.ir.types import PrimType, TensorType, TupleType
+from weft.support.records import dataclass
 
 __all__: list[str] = []
 

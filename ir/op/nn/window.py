@@ -7,7 +7,6 @@ followed by the ends. Errors: ShapeError W205 wrong attributes, W227 a window th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from weft.ir import te
@@ -16,6 +15,7 @@ from weft.ir.op.common import Dims, Kernel, shape_error
 from weft.ir.op.declare import Arguments
 from weft.ir.op.family import OperatorFamily
 from weft.ir.tensor import PrimExpr
+from weft.support.records import dataclass
 
 __all__ = ["SPATIAL", "SpatialFamily", "Window", "by_letter", "check_window", "per_axis", "window_of"]
 

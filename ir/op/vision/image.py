@@ -19,7 +19,6 @@ Errors: ShapeError W201, W202, W205 unknown modes, W226 an empty image, W228 a l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, cast
 
@@ -52,6 +51,7 @@ from weft.ir.op.registry import register_op
 from weft.ir.op.untyped import untyped_np
 from weft.ir.tensor import Let, PrimExpr, PrimFunc, PrimVar
 from weft.ir.types import TensorType
+from weft.support.records import dataclass
 
 __all__: list[str] = []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from weft.script.printer.values import (
     show_operator,
     show_scalar,
 )
+from weft.support.records import dataclass
 
 __all__ = []
 

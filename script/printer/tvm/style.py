@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from weft.errors import ScriptError
 from weft.script.forms.reading import Table
 from weft.script.forms.syntax import BUFFERS
 from weft.script.printer.state import Printer, Varies
+from weft.support.records import dataclass
 
 __all__ = ["TVM", "USUAL_WIDTH", "TvmPrinter"]
 

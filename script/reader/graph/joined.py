@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from weft.support.records import dataclass
 
 __all__ = [
     "Following",

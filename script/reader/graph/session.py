@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Container
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.errors import Span
@@ -15,6 +15,7 @@ from weft.ir.types import Type
 from weft.script.reader.scope import Hidden, Scope
 from weft.script.reader.session import Session
 from weft.script.source.text import MISSING
+from weft.support.records import dataclass
 
 __all__ = ["Blocks", "GraphSession", "inner_session"]
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.ir.graph import Call, Constant, Expr, ExternFunc, GlobalVar, If, Op, Tuple, TupleGetItem, Var
@@ -25,6 +25,7 @@ from weft.script.reader.graph.element_targets import Updated, root_of
 from weft.script.reader.graph.joined import at, live_after, live_in
 from weft.script.reader.graph.session import GraphSession
 from weft.script.source.text import MISSING
+from weft.support.records import dataclass
 
 __all__ = [
     "Memory",

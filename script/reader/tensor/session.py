@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.tensor import Buffer, BufferRegion, Extent, IterVar, MatchBufferRegion, PrimExpr, PrimVar, Stmt
 from weft.script.reader.session import Session
+from weft.support.records import dataclass
 
 __all__ = ["BlockHeader", "TensorSession"]
 

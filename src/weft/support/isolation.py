@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
 
@@ -26,6 +25,7 @@ import numpy as np
 from weft.dtypes import held, offered_items, presented, stored
 from weft.errors import RecursionDepthError, ShapeError
 from weft.support.guards import is_array, is_listing, is_tuple
+from weft.support.records import dataclass
 from weft.support.stack import own_stack
 
 __all__ = [

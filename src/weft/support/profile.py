@@ -11,8 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from weft.support.records import dataclass
 
 __all__ = ["ProfileRow", "Profiled", "end", "most_expensive_first", "profiled", "start"]
 

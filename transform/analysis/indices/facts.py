@@ -7,7 +7,7 @@ range of a loop says belongs to its variable.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -16,6 +16,7 @@ from weft.ir import structural_equal, walk
 from weft.ir.dim import Dim
 from weft.ir.kernel.prim import binary
 from weft.ir.tensor import COMPARISONS, Binary, BufferLoad, IntImm, PrimCall, PrimExpr, PrimVar, Unary
+from weft.support.records import dataclass
 
 __all__ = ["Fact", "Facts", "conjunction", "disjunction", "is_choice", "negated", "reads_memory"]
 

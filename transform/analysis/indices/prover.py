@@ -8,7 +8,7 @@ implications whose condition holds; and where the facts contradict each other, n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from weft.errors import ShapeError
@@ -16,6 +16,7 @@ from weft.ir.dim import Dim, DimExpr, free_symbols, operation, prove_le, symbol
 from weft.ir.dim import Facts as DimFacts
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.tensor import PrimExpr
+from weft.support.records import dataclass
 from weft.transform.analysis.indices.facts import Fact, Facts
 from weft.transform.analysis.indices.symbols import terms
 

@@ -10,12 +10,13 @@ every instance of the block's domain is one of the iterations. Sizes may be symb
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, DimExpr, as_dim, ceildiv, floordiv, floormod, operation, product
 from weft.ir.kernel.prim import binary
 from weft.ir.tensor import Block, For, PrimExpr, PrimVar
+from weft.support.records import dataclass
 from weft.transform.analysis.loops.points import Point, conjuncts, strict_limit
 
 __all__ = ["Bindings", "Term", "Value", "merged"]

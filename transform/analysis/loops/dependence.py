@@ -13,7 +13,6 @@ associative and commutative) may be computed in any order as long as its init co
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
 
 from weft.dtypes import bits
 from weft.ir import replace, rewrite, structural_equal, substitute, walk
@@ -48,6 +47,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.transform.analysis.loops.affine import Bindings, Reader
 from weft.transform.analysis.loops.points import Point, variables_in
 from weft.transform.schedule.tree import blocks_in, buffers_of, loads_in, stores_in

@@ -13,13 +13,13 @@ that no index counts as linear in a variable that an atom hides.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 
 from weft.dtypes import is_integer
 from weft.errors import ShapeError
 from weft.ir import walk
 from weft.ir.dim import Dim
 from weft.ir.tensor import Buffer, Extent, PrimVar
+from weft.support.records import dataclass
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
 from weft.transform.analysis.indices.facts import Facts
 from weft.transform.analysis.indices.layouts import enter_layouts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from weft.ir.tensor import (
     Binary,
@@ -11,6 +10,7 @@ from weft.ir.tensor import (
     PrimVar,
     Select,
 )
+from weft.support.records import dataclass
 from weft.transform.autoschedule.attention.match import INFINITY, Attention, Role, is_number, scores_of
 from weft.transform.autoschedule.rules.loops import plus
 from weft.transform.autoschedule.rules.strides import difference_along, loads_in, uses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from weft.ir.tensor import (
     Binary,
@@ -17,6 +16,7 @@ from weft.ir.tensor import (
     PrimVar,
     Select,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.rules.axes import Axis, Chains
 from weft.transform.autoschedule.rules.row_fusion import Member

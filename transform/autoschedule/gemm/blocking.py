@@ -13,13 +13,13 @@ Sources: Goto and van de Geijn, Anatomy of high-performance matrix multiplicatio
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from weft.dtypes import bits, includes, is_float
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.dot_products.dot import Dot, axes_of_k, dot_of, matrix_dot_of
 from weft.transform.autoschedule.gemm.match import Contraction, converted
 from weft.transform.autoschedule.gemm.tiles import flat_view, panels_of_chunk, times_of

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from weft.dtypes import bits
 from weft.ir import FrozenMap, replace, substitute
@@ -29,6 +28,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import most_of
 from weft.transform.autoschedule.gemm.epilogue import ends_of
 from weft.transform.autoschedule.gemm.match import Contraction, steps_of

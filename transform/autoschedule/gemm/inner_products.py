@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from math import prod
 
 from weft.ir import substitute
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import AllocBuffer, Buffer, BufferLoad, BufferStore, Extent, For, PrimExpr, PrimVar, Stmt
+from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.dot_products.dot import dot_of
 from weft.transform.autoschedule.gemm.few_columns import columns_along_k, few_columns

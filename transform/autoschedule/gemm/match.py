@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from weft.dtypes import bits, is_bool, is_float, is_integer, lanes, with_lanes
 from weft.ir import walk
@@ -38,6 +38,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import most_of
 from weft.transform.autoschedule.rules.strides import difference_along, kinds_in
 

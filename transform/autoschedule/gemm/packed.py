@@ -34,7 +34,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from weft.ir import substitute
@@ -53,6 +52,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.blocking import (
     Blocking,
     depth_of,

@@ -9,7 +9,6 @@ it lies along k, from run to run where windows move over it, and element by elem
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from weft.dtypes import with_lanes
 from weft.ir import substitute
@@ -27,6 +26,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.blocking import Blocking, row_of_a
 from weft.transform.autoschedule.gemm.match import Window
 from weft.transform.autoschedule.gemm.tiles import (

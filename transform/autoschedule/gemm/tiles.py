@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from weft.dtypes import with_lanes
 from weft.ir import replace, substitute
@@ -29,6 +28,7 @@ from weft.ir.tensor import (
     Shuffle,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.dot_products.dot import Dot
 from weft.transform.autoschedule.gemm.match import Contraction, uses
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, vector_tiers

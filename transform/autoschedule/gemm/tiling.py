@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from weft.dtypes import bits
@@ -11,6 +10,7 @@ from weft.ir import FrozenMap
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import Binary, Buffer, BufferLoad, Extent, IntImm, PrimExpr, PrimVar
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import most_of
 from weft.transform.autoschedule.gemm.dot_products.dot import dot_of

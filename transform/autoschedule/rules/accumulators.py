@@ -9,7 +9,6 @@ by lane under a mask, or one after another where the machine has none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from weft import dtypes
@@ -25,6 +24,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.autoschedule.rules.loops import (
     BLOCK,
     INDEX,

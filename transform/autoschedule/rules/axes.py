@@ -12,11 +12,11 @@ hand on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from weft.ir import FrozenMap, Node, replace, rewrite, substitute, walk
 from weft.ir.kernel.prim import binary, const
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Extent, For, PrimExpr, PrimVar, Stmt
+from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, same_extents
 from weft.transform.autoschedule.gemm.tiling import Capacity, tile_of

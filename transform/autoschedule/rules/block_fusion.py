@@ -13,7 +13,7 @@ contractions have become loops; the longest of the others is cut in blocks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from weft.ir import FrozenMap, substitute, walk
 from weft.ir.kernel.prim import binary, const
@@ -30,6 +30,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.attention.build import build_attention

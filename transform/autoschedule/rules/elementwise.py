@@ -6,7 +6,7 @@ for i: for j: y[i, j] = f(x[i, j], b[j], ...)        every load even along j: in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from weft.ir import Node, rewrite, substitute, walk
@@ -14,6 +14,7 @@ from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.tensor import Binary, Buffer, For, IntImm, PrimVar, Stmt
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Cost, Nest, cost, statements_of
 from weft.transform.analysis.loops.points import variables_in

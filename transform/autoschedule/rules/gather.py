@@ -10,7 +10,6 @@ The processor cannot guess where the next row lies, so that its first cache line
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 
 from weft import dtypes
@@ -30,6 +29,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, nest_of
 from weft.transform.autoschedule.knobs import Knobs

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from weft import dtypes
 from weft.ir import structural_equal, substitute
@@ -30,6 +30,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.knobs import Knobs

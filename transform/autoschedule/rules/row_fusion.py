@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 
 from weft.ir import Node, replace, rewrite, substitute, walk
@@ -32,6 +31,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import Nest, nest_of, same_extents
 from weft.transform.analysis.accesses import is_plain
 from weft.transform.autoschedule.rules.loops import INDEX, nested, sequence

@@ -11,7 +11,6 @@ bits, then the lower and the upper elements of each group in turn. The remainder
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from weft.dtypes import bits, is_bool, with_lanes
 from weft.ir import substitute
@@ -28,6 +27,7 @@ from weft.ir.tensor import (
     Shuffle,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.knobs import Knobs

@@ -9,7 +9,6 @@ that joins an element by an operation that may be grouped in any way, there is a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from weft import dtypes
@@ -30,6 +29,7 @@ from weft.ir.tensor import (
     Select,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import is_pure_value, same_extents
 from weft.transform.autoschedule.rules.accumulators import IDENTITIES
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, same_place, uses

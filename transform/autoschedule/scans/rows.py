@@ -9,7 +9,6 @@ so that from vector to vector one join waits for another (Hillis and Steele, Dat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from weft.ir import substitute
 from weft.ir.kernel.prim import binary, const
@@ -29,6 +28,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import Cost, cost
 from weft.transform.autoschedule.rules.accumulators import guarded, is_zero
 from weft.transform.autoschedule.rules.loops import (

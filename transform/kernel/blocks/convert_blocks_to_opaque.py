@@ -9,12 +9,12 @@ A block then says where it is, not over what it iterates. Inits are lowered firs
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, Node, replace, rewrite, substitute
 from weft.ir.kernel.prim import as_expr, cast
 from weft.ir.tensor import Block, PrimFunc
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.blocks.lower_init_block import without_inits
 

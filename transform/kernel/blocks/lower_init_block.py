@@ -9,13 +9,13 @@ becomes a nest of its own before the reduction loops instead, if their form allo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, Node, replace, rewrite, walk
 from weft.ir.kernel.nests import perfect_nest
 from weft.ir.kernel.prim import as_expr, binary, cast
 from weft.ir.tensor import Block, For, IfThenElse, PrimExpr, PrimFunc, SeqStmt, Stmt
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.blocks.init_nests import split_init
 

@@ -12,7 +12,6 @@ annotations of blocks become attributes (`T.attr`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, Node, rewrite
@@ -27,6 +26,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 
 __all__ = ["LowerOpaqueBlock"]

@@ -13,11 +13,11 @@ loop a block without variables holds the allocation, so that it stands in the te
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, Node, replace, rewrite, walk
 from weft.ir.tensor import AllocBuffer, Block, Buffer, For, PrimExpr, PrimFunc, SeqStmt, Stmt
+from weft.support.records import dataclass
 from weft.transform.analysis.written import unproved_reads
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.lower_blocks import lower_blocks

@@ -7,13 +7,13 @@ Placement   checks as conditions and assertions; those that the facts say are le
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import ShapeError, Span
 from weft.ir import structural_hash, walk
 from weft.ir.dim import Dim
 from weft.ir.tensor import AssertStmt, PrimExpr, PrimVar, SeqStmt, Stmt
+from weft.support.records import dataclass
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
 from weft.transform.analysis.indices.exactness import LARGEST
 from weft.transform.analysis.indices.facts import Fact, Facts, conjunction, disjunction, negated, reads_memory

@@ -11,7 +11,6 @@ buffer whose address is taken, or that is passed on or matched, keeps its size, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft import dtypes
@@ -36,6 +35,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.scalars.rewrite_unsafe_select import may_fail
 

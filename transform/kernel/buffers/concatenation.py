@@ -15,7 +15,6 @@ one that hands addresses on, has no such form.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 from weft.dtypes import bits
@@ -42,6 +41,7 @@ from weft.ir.tensor import (
     Select,
     SeqStmt,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import same_extents
 from weft.transform.analysis.accesses import is_plain
 from weft.transform.schedule.copies import fresh_function

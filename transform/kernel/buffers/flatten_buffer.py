@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft import dtypes
@@ -35,6 +34,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 
 __all__ = ["FlattenBuffer"]

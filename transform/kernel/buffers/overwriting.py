@@ -13,7 +13,6 @@ memory only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
 from typing import TypeGuard
 
 from weft.ir import replace, rewrite, structural_equal, substitute, walk
@@ -39,6 +38,7 @@ from weft.ir.tensor import (
     Stmt,
     Unary,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.accesses import sharing_pairs
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.own_names import with_own_names, with_own_nodes

@@ -8,7 +8,6 @@ So is a sum or difference with `T.undef()`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, Node, replace, rewrite
@@ -23,6 +22,7 @@ from weft.ir.tensor import (
     Select,
     SeqStmt,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.indices.facts import negated
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.scalars.remove_no_op import without_empty

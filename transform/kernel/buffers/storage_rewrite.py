@@ -12,11 +12,11 @@ matched keeps memory of its own. Code generators see fewer allocations; results 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, Node, replace, rewrite, structural_equal, walk
 from weft.ir.tensor import AllocBuffer, Buffer, PrimFunc, SeqStmt, Stmt
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.buffers.compact_buffer_allocation import is_passed_on
 

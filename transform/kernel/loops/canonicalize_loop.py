@@ -7,13 +7,13 @@ Loops that are bound to threads are so already; a step that only the call knows 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, Node, replace, rewrite, substitute
 from weft.ir.kernel.prim import as_expr, binary, cast
 from weft.ir.kernel.simplify import simplify
 from weft.ir.tensor import Extent, For, PrimExpr, PrimFunc, PrimVar
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 
 __all__ = ["CanonicalizeLoop"]

@@ -11,11 +11,11 @@ loop's body. What reads memory, or may fail, stays where it is. `HoistIfThenElse
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, Node, replace, rewrite, walk
 from weft.ir.tensor import AttrStmt, Bind, Block, For, IfThenElse, PrimCall, PrimExpr, PrimFunc, PrimVar, SeqStmt, Stmt
+from weft.support.records import dataclass
 from weft.transform.analysis.indices.facts import conjunction
 from weft.transform.analysis.loops.points import conjuncts
 from weft.transform.infra.base import FunctionPass

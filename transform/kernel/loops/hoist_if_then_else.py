@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule
 from weft.ir.tensor import PrimFunc
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.loops.hoist_expression import hoisted
 

@@ -14,7 +14,6 @@ around such a block that has other parts too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, replace, rewrite
@@ -22,6 +21,7 @@ from weft.ir.attrs import DOUBLE_BUFFER
 from weft.ir.node import Node
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import Block, For, PrimFunc, Stmt
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.loops.inject_software_pipeline import with_loops
 from weft.transform.kernel.loops.software_pipeline import body_of, parts_of, pipelined

@@ -13,13 +13,13 @@ versions of its own, and what is refused; `InjectDoubleBuffer` finds the stages 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.errors import PassError
 from weft.ir import IRModule, walk
 from weft.ir.attrs import PIPELINE_ASYNC, PIPELINE_ORDER, PIPELINE_STAGE
 from weft.ir.tensor import For, PrimFunc
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.loops.software_pipeline import of_parts, pipelined
 from weft.transform.kernel.scalars.stmt_simplify import simplified

@@ -16,7 +16,7 @@ threads, and where a jump leaves the function. What is said is an effect: mark l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 from weft.ir import IRModule, replace, walk
@@ -25,6 +25,7 @@ from weft.ir.kernel.prim import const
 from weft.ir.module import fresh_name
 from weft.ir.structure.visit import inner_statements, map_statements
 from weft.ir.tensor import Block, Evaluate, For, PrimCall, PrimFunc, Return, SeqStmt, Stmt
+from weft.support.records import dataclass
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.options import AtLeast
 

@@ -17,7 +17,6 @@ Source: Lam, Software pipelining, 1988 (modulo scheduling and modulo variable ex
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from weft.errors import PassError
 from weft.ir import replace, rewrite, substitute, walk
@@ -44,6 +43,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.transform.analysis.loops.dependence import (
     Touch,
     barrier,

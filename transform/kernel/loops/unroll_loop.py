@@ -10,7 +10,6 @@ generator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from weft.ir import IRModule, replace, substitute
@@ -29,6 +28,7 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.options import AtLeast
 from weft.transform.kernel.own_names import with_own_names

@@ -10,7 +10,6 @@ what depends on variables alone is shared: what reads memory may change, and wha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from weft import dtypes
@@ -36,6 +35,7 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.scalars.normal_form import size_of
 from weft.transform.kernel.scalars.rewrite_unsafe_select import may_fail

@@ -10,7 +10,6 @@ to fit. Values that are stored, passed on or compared with others keep their dty
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from weft import dtypes
@@ -32,6 +31,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.indices.facts import Facts
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.facts_rewriter import FactsRewriter

@@ -7,11 +7,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, Node, rewrite
 from weft.ir.tensor import Evaluate, PrimCall, PrimFunc, SeqStmt
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.scalars.remove_no_op import without_empty
 

@@ -9,7 +9,6 @@ and conditions say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft import dtypes
@@ -17,6 +16,7 @@ from weft.ir import IRModule, Node, rewrite
 from weft.ir.kernel.prim import as_expr
 from weft.ir.kernel.simplify import simplify
 from weft.ir.tensor import Binary, IntImm, PrimExpr, PrimFunc
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 
 __all__ = ["RenormalizeSplitPattern"]

@@ -8,13 +8,13 @@ lazy evaluates less than what is not, and gives the same value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft import dtypes
 from weft.ir import IRModule, Node, rewrite, walk
 from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.tensor import Binary, BufferLoad, IntImm, PrimCall, PrimExpr, PrimFunc, Select
+from weft.support.records import dataclass
 from weft.transform.infra.base import FunctionPass
 
 __all__ = ["RewriteUnsafeSelect", "may_fail"]

@@ -12,7 +12,6 @@ do loops that never run. Nothing is assumed of accesses: the result has the same
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft import dtypes
@@ -35,6 +34,7 @@ from weft.ir.tensor import (
     Stmt,
     Unary,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.indices.facts import Facts
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.facts_rewriter import FactsRewriter

@@ -13,7 +13,6 @@ the loops that it stands in. The assumptions stay: `RemoveAssume` drops them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, Node, rewrite, structural_equal, substitute, walk
@@ -35,6 +34,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.indices.facts import Facts, negated
 from weft.transform.analysis.written import opaque_buffers
 from weft.transform.infra.base import FunctionPass

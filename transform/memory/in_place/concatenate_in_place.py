@@ -12,7 +12,7 @@ another one. The attribute `in_place` of a kernel says what it writes a part of.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from weft.ir import Binding, Call, Function, GlobalVar, IRModule, PrimFunc, TensorType, Var, replace, walk
@@ -20,6 +20,7 @@ from weft.ir.attrs import IN_PLACE
 from weft.ir.dim import Dim
 from weft.ir.module import fresh_name
 from weft.ir.tensor import Buffer
+from weft.support.records import dataclass
 from weft.transform.analysis.lifetimes import END, Lifetimes
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter

@@ -11,7 +11,6 @@ its own, and the call is its last use; parameters, constants, and what may be an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from weft.ir import (
     Binding,
@@ -34,6 +33,7 @@ from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.op import OPS, get_op
 from weft.ir.op.common import kernel_call
+from weft.support.records import dataclass
 from weft.transform.analysis.accesses import sharing_pairs
 from weft.transform.analysis.lifetimes import variables
 from weft.transform.infra.base import Pass, map_functions

@@ -15,7 +15,7 @@ Values that are read after they changed, that leave in two results, or that are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from weft.ir import (
@@ -37,6 +37,7 @@ from weft.ir.builder import BlockBuilder
 from weft.ir.op import get_op
 from weft.ir.op.program.loop import carried_types
 from weft.ir.structure.references import referenced_functions
+from weft.support.records import dataclass
 from weft.transform.analysis.ownership import Ownership, loop_parts
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.generators.choices import Choices

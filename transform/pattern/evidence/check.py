@@ -18,7 +18,6 @@ found.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -28,6 +27,7 @@ from weft.errors import PassError, WeftError
 from weft.ir import Function, IRModule
 from weft.ir.deduction.infer import type_text
 from weft.ir.interpret import interpret
+from weft.support.records import dataclass
 from weft.transform.infra.generators.arguments import copied, random_arguments
 from weft.transform.infra.generators.choices import SeededChoices
 from weft.transform.pattern.application import applied_once

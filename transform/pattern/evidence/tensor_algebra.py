@@ -15,7 +15,6 @@ The proof is sound for elements that exist, and says nothing (False) where an op
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
 from typing import Any
@@ -29,6 +28,7 @@ from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, DimExpr, floordiv, floormod, product, substitute, symbol
 from weft.ir.op import OPS
+from weft.support.records import dataclass
 from weft.transform.analysis.value_numbering import expr_key, same_type
 from weft.transform.infra.rewriting import value_behind
 from weft.transform.pattern.matching import bindings_of_function

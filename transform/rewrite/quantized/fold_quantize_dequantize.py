@@ -14,9 +14,9 @@ a half between two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from weft.support.records import dataclass
 from weft.transform.rewrite.apply_rules import RulePass
 from weft.transform.rewrite.quantized.moves import MOVES
 from weft.transform.rewrite.quantized.products import PRODUCTS

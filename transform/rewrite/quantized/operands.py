@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from weft.ir import Call, Constant, Expr, Op, PrimValue, ShapeExpr, TensorType
 from weft.ir.dim import DimExpr
 from weft.ir.op import OPS, get_op
 from weft.ir.op.elementwise.requantize import LARGEST_SHIFT
+from weft.support.records import dataclass
 from weft.transform.pattern.rule import Site
 from weft.transform.rewrite.cancel_transposes import axes_of_permutation
 

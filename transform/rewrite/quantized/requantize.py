@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy as np
 from weft.dtypes import bits, is_integer
 from weft.ir import Call, Constant, Expr, Function, Op, TensorType, Var
 from weft.ir.op import OPS, get_op
+from weft.support.records import dataclass
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.pattern.constructors import is_op, wildcard
 from weft.transform.pattern.evidence.instances import function_of

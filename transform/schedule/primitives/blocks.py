@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from dataclasses import replace as dataclass_replace
 
 from weft.ir import replace, rewrite, structural_equal, substitute
@@ -36,6 +35,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.analysis.loops.affine import Bindings, Value
 from weft.transform.analysis.loops.dependence import without_bindings
 from weft.transform.analysis.loops.points import Point, conjuncts, variables_in

@@ -8,7 +8,7 @@ A site is a place in the program that may stop it. Its text travels in the execu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from weft.errors import Span
 from weft.ir.module import BaseFunc
 from weft.ir.tensor import PrimFunc
 from weft.runtime.abi.frame import SITE, VALUE_COUNT, VALUES
+from weft.support.records import dataclass
 
 __all__ = ["Program", "kernel_symbol"]
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from weft.codegen.backends.llvm.asm.instructions import Instruction
 from weft.codegen.backends.llvm.asm.types import bytes_of
 from weft.codegen.backends.llvm.asm.value_numbering import PURE_OPCODES
+from weft.support.records import dataclass
 
 __all__ = ["StoreForwarding"]
 

@@ -6,12 +6,11 @@ slow path.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from weft.codegen.backends.llvm.asm.function import Size
 from weft.codegen.backends.llvm.asm.instructions import binary, cast, icmp, load, select, store
 from weft.codegen.backends.llvm.host.python_calls import PythonCalls
 from weft.runtime.programs.fastcall import DIM, DTYPE_BITS, DTYPE_WORD, NEEDED_FLAGS, OBJECT, SEEN_FLAGS
+from weft.support.records import dataclass
 
 __all__ = ["Arguments", "Memory"]
 

@@ -11,7 +11,7 @@ calls out of the program values pass in that form.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft import dtypes
@@ -21,6 +21,7 @@ from weft.errors import TargetError
 from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.runtime.abi.frame import DYNAMIC_RANK
 from weft.runtime.abi.values import DTYPE_CODES
+from weft.support.records import dataclass
 
 __all__ = [
     "DYNAMIC_WORDS",

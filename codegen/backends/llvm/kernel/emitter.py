@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
@@ -34,6 +33,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.runtime.abi.frame import CALLBACK
+from weft.support.records import dataclass
 from weft.transform.analysis.accesses import memory_of
 from weft.transform.memory.share_memory import SHARES_MEMORY
 

@@ -14,11 +14,12 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from weft.codegen.backends.llvm.machine.emit import read_message, write_message
 from weft.errors import TargetError
+from weft.support.records import dataclass
 
 __all__ = ["Request", "emit_apart"]
 

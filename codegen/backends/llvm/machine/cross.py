@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from weft.codegen.backends.llvm.machine.child import Request, emit_apart
 from weft.errors import TargetError
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.target.features import FLOATS_OF_X86, X86, named_features
 from weft.target.float_units import llvm_features

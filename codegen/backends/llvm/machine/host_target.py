@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from weft.dtypes import is_float
 from weft.errors import TargetError
 from weft.runtime.device.host import host
+from weft.support.records import dataclass
 from weft.target import Target
 from weft.target.builtin import LLVM
 from weft.target.features import LEVELS, named_features, with_flags

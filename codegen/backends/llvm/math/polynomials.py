@@ -13,12 +13,11 @@ Muller, Elementary functions, 2016.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.instructions import shufflevector
 from weft.codegen.backends.llvm.math.arithmetic import Arithmetic
 from weft.codegen.backends.llvm.math.vector_builder import Lanes
+from weft.support.records import dataclass
 
 __all__ = ["exp_polynomial", "scaled", "tanh_polynomial"]
 

@@ -13,8 +13,6 @@ added with one rounding to nearest even (Intel, Software Developer's Manual, vol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import FunctionWriter
 from weft.codegen.backends.llvm.asm.instructions import Operand, call
@@ -39,6 +37,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.runtime.device.host import ASKS_FOR_MATRICES
+from weft.support.records import dataclass
 from weft.target import DOT_PRODUCTS, DotProduct
 
 __all__ = [

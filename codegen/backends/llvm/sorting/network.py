@@ -17,11 +17,11 @@ using AVX-512 on Intel Skylake, 2017.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from weft.codegen.backends.llvm.asm.function import FunctionWriter
 from weft.codegen.backends.llvm.asm.instructions import binary, call, icmp, select, shufflevector
 from weft.codegen.backends.llvm.asm.key_vector import KeyVector
+from weft.support.records import dataclass
 
 __all__ = ["Lanes", "batcher_exchanges", "sorted_vectors"]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from weft.codegen.backends.llvm.asm.function import Size
+from weft.support.records import dataclass
 
 __all__ = ["BufferView", "Linear", "Scattered"]
 

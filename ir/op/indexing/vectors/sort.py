@@ -12,7 +12,6 @@ of `merge_sort.RowSort`, and `radix_sort` is what others do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from weft.dtypes import bits, is_float
 from weft.ir.graph import StringImm
@@ -33,6 +32,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 
 __all__ = ["FEWEST", "SELECTS", "SORTS", "Layout", "VectorSort", "layout_of", "sort_call"]
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from weft.ir.types import PrimType, TensorType
 from weft.script.forms.syntax import BINARY
 from weft.script.reader.graph.bindings import in_dtype, is_weak, number_dtype, scalar_tensor, type_of
 from weft.script.reader.graph.session import GraphSession
+from weft.support.records import dataclass
 
 __all__ = ["Numbers", "joined_dtype", "promoted", "settled_numbers"]
 

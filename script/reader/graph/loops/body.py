@@ -34,9 +34,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from weft.script.reader.graph.joined import assigned, at, bound_names, fresh_name, joined, name_at
+from weft.support.records import dataclass
 
 __all__ = [
     "LoopBody",

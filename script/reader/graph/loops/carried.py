@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from dataclasses import replace as renewed
 from typing import Any
 
@@ -68,6 +67,7 @@ from weft.script.reader.graph.sharing import (
 )
 from weft.script.reader.graph.statements import in_order, read_statement
 from weft.script.reader.scope import Hidden, describe
+from weft.support.records import dataclass
 
 __all__ = ["LoopReader", "handed_on"]
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from weft.ir.deduction.infer import type_text
@@ -25,6 +24,7 @@ from weft.script.reader.graph.joined import at
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.scope import is_dim
 from weft.script.source.text import MISSING
+from weft.support.records import dataclass
 
 __all__ = ["Bounds", "Source", "source_of", "table_source"]
 

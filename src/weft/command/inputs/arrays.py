@@ -13,7 +13,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +25,7 @@ from weft.dtypes import array_dtype, is_bool, is_float, max_value, stored
 from weft.errors import ShapeError, described, shortened
 from weft.ir.dim import Dim, evaluate, format_dim, free_symbols, match_dims
 from weft.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
+from weft.support.records import dataclass
 
 __all__ = ["Inputs", "arguments", "describe", "flatten", "read_inputs", "save_results", "summarise"]
 

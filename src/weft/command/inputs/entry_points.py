@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from weft.ir import Function, IRModule, PrimFunc
 from weft.ir.kernel.prim_dim import kernel_signature
 from weft.ir.types import Type
 from weft.runtime.abi import types as abi
+from weft.support.records import dataclass
 from weft.transform.infra.registry import nearest
 
 __all__ = ["Callee", "Parameter", "find_callee", "run_setup"]

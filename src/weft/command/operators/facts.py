@@ -12,7 +12,7 @@ Nothing of this is written by hand, so that it holds. What an example does not s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from weft.ir.op import Example, OpDef
 from weft.ir.structure.visit import children, walk
 from weft.ir.tensor import For, PrimFunc
 from weft.ir.types import TensorType, TupleType, Type
+from weft.support.records import dataclass
 from weft.transform import LegalizeOps
 from weft.transform.analysis.op_cost import flops, memory_traffic, terms_of_sums
 

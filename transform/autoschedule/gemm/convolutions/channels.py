@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from weft.dtypes import bits, is_float
@@ -41,6 +40,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import block_size, known
 from weft.transform.autoschedule.gemm.convolutions.padded_rows import filled, filling_at, filling_before, padded_row

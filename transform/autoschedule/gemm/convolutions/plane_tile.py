@@ -11,7 +11,6 @@ zeros there, which is asked of no other rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
@@ -35,6 +34,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.blocking import known
 from weft.transform.autoschedule.gemm.epilogue import Vectors
 from weft.transform.autoschedule.gemm.match import Contraction, Moves

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -37,6 +36,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import block_size, known
 from weft.transform.autoschedule.gemm.convolutions.padded_rows import (

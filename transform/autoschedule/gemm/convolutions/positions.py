@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.blocking import known
 from weft.transform.autoschedule.gemm.match import Contraction, Window
 

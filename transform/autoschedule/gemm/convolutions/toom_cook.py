@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
 from weft.ir.kernel.prim import binary, const
 from weft.ir.tensor import Bind, PrimExpr, PrimVar, Stmt
+from weft.support.records import dataclass
 
 __all__ = ["POINTS", "Transform", "combined", "named", "transform_of"]
 

@@ -13,7 +13,6 @@ networks, 2016.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from weft.dtypes import bits
@@ -22,6 +21,7 @@ from weft.ir.kernel.prim import binary, const
 from weft.ir.kernel.simplify import simplify
 from weft.ir.tensor import Buffer, Cast, IntImm, PrimExpr, PrimVar, Stmt
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.blocking import block_size, known
 from weft.transform.autoschedule.gemm.convolutions.channels import (
     Channels,

@@ -18,7 +18,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from weft.dtypes import with_lanes
 from weft.ir import substitute
@@ -42,6 +41,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.support.forks import cached_property
+from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.blocking import known
 from weft.transform.autoschedule.gemm.convolutions.channels import ChannelBlock
 from weft.transform.autoschedule.gemm.convolutions.padded_rows import filling_at, padded_row

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Any
 
 from weft.dtypes import bits, includes
 from weft.ir.tensor import BufferLoad, Extent, PrimVar
+from weft.support.records import dataclass
 from weft.target.machine_model import DotProduct, MachineModel
 from weft.transform.analysis.access_pattern import same_extents
 from weft.transform.autoschedule.gemm.match import Contraction

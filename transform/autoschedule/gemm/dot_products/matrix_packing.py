@@ -7,11 +7,11 @@ B   a panel for dot products in groups, with zeros for the groups that a last st
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from weft.dtypes import with_lanes
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import BufferLoad, BufferStore, Extent, For, IfThenElse, PrimExpr, PrimVar, SeqStmt, Stmt
+from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.dot_products.packing import DotPacking
 from weft.transform.autoschedule.gemm.packing import place_in_b
 from weft.transform.autoschedule.gemm.tiles import (

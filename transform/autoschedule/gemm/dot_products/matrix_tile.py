@@ -11,7 +11,6 @@ part (`Part`): the sums of all of them stay in memory from one part of k to the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from weft.dtypes import with_lanes
 from weft.ir.kernel.prim import binary, const
@@ -30,6 +29,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.tiles import Tile, masked, plus, store, times, unrolled, vector_index
 from weft.transform.autoschedule.gemm.tiling import INDEX
 from weft.transform.autoschedule.rules.loops import sequence

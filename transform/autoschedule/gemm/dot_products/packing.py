@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from weft.dtypes import bits, lanes, with_lanes
 from weft.ir import substitute
@@ -21,6 +20,7 @@ from weft.ir.tensor import (
     Shuffle,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.blocking import Blocking
 from weft.transform.autoschedule.gemm.dot_products.dot import Dot
 from weft.transform.autoschedule.gemm.match import converted

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Any
 
 from weft.dtypes import bits, per_byte
 from weft.ir.tensor import Buffer, IntImm, PrimVar
+from weft.support.records import dataclass
 from weft.target.machine_model import DotProduct, MachineModel
 from weft.transform.autoschedule.gemm.groups.match import ScaledContraction, buffers_of
 from weft.transform.autoschedule.gemm.match import runs_along

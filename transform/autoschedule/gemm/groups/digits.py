@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from weft.dtypes import with_lanes
 from weft.ir import substitute
@@ -37,6 +36,7 @@ from weft.ir.tensor import (
     Select,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.groups.arrangement import DIGITS, FLOAT, Grouped
 from weft.transform.autoschedule.gemm.groups.match import Scaled
 from weft.transform.autoschedule.gemm.groups.operands import Operand, Operands

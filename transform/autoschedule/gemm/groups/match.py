@@ -9,10 +9,10 @@ its zero point is a number, an array like the scales, or not there. The factors 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from weft.dtypes import is_float, is_integer
 from weft.ir.tensor import Binary, Buffer, BufferLoad, Cast, For, IntImm, PrimExpr, PrimVar
+from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.match import Contraction, row_variable, runs_along, sum_of_products, uses
 
 __all__ = ["Scaled", "ScaledContraction", "buffers_of", "match_scaled"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from weft.dtypes import bits, is_signed
 from weft.ir import replace, substitute
@@ -19,6 +18,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.groups.arrangement import FLOAT, Grouped
 from weft.transform.autoschedule.gemm.groups.match import Scaled
 from weft.transform.autoschedule.gemm.tiles import plus, times

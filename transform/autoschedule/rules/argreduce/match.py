@@ -6,7 +6,6 @@ p[i], v[i] = (p[i], v[i]) if is_first((p[i], v[i]), (k, x[i, k])) else (k, x[i, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from weft import dtypes
 from weft.ir import replace, te
@@ -27,6 +26,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, is_pure_value, nest_of
 from weft.transform.autoschedule.knobs import Knobs

@@ -12,7 +12,6 @@ is cut into chunks, which threads share; how many there are follows from the siz
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 from functools import partial, reduce
 
@@ -33,6 +32,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.support.records import dataclass
 from weft.transform.autoschedule.rules.accumulators import guarded
 from weft.transform.autoschedule.rules.argreduce.match import ArgReduction, Running
 from weft.transform.autoschedule.rules.loops import INDEX, minus, nested, plus, sequence, split, times, vector_loop
