@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from weft.errors import Source, Span
@@ -48,7 +49,6 @@ class _Fingerprint:
     def __init__(self, accept: Callable[[Node], bool] | None, places: bool) -> None:
         self.accept = accept
         self.places = places
-        self.names: dict[type, tuple[str, ...]] = {}
         self.numbers: dict[int, int] = {}
         self.parts: list[str] = []
         self.arrays: dict[int, Any] = {}
@@ -56,23 +56,31 @@ class _Fingerprint:
 
     def run(self, root: Node | tuple[Any, ...], digests: Callable[[Sequence[Any]], list[bytes]]) -> str | None:
         stack: list[Any] = [root]
-        parts = self.parts
+        parts, numbers, accept = self.parts, self.numbers, self.accept
+        fields = _FIELDS[self.places]
         while stack:
             x = stack.pop()
             cls = x.__class__
             if cls is str:
                 parts.append(f"s{len(x)}:{x}")
-            elif x is None or cls is bool or cls is int:
-                parts.append(repr(x))
+            elif x is None or cls is int or cls is bool:
+                parts.append(str(x))
+            elif cls in fields:
+                number = numbers.get(id(x))
+                if number is not None:
+                    parts.append(f"@{number}")  # it was visited before
+                    continue
+                numbers[id(x)] = len(numbers)
+                if accept is not None and not accept(x):
+                    return None
+                parts.append(cls.__qualname__)
+                stack += fields[cls](x)
             elif cls is tuple or cls is list:
                 parts.append(f"t{len(x)}")
                 stack.extend(reversed(x))
             elif isinstance(x, Node):
-                if not self._seen(x):
-                    if self.accept is not None and not self.accept(x):
-                        return None
-                    parts.append(cls.__qualname__)
-                    stack += self._below(x, self.names.get(cls) or self._names_of(cls))
+                fields[cls] = _fields_of(cls, self.places)
+                stack.append(x)
             elif cls is Span:
                 parts.append(f"at {x.start} {x.end}")
                 stack.extend((x.origin, x.source))
@@ -85,25 +93,6 @@ class _Fingerprint:
         for place, digest in zip(self.arrays, digests(list(self.arrays.values())), strict=True):
             parts[place] += digest.hex()
         return hashlib.blake2b("\x1e".join(parts).encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
-
-    def _names_of(self, cls: type) -> tuple[str, ...]:
-        """The fields of a class of nodes."""
-        fields = (info.name for info in fields_of(cls) if self.places or info.role != "ignored")
-        found = self.names[cls] = tuple(fields)
-        return found
-
-    def _below(self, x: Node, names: tuple[str, ...]) -> list[Any]:
-        """What is in a node, last first, but for data that comes first: that is added to the parts."""
-        found: list[Any] = []
-        for name in names:
-            value = getattr(x, name)
-            cls = value.__class__
-            if found or not (cls is str or cls is int or value is None):
-                found.append(value)
-            else:
-                self.parts.append(f"s{len(value)}:{value}" if isinstance(value, str) else str(value))
-        found.reverse()
-        return found
 
     def _plain(self, x: Any) -> bool:
         """Add data without parts; False for what has no text of its own."""
@@ -132,3 +121,18 @@ class _Fingerprint:
             return False
         self.parts.append(f"@{number}")
         return True
+
+
+_FIELDS: dict[bool, dict[type, Callable[[Any], tuple[Any, ...]]]] = {False: {}, True: {}}
+"""What gives the fields of a node of some class, last first: without those that say nothing of structure, or with."""
+
+
+def _fields_of(cls: type[Node], places: bool) -> Callable[[Any], tuple[Any, ...]]:
+    names = [info.name for info in reversed(fields_of(cls)) if places or info.role != "ignored"]
+    if len(names) > 1:
+        return attrgetter(*names)
+
+    def few(node: Any) -> tuple[Any, ...]:
+        return tuple([getattr(node, name) for name in names])
+
+    return few

@@ -265,12 +265,15 @@ def statements(root: Stmt) -> Iterator[Stmt]:
     while stack:
         current = stack.pop()
         yield current
-        for name, _ in _stacked(current.__class__):
+        cls = current.__class__
+        if cls is BufferStore:  # most: no statement is inside of one
+            continue
+        for name, _ in _STACKED.get(cls) or _stacked(cls):
             value = getattr(current, name)
-            if isinstance(value, Stmt):
-                stack.append(value)
-            elif value.__class__ is tuple:
+            if value.__class__ is tuple:
                 stack += [item for item in reversed(value) if isinstance(item, Stmt)]
+            elif isinstance(value, Stmt):
+                stack.append(value)
 
 
 def inner_statements(stmt: Stmt) -> tuple[Stmt, ...]:
