@@ -20,6 +20,7 @@ from weft.ir.op.common import example, f32, i64, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Param
 from weft.ir.op.precision import Reads, follow, never
+from weft.ir.op.reductions.reduction import accumulator
 
 __all__: list[str] = []
 
@@ -371,10 +372,12 @@ def embedding_bag(args: Parts) -> Expr:
     if args.per_sample_weights is not None and args.mode != "sum":
         raise args.error("per_sample_weights go with the mode sum")
     indices, ids, count = _bag_of_each(args)
-    dtype = args.require("weight", "float").dtype
-    rows = call("take", args.weight, indices, axis=0)
+    own = str(args.require("weight", "float").dtype)
+    dtype = own if args.mode == "max" else accumulator(own)
+    rows = _in(dtype, own, call("take", args.weight, indices, axis=0))
     if args.per_sample_weights is not None:
-        rows = call("multiply", rows, call("expand_dims", call("flatten", args.per_sample_weights), 1))
+        each = call("expand_dims", call("flatten", args.per_sample_weights), 1)
+        rows = call("multiply", rows, _in(dtype, own, each))
     number: Callable[[Any], Expr] = lambda value: call("full", (), value, dtype)  # noqa: E731
     kept = None
     if args.padding_idx is not None:
@@ -386,10 +389,16 @@ def embedding_bag(args: Parts) -> Expr:
         return call("where", call("equal", most, number(float("-inf"))), number(0.0), most)
     total = call("segment_reduce", rows, ids, count, "sum")
     if args.mode == "sum":
-        return total
+        return _in(own, dtype, total)
     one_each = call("expand_dims", call("ones_like", call("astype", indices, dtype)), 1)
     ones = one_each if kept is None else call("astype", kept, dtype)
-    return call("divide", total, call("maximum", call("segment_reduce", ones, ids, count, "sum"), number(1.0)))
+    counts = call("maximum", call("segment_reduce", ones, ids, count, "sum"), number(1.0))
+    return _in(own, dtype, call("divide", total, counts))
+
+
+def _in(dtype: str, given: str, value: Expr) -> Expr:
+    """A value of one dtype in another one."""
+    return value if dtype == given else call("astype", value, dtype)
 
 
 def _bag_of_each(args: Parts) -> tuple[Expr, Expr, Dim]:

@@ -10,6 +10,7 @@ from tests.ir.op.running import apply, reference
 
 import weft
 from weft.errors import BoundsError, ShapeError
+from weft.script import relax as R
 
 
 def f32(values: Any) -> np.ndarray:
@@ -50,6 +51,16 @@ def test_float16_sums_are_accumulated_in_float32() -> None:
     assert apply("mean", np.full(4096, 100, "float16")) == 100  # in float16 the sum would be infinite
     assert apply("matmul", ones, ones) == 4096
     np.testing.assert_array_equal(apply("cumsum", ones)[-1], np.float16(4096))
+
+
+def test_weighted_bags_of_float16_are_rounded_once() -> None:
+    @R.function
+    def bags(w: R.Tensor((2, 1), "float16"), i: R.Tensor((2,), "int64"), k: R.Tensor((2,), "float16")):
+        return R.nn.embedding_bag(w, i, R.const([0], "int64"), k, mode="sum")
+
+    little = 2.0**-10
+    weight, factors = np.array([[1 + little], [-1 - 2 * little]], "float16"), np.array([1 + little, 1], "float16")
+    assert weft.compile(bags)["main"](weight, np.array([0, 1]), factors).tolist() == [[little**2]]
 
 
 def test_extremes_of_equal_values_are_the_first_and_nan_wins() -> None:
