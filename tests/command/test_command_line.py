@@ -715,6 +715,11 @@ def test_a_relation_that_only_a_declared_type_states_is_a_warning_and_strict_ref
     told = run("explain", str(file))[2]
     assert "warning: W213: annotation of y" in told
     assert f"computed at {file}:6:35" in told
+    assert run("explain", "--function", "main", str(file))[0] == 0
+    status, _, told = run("explain", "--function", "nope", str(file))
+    assert status == 1
+    assert "W012: " in told
+    assert "has no function or kernel 'nope'" in told
 
 
 @pytest.mark.parametrize(
