@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 from weft.dtypes import bits, float_format, is_float, is_signed
 from weft.ir.kernel.prim import binary, cast, const, intrinsic
-from weft.ir.op.indexing.merge_sort import lazy
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.tensor import (
     Bind,
@@ -26,6 +25,7 @@ from weft.ir.tensor import (
     PrimCall,
     PrimExpr,
     PrimVar,
+    Select,
     SeqStmt,
     Stmt,
 )
@@ -48,10 +48,14 @@ def has_keys(dtype: str) -> bool:
 
 @dataclass(frozen=True)
 class SortKeys:
-    """The keys of the elements of a dtype in ascending or descending order."""
+    """The keys of the elements of a dtype in ascending or descending order.
+
+    Where nobody makes elements of keys, those of negative floats are greater by one, so that both zeros have one key.
+    """
 
     dtype: str
     descending: bool
+    tells_elements: bool = True
 
     @property
     def key_dtype(self) -> str:
@@ -70,26 +74,31 @@ class SortKeys:
             raw = PrimCall("reinterpret", (value,), self.key_dtype)
             negative = binary("ne", binary("bitwise_and", raw, self._top), self._constant(0))
             below = binary("bitwise_xor", raw, self._all)
-            return self._turned(lazy(negative, below, binary("bitwise_xor", raw, self._top)))
+            return self._turned(Select(negative, below, binary("bitwise_xor", raw, self._top)))
         if is_signed(self.dtype):
             return self._turned(binary("bitwise_xor", PrimCall("reinterpret", (value,), self.key_dtype), self._top))
         return self._turned(value)
 
     def key(self, value: PrimExpr) -> PrimExpr:
         """The key of an element: one for both zeros, and one for all nan."""
-        found = self.total(value)
-        if is_float(self.dtype):
-            zero, nan = self.kinds
-            found = lazy(binary("eq", value, const(0.0, self.dtype)), zero, found)
-            found = lazy(intrinsic("isnan", value), nan, found)
-        return found
+        if not is_float(self.dtype):
+            return self.total(value)
+        zero, nan = self.kinds
+        if self.tells_elements:
+            found = Select(binary("eq", value, const(0.0, self.dtype)), zero, self.total(value))
+        else:
+            raw = PrimCall("reinterpret", (value,), self.key_dtype)
+            negative = binary("ne", binary("bitwise_and", raw, self._top), self._constant(0))
+            below = binary("sub", self._constant(0), raw)
+            found = self._turned(Select(negative, below, binary("bitwise_xor", raw, self._top)))
+        return Select(intrinsic("isnan", value), nan, found)
 
     def element(self, total: PrimExpr) -> PrimExpr:
         """The element that a total key says."""
         key = self._turned(total)
         if is_float(self.dtype):
             above = binary("ne", binary("bitwise_and", key, self._top), self._constant(0))
-            key = lazy(above, binary("bitwise_xor", key, self._top), binary("bitwise_xor", key, self._all))
+            key = Select(above, binary("bitwise_xor", key, self._top), binary("bitwise_xor", key, self._all))
         elif is_signed(self.dtype):
             key = binary("bitwise_xor", key, self._top)
         return PrimCall("reinterpret", (key,), self.dtype)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from weft.dtypes import bits
+from weft.dtypes import bits, is_float
 from weft.ir.kernel.prim import binary, cast, const
 from weft.ir.op.indexing.block_hits import BLOCK, BlockHits
 from weft.ir.op.indexing.sort_keys import Element, SortKeys
@@ -48,7 +48,7 @@ class VectorFew(VectorSort):
     def __init__(self, size: int, element: Element, dtype: str, descending: bool, count: int) -> None:
         layout = layout_of(dtype, size, True)
         assert layout is not None
-        super().__init__(size, index(size), element, SortKeys(dtype, descending), layout)
+        super().__init__(size, index(size), element, SortKeys(dtype, descending, False), layout)
         self.extent, self.count = size, count
         self.key_dtype = self.sort_keys.key_dtype
         ranked = f"uint{max(bits(dtype), 32)}"
@@ -57,6 +57,8 @@ class VectorFew(VectorSort):
         self.hits = BlockHits()
         self.found, self.block = (Buffer(name, (1,), INDEX) for name in ("found", "block"))
         self.buffers = (*self.buffers, self.groups, *self.ranked, self.hits.buffer, self.found, self.block)
+        self.row = Buffer("row_keys", (size,), self.key_dtype) if is_float(dtype) else None
+        self.buffers += (self.row,) if self.row else ()
 
     @staticmethod
     def takes(dtype: str, size: Extent, count: int) -> bool:
@@ -106,14 +108,20 @@ class VectorFew(VectorSort):
 
     def _least(self, start: PrimExpr, count: int) -> Stmt:
         """Keep the lesser keys of elements beside each other, each in the group of its place."""
-        j = PrimVar("j", INDEX)
-        least = binary("min", BufferLoad(self.groups, (j,)), self.sort_keys.key(self.element(start + j)))
-        return For(j, 0, count, BufferStore(self.groups, least, (j,)))
+        j, key = PrimVar("j", INDEX), PrimVar("key", self.key_dtype)
+        steps: list[Stmt] = [Bind(key, self.sort_keys.key(self.element(start + j)))]
+        steps += [BufferStore(self.row, key, (start + j,))] if self.row else []
+        steps.append(BufferStore(self.groups, binary("min", BufferLoad(self.groups, (j,)), key), (j,)))
+        return For(j, 0, count, SeqStmt(tuple(steps)))
+
+    def _key(self, at: PrimExpr) -> PrimExpr:
+        """The key of an element that was looked at; those of floats, which take several steps, were kept."""
+        return BufferLoad(self.row, (at,)) if self.row else self.sort_keys.key(self.element(at))
 
     def _block(self, start: PrimExpr, limit: PrimExpr, kind: str) -> list[Stmt]:
         """Keep what is a candidate of a block."""
         kept = self._keep(start, BLOCK, lambda key: binary(kind, key, limit))
-        look = self.hits.look(lambda j: binary(kind, self.sort_keys.key(self.element(start + j)), limit))
+        look = self.hits.look(lambda j: binary(kind, self._key(start + j), limit))
         return [look, IfThenElse(self.hits.is_hit, kept)]
 
     def _keep(self, start: PrimExpr, count: int, is_kept: Callable[[PrimExpr], PrimExpr]) -> Stmt:
@@ -122,7 +130,7 @@ class VectorFew(VectorSort):
         key, zero = PrimVar("key", self.key_dtype), (index(0),)
         steps = (
             Bind(at, start + j),
-            Bind(key, self.sort_keys.key(self.element(at))),
+            Bind(key, self._key(at)),
             Bind(place, BufferLoad(self.found, zero)),
             *self._stores(self._number(key, at), at, place),
             BufferStore(self.found, place + cast(INDEX, is_kept(key)), zero),

@@ -59,7 +59,7 @@ class VectorLeading(VectorSort):
     ) -> VectorLeading | None:
         """The sort of so many elements, at least one; None where keys do not fit."""
         layout = layout_of(dtype, capacity, True)
-        found = SortKeys(dtype, descending)
+        found = SortKeys(dtype, descending, False)
         return None if layout is None else VectorLeading(capacity, size, element, found, layout, count)
 
     def statements(self) -> list[Stmt]:

@@ -71,7 +71,7 @@ class VectorSelect(VectorSort):
     ) -> VectorSelect | None:
         """What finds the element of a rank in a row; None where its keys do not fit."""
         layout = layout_of(dtype, capacity, False)
-        found = SortKeys(dtype, descending)
+        found = SortKeys(dtype, descending, False)
         return None if layout is None else VectorSelect(capacity, size, element, found, layout, rank)
 
     def at(self, rank: int | PrimExpr) -> PrimExpr:

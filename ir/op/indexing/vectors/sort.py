@@ -113,7 +113,7 @@ class VectorSort:
     ) -> VectorSort | None:
         """The sort of a row; None where its keys do not fit."""
         layout = layout_of(dtype, capacity, not of_values)
-        return None if layout is None else cls(capacity, size, element, SortKeys(dtype, descending), layout)
+        return None if layout is None else cls(capacity, size, element, SortKeys(dtype, descending, of_values), layout)
 
     @property
     def condition(self) -> PrimExpr:

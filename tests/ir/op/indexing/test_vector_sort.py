@@ -33,14 +33,16 @@ def compiled(dtype: str, shape: str, descending: bool, axis: int = -1) -> Any:
 
 
 def values(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
-    """Few different ones, so that there are ties; nan of two payloads and zeros of both signs where there are such."""
+    """Few different ones, so that there are ties; nan of two payloads and signs, zeros of both, the number below."""
     rng = np.random.default_rng(seed)
     kind = np.dtype(dtype)
     if kind.kind != "f":
         info = np.iinfo(kind)
         pool = np.array([info.min, info.max, 0, 1, 7, *rng.integers(info.min, info.max, 20, kind)], kind)
         return rng.choice(pool, shape)
-    other = np.array([np.nan], kind).view(f"u{kind.itemsize}") + 1
+    raw = np.dtype(f"u{kind.itemsize}")
+    nan, sign = np.array(np.nan, kind).view(raw), 1 << (8 * kind.itemsize - 1)
+    other = np.array([int(nan) + 1, int(nan) + 1 | sign, sign | 1], raw)
     pool = np.concatenate([np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 1.5, -2.5, 1e-7], kind), other.view(kind)])
     return np.where(rng.random(shape) < 0.5, rng.choice(pool, shape), rng.standard_normal(shape).astype(kind)).astype(
         kind
