@@ -119,6 +119,7 @@ from weft.transform.rewrite.fold_scale_shift import FoldScaleShift
 from weft.transform.rewrite.fuse_attention import FuseAttention
 from weft.transform.rewrite.fuse_dequantize_matmul import FuseDequantizeMatmul
 from weft.transform.rewrite.fuse_transpose_matmul import FuseTransposeMatmul
+from weft.transform.rewrite.group_attention_heads import GroupAttentionHeads
 from weft.transform.rewrite.quantized.fold_quantize_dequantize import FoldQuantizeDequantize
 from weft.transform.rewrite.remove_redundant_casts import RemoveRedundantCasts
 from weft.transform.rewrite.remove_redundant_reshape import RemoveRedundantReshape
@@ -193,6 +194,7 @@ __all__ = [
     "FuseTIR",
     "FuseTransposeMatmul",
     "FusionPattern",
+    "GroupAttentionHeads",
     "HoistExpression",
     "HoistIfThenElse",
     "HoistLoopInvariants",

@@ -77,6 +77,7 @@ from weft.transform.rewrite.fold_batchnorm_to_conv2d import FoldBatchnormToConv2
 from weft.transform.rewrite.fuse_attention import FuseAttention
 from weft.transform.rewrite.fuse_dequantize_matmul import FuseDequantizeMatmul
 from weft.transform.rewrite.fuse_transpose_matmul import FuseTransposeMatmul
+from weft.transform.rewrite.group_attention_heads import GroupAttentionHeads
 from weft.transform.rewrite.quantized.fold_quantize_dequantize import FoldQuantizeDequantize
 from weft.transform.rewrite.remove_redundant_casts import RemoveRedundantCasts
 from weft.transform.rewrite.remove_redundant_reshape import RemoveRedundantReshape
@@ -147,6 +148,7 @@ _RULES = (
     *AdjustMatmulOrder.sets_of_class,
     *FuseTransposeMatmul.sets_of_class,
     *FuseAttention.sets_of_class,
+    *GroupAttentionHeads.sets_of_class,
     *FoldBatchnormToConv2D.sets_of_class,
     *SplitToSlices.sets_of_class,
 )

@@ -82,6 +82,14 @@ BEFORE_AFTER = (
         f'{X}, w: R.Tensor((4, 5), "float32")',
         ["reshape", "matmul", "reshape", "sum", "add"],  # the product is used twice
     ),
+    (
+        transform.GroupAttentionHeads(),
+        "a = R.broadcast_to(R.expand_dims(k, axis=2), (x.shape[0], 2, 3, 5, 4))\n"
+        "b = R.reshape(a, (x.shape[0], 6, 5, 4))\nc = R.permute_dims(b, axes=[0, 2, 1, 3])\n"
+        "out = R.nn.attention(x, c, c)",
+        'x: R.Tensor(("n", 3, 6, 4), "float32"), k: R.Tensor(("n", 2, 5, 4), "float32")',
+        ["expand_dims", "reshape", "permute_dims", "reshape", "permute_dims", "nn.attention"],
+    ),
     (transform.FuseTransposeMatmul(), "t = R.permute_dims(y)\nout = R.matmul(x, t)", PAIR, ["linear"]),
     (transform.ExpandMatmulOfSum(), "s = R.add(a, b)\nout = R.matmul(x, s)", SUM, ["matmul", "matmul", "add"]),
     (
