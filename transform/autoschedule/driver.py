@@ -44,13 +44,16 @@ class Driver:
         if not self.shares_rows:
             return self._each(stmts)
         new: list[Stmt] = []
+        alone: list[Stmt] = []
         for part in shared_rows(stmts):
-            if isinstance(part, Rows):
-                inner = replace(self, shared=(*self.shared, *(extent for _, extent in part.loops)))
-                new.append(Rows(part.loops, tuple(inner._each(part.stmts))).build())
-            else:
-                new += self._each([part])
-        return new
+            if not isinstance(part, Rows):
+                alone.append(part)
+                continue
+            new += self._each(alone)
+            alone = []
+            inner = replace(self, shared=(*self.shared, *(extent for _, extent in part.loops)))
+            new.append(Rows(part.loops, tuple(inner._each(part.stmts))).build())
+        return new + self._each(alone)
 
     def _each(self, stmts: Sequence[Stmt]) -> list[Stmt]:
         new: list[Stmt] = []

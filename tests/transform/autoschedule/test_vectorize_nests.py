@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
+from weft.errors import BoundsError
 from weft.ir import For, IRModule, PrimFunc, TensorType, Var, walk
 from weft.ir.builder import BlockBuilder
 from weft.ir.dim import Dim, symbol
@@ -169,6 +170,33 @@ def test_chunks_and_groups_of_a_row_keep_the_first_of_equal_extremes(dims: tuple
             np.testing.assert_array_equal(run(given), np.argmax(given, -1))
             few = np.round(given / 64).astype(dtype)
             np.testing.assert_array_equal(run(few), np.argmax(few, -1))
+
+
+@pytest.mark.parametrize(("size", "count"), [(7, 9), (N, M), (N, 9)], ids=str)
+def test_an_index_that_is_used_once_is_checked_where_it_is_used(size: Dim, count: Dim) -> None:
+    x, i = Var("x", TensorType((size,), "float32")), Var("i", TensorType((count,), "int64"))
+    builder = BlockBuilder()
+    with builder.function("main", [x, i]):
+        builder.emit_func_output(builder.emit(get_op("take").bind([x, i], {"axis": 0}, None)))
+    new = VectorizeNests()(LegalizeOps()(builder.get()))
+    kernel = next(f for _, f in new.items() if isinstance(f, PrimFunc))
+    assert len([part for part in walk(kernel.body) if isinstance(part, For)]) == 1
+    data, places = np.arange(7, dtype="float32"), np.arange(9) - 4
+    for module in (new, CheckBounds()(new)):
+        np.testing.assert_array_equal(weft.interpret(module)["main"](data, places % 7), data[places % 7])
+        for run in (weft.compile(module)["main"], weft.interpret(module)["main"]):
+            np.testing.assert_array_equal(run(data, np.minimum(places, 6)), data[np.minimum(places, 6)])
+            for wrong in (7, -8):
+                with pytest.raises(BoundsError, match="index out of range"):
+                    run(data, np.append(places[:8], wrong))
+
+
+def test_an_index_of_many_rows_is_checked_before_them() -> None:
+    x, i = Var("x", TensorType((5, 7), "float32")), Var("i", TensorType((9,), "int64"))
+    builder = BlockBuilder()
+    with builder.function("main", [x, i]):
+        builder.emit_func_output(builder.emit(get_op("take").bind([x, i], {"axis": 1}, None)))
+    assert '"form": "before"' in VectorizeNests()(LegalizeOps()(builder.get())).script()
 
 
 def test_a_reduction_of_pairs_that_keeps_something_else_stays_as_it_is() -> None:
@@ -359,8 +387,8 @@ def test_assertions_about_elements_stay_where_they_are() -> None:
 
 def gathered(dims: str) -> IRModule:
     text = f"""@R.function
-def main(x: R.Tensor(("m",), "float32"), i: R.Tensor({dims}, "int64")):
-    y = R.gather_elements(x, i, 0)
+def main(x: R.Tensor((2, "m"), "float32"), i: R.Tensor({dims}, "int64")):
+    y = R.take(x, i, 1)
     return y
 """
     return LegalizeOps()(IRModule({"main": weft.parse(text)}))  # type: ignore[dict-item]
@@ -377,13 +405,13 @@ def test_assertions_about_all_elements_hold_or_name_the_first_that_fails(size: i
     module = gathered('("n",)')
     new = VectorizeNests()(module)
     assert any(isinstance(part, AllocBuffer) for _, f in new.items() for part in walk(f))
-    x, i = random(size), np.array(places, "int64")
+    x, i = random(2, size), np.array(places, "int64")
     wrong = [place for place in places if not -size <= place < size]
     for run in (weft.interpret(new)["main"], compiled_gather()["main"]):
         if not wrong:
-            np.testing.assert_array_equal(run(x, i), x[i])
+            np.testing.assert_array_equal(run(x, i), x[:, i])
             continue
-        with pytest.raises(weft.BoundsError, match=r"R\.gather_elements: index out of range") as caught:
+        with pytest.raises(weft.BoundsError, match=r"R\.take: index out of range") as caught:
             run(x, i)
         assert re.findall(r"i(?:ndices)?=(-?\d+)", str(caught.value))[:1] in ([], [str(wrong[0])])
 
