@@ -20,6 +20,13 @@ MODULE = (
 MISTAKES = {
     "method of PyTorch": (GRAPH, "return x.view(2, 2)", "W115", "x.view", "write `R.reshape(x, ...)`"),
     "method that is an operator": (GRAPH, "return x.relu()", "W115", "x.relu", "write `R.nn.relu(x)`"),
+    "method of a list": (
+        GRAPH,
+        "a = [x, x + 1]; b = a.pop(); return b",
+        "W115",
+        "a.pop",
+        "write `last, a = a[-1], a[:-1]`",
+    ),
     "transposed": (GRAPH, "return x.T", "W115", "x.T", "write `R.permute_dims(x, ...)`"),
     "name of PyTorch": (GRAPH, "return R.cat([x, x])", "W140", "R.cat", "did you mean R.concat?"),
     "elements assigned": (GRAPH, "x[0] = x\n    return x", "W202", "x[0]", "the shape of the elements"),

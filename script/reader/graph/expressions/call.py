@@ -34,6 +34,7 @@ from weft.script.reader.graph.bindings import (
     is_weak,
     number_dtype,
     scalar_tensor,
+    type_of,
 )
 from weft.script.reader.graph.expressions.forms import scalar_value
 from weft.script.reader.graph.expressions.operators import (
@@ -150,7 +151,7 @@ def call_function(session: GraphSession, tree: ast.Call) -> Any:
             return _copied(session, base, tree)
         if tree.func.attr == "append" and _appended(session, base, tree):
             return None
-        hint = as_operator(session, tree.func) if isinstance(base, Expr) else None
+        hint = _instead(session, base, tree.func)
         raise session.fail(
             "W115", f"`.{tree.func.attr}` of {describe(base)} is not part of the script", tree.func, hint
         )
@@ -165,6 +166,27 @@ def call_function(session: GraphSession, tree: ast.Call) -> Any:
         if isinstance(found, Expr) and not isinstance(found, PrimExpr):
             return _call_of(session, as_leaf(session, found, tree.func), tree)
     return refuse_call(session, tree)
+
+
+_OF_LISTS = {
+    "clear": "{0} = []",
+    "extend": "{0} = [*{0}, *values]",
+    "insert": "{0} = [*{0}[:i], value, *{0}[i:]]",
+    "pop": "last, {0} = {0}[-1], {0}[:-1]",
+    "reverse": "{0} = {0}[::-1]",
+}
+"""What to write for the methods that change a list."""
+
+
+def _instead(session: GraphSession, base: Any, method: ast.Attribute) -> str | None:
+    """A hint: what a method of a list, or of a tensor of another library, is here."""
+    parts = isinstance(base, list)
+    if isinstance(base, Expr):
+        parts = isinstance(type_of(session, as_leaf(session, base, method.value), method), TupleType)
+    if parts:
+        written = _OF_LISTS.get(method.attr)
+        return f"write `{written.format(ast.unparse(method.value)[:30])}`" if written else None
+    return as_operator(session, method) if isinstance(base, Expr) else None
 
 
 def _copied(session: GraphSession, base: Any, tree: ast.Call) -> Any:
