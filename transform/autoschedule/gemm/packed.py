@@ -333,8 +333,8 @@ class _Loops:
 
         def element(i: PrimExpr, j: PrimExpr) -> BufferLoad:
             if blocking.has_partial_sums:
-                column = minus(plus(panel.start, times(j, lanes)), k_block.column)
-                indices = (clamp(plus(at, i)), vector_index(as_expr(column, INDEX), lanes))
+                column, i = minus(plus(panel.start, times(j, lanes)), k_block.column), clamp(plus(at, i))
+                indices = (i if part is None else plus(part.at, i), vector_index(as_expr(column, INDEX), lanes))
                 return BufferLoad(blocking.partial_sums, indices)
             row = row_at(found.target, blocking.r, plus(first, clamp(plus(at, i))))
             return vector_at(row, found.v, column_at(found, panel.start, panel.width, times(j, lanes)), lanes)

@@ -218,6 +218,28 @@ def test_panels_larger_than_the_first_cache_meet_rows_part_by_part(kinds: tuple[
         np.testing.assert_array_equal(weft.compile(new, target)["main"](x, w), x.astype(wide) @ w.astype(wide))
 
 
+@pytest.mark.parametrize("rows", [300, "n"])
+def test_partial_sums_of_a_block_are_those_of_all_its_rows(rows: int | str) -> None:
+    """Rows met part by part had the place of the first ones, where blocks of k follow one another."""
+    shape = f'"{rows}"' if isinstance(rows, str) else rows
+    text = f"""
+from weft.script import ir as I, relax as R
+
+
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor(({shape}, 2304), "bfloat16"), w: R.Tensor((2304, 70), "bfloat16")):
+        return R.matmul(x, w)
+"""
+    module = weft.parse(text)
+    assert isinstance(module, IRModule)
+    assert "partial_sums" in scheduled(module).script()
+    x, w = (np.round(array("bfloat16", *s).astype("float32")) for s in ((300, 2304), (2304, 70)))
+    got = weft.compile(module)["main"](x.astype(ml_dtypes.bfloat16), w.astype(ml_dtypes.bfloat16))
+    np.testing.assert_array_equal(got, (x @ w).astype(ml_dtypes.bfloat16))
+
+
 @pytest.mark.parametrize(("kinds", "k", "columns"), [(KINDS[4], 512, 70), (KINDS[0], 1024, 300)])
 def test_all_panels_of_some_rows_are_packed_before_the_next_rows(kinds: tuple[str, str], k: int, columns: int) -> None:
     """For tiles of rows that threads share, and for panels that several blocks of rows meet."""
