@@ -2,7 +2,8 @@
 
     sums = 0;  for p:  for g:  for i:  for j:  sums[i, j] = dot_product(sums[i, j], A[p, i, g], B[p, g, j])
 
-Where sums are cleared under a condition only, they are loaded where it does not hold. A matrix has 16 rows of 64 bytes.
+Where sums are cleared under a condition only, they are loaded where it does not hold: several tiles of rows meet a part
+of B then, and A passes it by without a place in the first cache. A matrix has 16 rows of 64 bytes.
 Those of the sums are 0 to 3, two by two, those of A 4 and 5, those of B 6 and 7; what they are is configured once for
 each function, and again after whatever may have configured something else: they belong to nobody across calls. Where
 the processor has no such instruction, or the statements are of another form, they are emitted as they are.

@@ -88,8 +88,9 @@ def _begin(emitter: KernelEmitter, nest: MatrixNest, places: list[tuple[int, int
 def _emit_step(emitter: KernelEmitter, nest: MatrixNest) -> None:
     """The matrices of A and B of a step, each loaded once, and all their products."""
     name = nest.row.intrinsic.removeprefix(PREFIX)
+    load_a = "tileloadd64" if nest.clears is None else "tileloaddt164"
     for m in range(nest.rows):
-        _move(emitter, "tileloadd64", _A + m, nest.i, nest.a, nest.at(m, 0))
+        _move(emitter, load_a, _A + m, nest.i, nest.a, nest.at(m, 0))
         for n in range(nest.columns):
             if m == 0:
                 _move(emitter, "tileloadd64", _B + n, nest.g, nest.b, nest.at(0, n))
