@@ -46,7 +46,8 @@ class DotProduct:
     and c. `intrinsic` is LLVM's, over vectors of so many `{bits}` or over matrices by their numbers, and `operand` the
     type of the elements that vectors of it have; without one it is not emitted. On which processors it is slow, the
     table of processors says, and `slow_beside`: features of processors that may go by another's name, as those of
-    virtual machines do.
+    virtual machines do. `caches` are the bytes of the first and second level that processors with it have at least,
+    whatever name they go by.
     """
 
     feature: str
@@ -56,6 +57,7 @@ class DotProduct:
     intrinsic: str = ""
     operand: str = ""
     slow_beside: tuple[str, ...] = ()
+    caches: tuple[int, int] = (0, 0)
 
     @property
     def terms(self) -> int:
@@ -73,6 +75,7 @@ class DotProduct:
         return self.shape[0] > 1 and bool(self.intrinsic)
 
 
+_AMX_CACHES = (48 << 10, 2 << 20)
 DOT_PRODUCTS = (
     DotProduct(
         "avx512vnni", "vpdpbusd", (1, 1, 4), ("uint8", "int8", "int32"), "llvm.x86.avx512.vpdpbusd.{bits}", "i8"
@@ -91,11 +94,20 @@ DOT_PRODUCTS = (
         "bfloat",
         slow_beside=("amx-bf16", "avx512fp16"),  # Intel's: 99 beside 161 GF/s of converted operands, 512x512x512
     ),
-    DotProduct("amx-int8", "tdpbssd", (16, 16, 64), ("int8", "int8", "int32"), "llvm.x86.tdpbssd"),
-    DotProduct("amx-int8", "tdpbsud", (16, 16, 64), ("int8", "uint8", "int32"), "llvm.x86.tdpbsud"),
-    DotProduct("amx-int8", "tdpbusd", (16, 16, 64), ("uint8", "int8", "int32"), "llvm.x86.tdpbusd"),
-    DotProduct("amx-int8", "tdpbuud", (16, 16, 64), ("uint8", "uint8", "int32"), "llvm.x86.tdpbuud"),
-    DotProduct("amx-bf16", "tdpbf16ps", (16, 16, 32), ("bfloat16", "bfloat16", "float32"), "llvm.x86.tdpbf16ps"),
+    DotProduct("amx-int8", "tdpbssd", (16, 16, 64), ("int8", "int8", "int32"), "llvm.x86.tdpbssd", caches=_AMX_CACHES),
+    DotProduct("amx-int8", "tdpbsud", (16, 16, 64), ("int8", "uint8", "int32"), "llvm.x86.tdpbsud", caches=_AMX_CACHES),
+    DotProduct("amx-int8", "tdpbusd", (16, 16, 64), ("uint8", "int8", "int32"), "llvm.x86.tdpbusd", caches=_AMX_CACHES),
+    DotProduct(
+        "amx-int8", "tdpbuud", (16, 16, 64), ("uint8", "uint8", "int32"), "llvm.x86.tdpbuud", caches=_AMX_CACHES
+    ),
+    DotProduct(
+        "amx-bf16",
+        "tdpbf16ps",
+        (16, 16, 32),
+        ("bfloat16", "bfloat16", "float32"),
+        "llvm.x86.tdpbf16ps",
+        caches=_AMX_CACHES,
+    ),
     DotProduct("dotprod", "sdot", (1, 1, 4), ("int8", "int8", "int32")),
     DotProduct("dotprod", "udot", (1, 1, 4), ("uint8", "uint8", "uint32")),
     DotProduct("i8mm", "smmla", (2, 2, 8), ("int8", "int8", "int32")),
@@ -157,6 +169,17 @@ class MachineModel:
     def dot_products(self) -> tuple[DotProduct, ...]:
         """The dot-product instructions that there are and that pay."""
         return tuple(dot for dot in DOT_PRODUCTS if dot.feature in self.dot_features)
+
+    @property
+    def matrix_caches(self) -> tuple[int, int]:
+        """The bytes of the first and second cache where matrices are multiplied: a name may stand for processors with
+        smaller ones, which have no such instruction.
+
+        >>> MachineModel(dot_features=("amx-bf16",)).matrix_caches
+        (49152, 2097152)
+        """
+        known = [(self.l1_bytes, self.l2_bytes), *(dot.caches for dot in self.dot_products)]
+        return max(first for first, _ in known), max(second for _, second in known)
 
     @property
     def sort_bits(self) -> int:

@@ -58,13 +58,10 @@ _ROWS_MULTIPLE = 4
 """What half a tile is a multiple of there, as numbers of rows often are."""
 _K_MULTIPLE = 16
 """What blocks of k are multiples of, so that no group of a dot-product instruction is cut."""
-
-_NEAR_PANEL = 16 << 10
-"""Bytes of a part of a panel that stay near beside those of a tile of A: processors that multiply matrices have a first
-cache of 48 KiB, whatever they go by."""
-_NEAR_BLOCK = 1 << 20
-"""Bytes of a block of A that stay in the second cache, which such processors have 2 MiB of, while panels come from the
-third one."""
+_PANEL_OF_FIRST = 3
+"""What part of the first cache a part of a panel of matrices takes, beside tiles of A and sums."""
+_BLOCK_OF_SECOND = 2
+"""What part of the second cache a block of A takes there, as panels come through it from the third one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +263,8 @@ def steps_of_part(blocking: Blocking) -> int:
     if blocking.dot is None or not has_matrices(blocking):
         return 0
     steps = ceil_div(blocking.kc, blocking.dot.depth)
-    near = _NEAR_PANEL * 8 // (blocking.nr * blocking.dot.depth * bits(blocking.dot.b_type))
+    first, _ = blocking.capacity.machine.matrix_caches
+    near = first // _PANEL_OF_FIRST * 8 // (blocking.nr * blocking.dot.depth * bits(blocking.dot.b_type))
     return ceil_div(steps, max(1, round(steps / max(1, near))))
 
 
@@ -339,7 +337,7 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     if found.partial_sums is not None:
         max_mc = max(mr, max_mc * knobs.kc * 4 // max(knobs.kc * 4, steps * granularity * size))
     if matrix is not None and found.partial_sums is not None:
-        max_mc = max(mr, _NEAR_BLOCK // (steps * granularity * size))
+        max_mc = max(mr, capacity.machine.matrix_caches[1] // _BLOCK_OF_SECOND // (steps * granularity * size))
     mc = pins.get("mc", _even_block(rows, max_mc, mr))
     is_narrow = isinstance(columns, int) and columns <= knobs.few_panels * nr
     are_known = isinstance(rows, int) and isinstance(columns, int) and rows >= 4 * mr
@@ -349,7 +347,8 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     max_nc = capacity.nc
     if has_partial_sums:
         max_nc = max(nr, min(max_nc, capacity.knobs.partial_sums_bytes // (mc * bits(capacity.dtype) // 8)))
-    elif found.partial_sums is not None:
+    elif found.partial_sums is not None and matrix is None:
+        # Panels of matrices come from the third cache: A's blocks are packed once for all columns.
         max_nc = max(nr, min(max_nc, capacity.knobs.unsplit_bytes // (steps * granularity * size)))
     in_blocks = reuses or has_partial_sums or not isinstance(columns, int)
     nc = pins.get("nc", _even_block(columns, max_nc, nr) if in_blocks else columns)
