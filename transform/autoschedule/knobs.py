@@ -75,6 +75,7 @@ class Knobs:
     stream_max_rows: int = _knob(16, 1, 1 << 16, "rows of A that stream with partial sums on the stack")
     stream_max_columns: int = _knob(512, 1, 1 << 16, "columns of such a block")
     constant_k: int = _knob(2, 1, 64, "times kc that are one block where B is a constant")
+    repacked_steps: int = _knob(4, 1, 1 << 12, "steps of k in a block of matrices where few rows meet a B that varies")
     unsplit_k: int = _knob(2, 1, 64, "times kc that are one block where blocks would need memory for partial sums")
     partial_sums_bytes: int = _knob(1 << 19, 1, 1 << 40, "the maximum of partial sums where C has no place for them")
     unsplit_bytes: int = _knob(2 << 20, 1, 1 << 40, "the maximum of the panels of longer blocks of k")

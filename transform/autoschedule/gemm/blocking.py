@@ -58,6 +58,8 @@ _ROWS_MULTIPLE = 4
 """What half a tile is a multiple of there, as numbers of rows often are."""
 _K_MULTIPLE = 16
 """What blocks of k are multiples of, so that no group of a dot-product instruction is cut."""
+_FEW_TO_MANY = 4
+"""How many times longer blocks of k are for many rows, where panels are packed right before their tiles."""
 _PANEL_OF_FIRST = 3
 """What part of the first cache a part of a panel of matrices takes, beside tiles of A and sums."""
 _BLOCK_OF_SECOND = 2
@@ -324,6 +326,8 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     # Panels that are packed one after another are written again and again: in all, chunks hold no more than stays near.
     repacks = plain and not is_large and not constant_b
     steps = _steps(found, capacity, granularity, is_large=is_large, constant_b=constant_b)
+    if matrix is not None and not constant_b and "kc" not in pins:
+        steps = _steps_of_repacked(found, capacity, matrix, steps, repacks=repacks)
     extent = extents[found.reduction[0]]
     if matrix is not None and steps != extent:
         whole_steps = matrix.depth // math.gcd(matrix.depth, granularity)
@@ -440,6 +444,18 @@ def _steps(found: Contraction, capacity: Capacity, granularity: int, *, is_large
     if found.is_long_sum:
         limit = min(limit, BLOCK)
     return block_size(found.extents[found.reduction[0]], max(1, limit // max(1, granularity)))
+
+
+def _steps_of_repacked(found: Contraction, capacity: Capacity, matrix: Dot, steps: int, *, repacks: bool) -> int:
+    """Iterations of a block where panels of a B that runs along the columns are packed right before their tiles.
+
+    A panel is one cache line of each row of B in the block: of many rows these are as many pages of memory. Where rows
+    of A are not few, sums go to memory and back for longer blocks, if there are several.
+    """
+    extent, limit = found.extents[found.reduction[0]], capacity.knobs.repacked_steps * matrix.depth
+    if not found.runs or found.window is not None or (not repacks and steps == extent):
+        return steps
+    return min(steps, block_size(extent, limit if repacks else _FEW_TO_MANY * limit, matrix.depth))
 
 
 def _steps_of_constant(found: Contraction, capacity: Capacity) -> int:
