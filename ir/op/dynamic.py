@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import bits, is_float
 from weft.errors import BoundsError, ShapeError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext, quick_type
@@ -34,12 +35,13 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Builtin, Param
-from weft.ir.op.indexing.block_hits import BLOCK
+from weft.ir.op.indexing.block_hits import BLOCK, BlockHits
 from weft.ir.op.indexing.row_order import differs, distinct_rows
+from weft.ir.op.indexing.sort_keys import has_keys
 from weft.ir.op.kernel_builder import INDEX, Loops, counted, index, joined, load, loops, loops_lowering, store
 from weft.ir.op.precision import Reads, follow
 from weft.ir.op.registry import OPS, register_op
-from weft.ir.tensor import Bind, Extent, IfThenElse, PrimExpr, PrimFunc, PrimVar, Stmt
+from weft.ir.tensor import Bind, Extent, IfThenElse, PrimCall, PrimExpr, PrimFunc, PrimVar, Stmt
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
 
 __all__: list[str] = []
@@ -494,6 +496,23 @@ def _differs_from_next(buffer: Any, i: PrimExpr) -> PrimExpr:
     return differs(load(buffer, [i + 1]), load(buffer, [i]))
 
 
+def _unless_alike(frame: Loops, buffer: Any, start: PrimExpr, body: Stmt) -> Stmt:
+    """What is done for the elements of a block, each beside the next: nothing where floats have the same bits.
+
+    Elements of other dtypes are compared in as little time.
+    """
+    if not has_keys(buffer.dtype) or not is_float(buffer.dtype):
+        return body
+    hits = BlockHits()
+    frame.own(hits.buffer)
+
+    def raw(i: PrimExpr) -> PrimExpr:
+        return PrimCall("reinterpret", (load(buffer, [i]),), f"uint{bits(buffer.dtype)}")
+
+    look = hits.look(lambda j: binary("ne", raw(start + j + 1), raw(start + j)))
+    return joined(look, IfThenElse(hits.is_hit, body))
+
+
 def _numpy_unique_shape(ordered: Any) -> Any:
     return np.asarray([sum(1 for i in range(ordered.size) if i == 0 or ordered[i] != ordered[i - 1])])
 
@@ -506,8 +525,14 @@ def _lower_unique_shape(frame: Loops) -> PrimFunc | None:
     def more(i: PrimExpr) -> Stmt:
         return store(out, load(out, [0]) + cast("int64", _differs_from_next(x, i)))
 
+    def block(number: PrimExpr) -> Stmt:
+        start = number * BLOCK
+        return _unless_alike(frame, x, start, counted("j", BLOCK, lambda j: more(start + j)))
+
     count = te.maximum(index(x.shape[0]) - 1, 0)
-    return frame.finish(store(out, te.minimum(index(x.shape[0]), 1)), counted("i", count, more))
+    blocks, rest = binary("floordiv", count, index(BLOCK)), binary("floormod", count, index(BLOCK))
+    walk = (counted("number", blocks, block), counted("i", rest, lambda i: more(blocks * BLOCK + i)))
+    return frame.finish(store(out, te.minimum(index(x.shape[0]), 1)), *walk)
 
 
 @register_op(
@@ -549,7 +574,8 @@ def _lower_unique_values(frame: Loops) -> PrimFunc | None:
         whole = joined(Bind(base, at), check, copied, store(found, base + BLOCK))
         some = IfThenElse(binary("lt", index(0), load(changes, [0])), keep_new(start, BLOCK))
         are_new = binary("eq", load(changes, [0]), index(BLOCK))
-        return joined(store(changes, index(0)), counted("i", BLOCK, more), IfThenElse(are_new, whole, some))
+        look = joined(store(changes, index(0)), counted("i", BLOCK, more), IfThenElse(are_new, whole, some))
+        return _unless_alike(frame, x, start, look)
 
     count = te.maximum(index(x.shape[0]) - 1, 0)
     blocks, rest = binary("floordiv", count, index(BLOCK)), binary("floormod", count, index(BLOCK))
