@@ -145,6 +145,15 @@ def test_numbers_have_the_dtypes_of_python() -> None:
     assert [str(value.dtype) for value in found] == dtypes
 
 
+def test_a_number_stands_beside_branches_of_two_dtypes() -> None:
+    body = "if k > 2:\n    return 0.5\nif k > 1:\n    return x\nreturn t"
+    tensors = {"x": 'R.Tensor((), "float32")', "t": 'R.Tensor((), "float64")', "k": 'R.Tensor((), "int64")'}
+    run = weft.interpret(read(body, tensors))
+    found = [run(np.array(1, "float32"), np.array(2.0), np.array(k)) for k in (3, 2, 1)]
+    assert [float(value) for value in found] == [0.5, 1, 2]
+    assert [str(value.dtype) for value in found] == ["float32", "float32", "float64"]
+
+
 COMPILED = [
     "histogram",
     "insertion sort",

@@ -149,6 +149,8 @@ def _common_dtype(types: Sequence[Type], are_weak: Sequence[bool]) -> str | None
     """
     if not all(map(is_scalar_type, types)):
         return None
+    if any(ty.dtype is None for ty in types):  # type: ignore[attr-defined]  # of branches inside that stay as they are
+        return None
     dtypes = [str(ty.dtype) for ty in types]  # type: ignore[attr-defined]
     if not any(are_weak) and not (dtypes[0] == dtypes[1] and _is_truth_beside_tensor(types)):
         return None
