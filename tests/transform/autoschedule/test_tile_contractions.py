@@ -377,7 +377,7 @@ class M:
         (
             ((4, 512), (8, 512)),
             "outer",
-            "inner, channels, winograd2, winograd4, planes, packed or direct, packed or inner",
+            "inner, channels, columns, winograd2, winograd4, planes, packed or direct, packed or inner",
         ),
         (((4, 512), (8, 512)), "packed or direct or inner", "not read along its last axis"),
     ],

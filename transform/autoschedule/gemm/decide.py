@@ -1,12 +1,13 @@
 """What is decided about a contraction, and whether it can be obeyed.
 
     form        packed, direct, inner, or several of these (as symbolic sizes say when the kernel runs); channels where
-                windows meet constant weights, winograd2 and winograd4 where tiles of 2x2 and 4x4 results take fewer
-                products than these, planes where each result has a plane to itself
+                windows meet constant weights, columns where those of one element do, winograd2 and winograd4 where
+                tiles of 2x2 and 4x4 results take fewer products than these, planes where each result has a plane to
+                itself
     mr, nr_vectors, lanes        the register tile: mr rows of nr_vectors vectors of lanes; of inner products, mr rows
                                  of nr_vectors results, each a vector of sums along k
-    mc, nc, kc                   packed blocks: mc x kc of A, kc x nc of B (0 where nothing is packed); by channels, mc
-                                 positions of windows, of Winograd's forms tiles
+    mc, nc, kc                   packed blocks: mc x kc of A, kc x nc of B (0 where nothing is packed); by channels
+                                 or columns, mc positions of windows, of Winograd's forms tiles
     chunks                       of work that threads may share
     planes, images               what pads the input: planes are read in place, under masks, or copied; images are
     a, b                         how operands are packed: blocks or panels, constant (when compiled), in place
@@ -33,6 +34,7 @@ from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of, has_matrices
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
 from weft.transform.autoschedule.gemm.convolutions.channels import Channels, channels_of, with_images
+from weft.transform.autoschedule.gemm.convolutions.columns import Columns, columns_of
 from weft.transform.autoschedule.gemm.convolutions.implicit_gemm import match_planes, match_windows
 from weft.transform.autoschedule.gemm.convolutions.planes import Planes, planes_of, with_planes
 from weft.transform.autoschedule.gemm.convolutions.winograd import FORMS as _WINOGRAD
@@ -67,6 +69,7 @@ from weft.transform.infra.decisions import Decision, refused
 __all__ = ["GemmRule", "apply_gemm", "complete_gemm", "decide_gemm"]
 
 _PACKED, _DIRECT, _INNER, _CHANNELS, _PLANES = "packed", "direct", "inner", "channels", "planes"
+_COLUMNS = "columns"
 _FEWEST_ROWS = 6
 """Of a tile whose vectors are more than the knobs say."""
 _OR = f"{_PACKED} or "
@@ -128,19 +131,21 @@ def _packs(found: Contraction, capacity: Capacity, constants: frozenset[Buffer])
 
 def _windows(
     found: Contraction, form: str, capacity: Capacity, constants: frozenset[Buffer]
-) -> Channels | Planes | Winograd | None:
+) -> Channels | Columns | Planes | Winograd | None:
     """The nest that reads windows where they are; None where the form is another one, or cannot be had."""
     if form == _PLANES:
         return planes_of(found, capacity)
     if form in _WINOGRAD:
         return winograd_of(channels_of(found, capacity, constants), _WINOGRAD[form])
+    if form == _COLUMNS:
+        return columns_of(channels_of(found, capacity, constants))
     return channels_of(found, capacity, constants) if form == _CHANNELS else None
 
 
 def _fills(found: Contraction, decision: Decision, capacity: Capacity, constants: frozenset[Buffer]) -> bool:
     """Whether the nest computes the input of its windows itself."""
     windows = _windows(found, str(decision.values["form"]), _pinned(decision, capacity), constants)
-    return windows is not None and windows.filling is not None
+    return windows is not None and not isinstance(windows, Columns) and windows.filling is not None
 
 
 def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer], form: str) -> dict[str, Any]:
@@ -187,6 +192,8 @@ def _reason(found: Contraction, form: str) -> str:
         return "transformed windows of 3x3 take fewer products of constant weights"
     if form == _CHANNELS:
         return "vectors of constant weights meet elements where they are"
+    if form == _COLUMNS:
+        return "some positions are copied for all constant weights"
     if found.window is not None:
         return "windows become columns as they are packed"
     if form == _INNER:
@@ -201,7 +208,7 @@ def _reason(found: Contraction, form: str) -> str:
 def complete_gemm(found: Contraction, decision: Decision, capacity: Capacity, constants: frozenset[Buffer]) -> Decision:
     """The decision with what follows from it; PassError W528 where it cannot be followed."""
     form = str(decision.values.get("form"))
-    reads_windows = form in (_CHANNELS, _PLANES, *_WINOGRAD)
+    reads_windows = form in (_CHANNELS, _COLUMNS, _PLANES, *_WINOGRAD)
     packs = not reads_windows and _condition(found, decision, form, capacity, constants)
     if reads_windows and _windows(found, form, capacity, constants) is None:
         raise refused(f"gemm of {decision.about!r}: there are no windows, or {_NEEDS.get(form, _OF_WINOGRAD)}")
@@ -241,7 +248,7 @@ def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, const
     windows = _windows(found, str(form), pinned, constants)
     if isinstance(windows, Winograd):
         return sequence([*views, *windows.packed_weights(), winograd_loops(windows)])
-    if isinstance(windows, Channels):
+    if isinstance(windows, Channels | Columns):
         return sequence([*views, *windows.packed_weights(), windows.build()])
     if windows is not None:
         return sequence([*views, windows.build()])
@@ -285,7 +292,7 @@ def _condition(
     packs, in_place = _packs(found, capacity, constants), _in_place(found, capacity.knobs, constants)
     few = few_columns(found, capacity, constants)
     if form not in _MATRIX_FORMS:
-        hint = ", ".join((*_MATRIX_FORMS[:3], _CHANNELS, *_WINOGRAD, _PLANES, *_MATRIX_FORMS[3:]))
+        hint = ", ".join((*_MATRIX_FORMS[:3], _CHANNELS, _COLUMNS, *_WINOGRAD, _PLANES, *_MATRIX_FORMS[3:]))
         raise refused(f"gemm of {decision.about!r} has no form {form!r}", hint=hint)
     if form.startswith(_PACKED) and not can_pack:
         raise refused(f"gemm of {decision.about!r}: there are no rows, or several reductions, to pack operands for")
@@ -299,7 +306,11 @@ def _condition(
     return packs if base.startswith(_OR) else base == _PACKED
 
 
-_NEEDS = {_CHANNELS: "too few channels of constant weights", _PLANES: "several rows read the same elements"}
+_NEEDS = {
+    _CHANNELS: "too few channels of constant weights",
+    _COLUMNS: "they have several elements, or too many channels for a block",
+    _PLANES: "several rows read the same elements",
+}
 _OF_WINOGRAD = "they are others than 3x3 summed in float32 that move by one over enough channels of constant weights"
 _MATRIX_FORMS = (
     _PACKED,

@@ -82,9 +82,12 @@ def test_tiles_follow_from_the_sizes_of_the_picture(
         ((1, 3, 58, 58), (64, 3, 3, 3), "packed"),  # few products beside the transposed sums
         ((1, 16, 58, 58), (24, 16, 3, 3), "packed"),  # a third of the second vector would be empty
         ((1, 16, 58, 58), (8, 16, 3, 3), "packed"),
-        ((1, 64, 56, 56), (256, 64, 1, 1), "packed"),
+        ((1, 64, 56, 56), (256, 64, 1, 1), "columns"),  # few products beside the transposed sums
         ((1, 64, 1, 1), (256, 64, 1, 1), "direct"),
-        ((1, 256, 56, 56), (64, 256, 1, 1), "channels"),
+        ((1, 64, 56, 56), (24, 64, 1, 1), "direct"),  # a copy would be met by two tiles that are not full
+        ((1, 256, 56, 56), (64, 256, 1, 1), "columns"),  # each step of k is in a page of its own
+        ((1, 1024, 14, 14), (256, 1024, 1, 1), "channels"),
+        ((1, 512, 7, 7), (256, 512, 1, 1), "channels"),  # lanes of positions would be empty
     ],
 )
 def test_the_form_follows_from_the_lanes_that_would_be_empty(x: tuple[int, ...], w: tuple[int, ...], form: str) -> None:

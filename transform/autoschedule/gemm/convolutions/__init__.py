@@ -1,1 +1,1 @@
-"""Convolutions: as products that read windows (implicit GEMM), by channels, by whole planes of depthwise ones."""
+"""Convolutions: as products that read windows (implicit GEMM), by channels or columns, by planes of depthwise ones."""

@@ -81,6 +81,9 @@ _MAX_IMAGES = 1 << 20
 """The most images that a decision may name."""
 _CONVERTING = 4
 """What it costs a tile to convert an element, in vectors of multiplications."""
+_FAR_PLANES, _PAGE_PART = 0.25, 2048
+"""What it costs, as a part of all multiplications, that windows of one element meet another plane at each step of k,
+and bytes of planes from which on it does: most steps are in a page of their own, which no processor prefetches."""
 _COPYING, _LOADING = 0.15, 0.08
 """What it costs to copy windows, and to read rows of B in their own order, as a part of all multiplications."""
 
@@ -543,7 +546,14 @@ def cost_of_channels(channels: Channels) -> float:
     results = known(channels.found.extents[channels.r])
     converting = _CONVERTING / channels.nr_vectors if channels.found.casts[1] and channels.filling is None else 0
     empty = _empty(results, channels.capacity.lanes)
-    return channels.multiplications * (1 + _TRANSPOSING / channels.products + empty + converting)
+    far = _FAR_PLANES if channels.granularity == 1 and _plane_bytes(channels) >= _PAGE_PART else 0
+    return channels.multiplications * (1 + _TRANSPOSING / channels.products + empty + converting + far)
+
+
+def _plane_bytes(channels: Channels) -> int:
+    """The bytes of the axes of an image that windows move along, as far as they are known."""
+    extents = channels.found.vector.buffer.shape[-len(channels.window.axes) :]
+    return math.prod(extent for extent in extents if isinstance(extent, int)) * bits(channels.found.vector.dtype) // 8
 
 
 def cost_of_matrices(channels: Channels, copies: bool) -> float:

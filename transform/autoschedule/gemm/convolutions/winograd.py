@@ -29,6 +29,7 @@ from weft.transform.autoschedule.gemm.convolutions.channels import (
     cost_of_matrices,
     panels_of_weights,
 )
+from weft.transform.autoschedule.gemm.convolutions.columns import columns_of, cost_of_columns
 from weft.transform.autoschedule.gemm.convolutions.positions import Positions
 from weft.transform.autoschedule.gemm.convolutions.toom_cook import Transform, transform_of
 from weft.transform.autoschedule.gemm.match import Contraction, Filling, uses
@@ -161,9 +162,12 @@ class Winograd(Positions):
 
 
 def form_of_windows(channels: Channels, highest: int, copies: bool) -> str | None:
-    """The form of windows that costs least: by channels, or Winograd's up to a number of results; None where that is a
-    product of matrices, for which windows may have to be copied."""
-    costs = {"channels": cost_of_channels(channels), None: cost_of_matrices(channels, copies)}
+    """The form of windows that costs least: by channels or columns, or Winograd's up to a number of results; None where
+    that is a product of matrices, for which windows may have to be copied."""
+    costs: dict[str | None, float] = {"channels": cost_of_channels(channels), None: cost_of_matrices(channels, copies)}
+    columns = columns_of(channels)
+    if columns is not None and columns.has_several_tiles:  # a product of matrices would copy as much, in shorter runs
+        costs = {"channels": costs["channels"], "columns": cost_of_columns(columns)}
     for form, m in FORMS.items():
         winograd = winograd_of(channels, m) if m <= highest else None
         if winograd is not None:
