@@ -171,7 +171,7 @@ PIPELINE_ASYNC = _key("software_pipeline_async_stages", Carrier.LOOP, "numbers f
 DOUBLE_BUFFER = _key("double_buffer_scope", Carrier.BLOCK, "number from 0",
                      "The block fills the buffer of this number one iteration ahead; see `inject-double-buffer`.")
 _key(MATRIX_TILES, Carrier.STATEMENT, "text", "The instruction over matrices that may do what the body says.")
-_key(PREFETCH, Carrier.STATEMENT, "value", "The element is wanted soon: no result changes, the place may not exist.")
+_key(PREFETCH, Carrier.STATEMENT, "value", "Wanted soon, of `nearest` very soon: no result changes, it may not exist.")
 HINT = _key("tirx.hint", Carrier.STATEMENT, "mapping", "What `T.hint` of texts for TVM says.")
 THREAD_EXTENT = _key("thread_extent", Carrier.STATEMENT, "value", "How many threads of an axis there are.")
 VIRTUAL_THREAD = _key("virtual_thread", Carrier.STATEMENT, "value", "How many threads of an axis one thread plays.")

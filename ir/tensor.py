@@ -32,6 +32,7 @@ __all__ = [
     "COMPARISONS",
     "LOGICAL",
     "MATRIX_TILES",
+    "NEAREST",
     "PREFETCH",
     "UNARY_KINDS",
     "AllocBuffer",
@@ -77,6 +78,8 @@ UNARY_KINDS = ("neg", "not", "bitwise_not")
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 LOGICAL = ("and", "or")
 PREFETCH = "prefetch"
+NEAREST = "nearest"
+"""The node of an attribute `PREFETCH` whose element goes to the nearest cache, not only to the second one."""
 MATRIX_TILES = "matrix_tiles"
 BINARY_KINDS = (
     "add",
@@ -613,7 +616,8 @@ class AttrStmt(Stmt):
     """An attribute about a node that holds inside the body.
 
     The key `PREFETCH` says that the element that `value` names is wanted soon: it changes no result, and the place may
-    be beyond the ends of the buffer. `MATRIX_TILES` names the instruction over matrices that may do what the body says.
+    be beyond the ends of the buffer; with the node `NEAREST` it is wanted very soon. `MATRIX_TILES` names the
+    instruction over matrices that may do what the body says.
     """
 
     node: object

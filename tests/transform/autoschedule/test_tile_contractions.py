@@ -57,14 +57,15 @@ def legalized(name: str, *shapes: tuple[Dim, ...], dtype: str = "float32", **opt
 def check(module: IRModule, *arrays: np.ndarray, **options: int) -> IRModule:
     """Tile a module and compare it with itself before: the order of the sums is kept, so the bits are too.
 
-    Planes add up the rows of windows that read one row of the input, one after another.
+    Planes add up the rows of windows that read one row of the input, one after another, and packed blocks of k their
+    own sums.
     """
     tiled = TileContractions.with_options({"vector_bits": 128, "registers": 16, **options})(module)
     assert weft.verify(tiled) == []
     weft.assert_structural_equal(weft.parse(tiled.script()), tiled)
     kernels = [function for _, function in tiled.items() if isinstance(function, PrimFunc)]
     decisions = [item for kernel in kernels for item in kernel.attrs.get("decisions", ())]
-    exact = not any(item.get("form") == "planes" for item in decisions)
+    exact = not any(item.get("form") == "planes" or item.get("accumulates") for item in decisions)
     got, want = (weft.interpret(program)["main"](*arrays) for program in (tiled, module))
     np.testing.assert_allclose(got, want, rtol=0 if exact else 1e-4, atol=0 if exact else 1e-5)
     return tiled
@@ -652,7 +653,7 @@ def test_few_panels_are_packed_before_many_rows_go_through_them(rows: int, colum
 @pytest.mark.parametrize(
     ("name", "shapes", "options", "loops"),
     [
-        ("matmul", ((96, 80), (80, 1100)), {}, 2),
+        ("matmul", ((96, 80), (80, 1100)), {}, 1),  # the copy of so few rows is not worth sharing
         ("matmul", ((N, 80), (80, 1100)), {}, 2),
         ("matmul", ((N, symbol("k")), (symbol("k"), symbol("m"))), {}, 2),
         ("nn.conv2d", ((1, 16, 30, 30), (64, 16, 3, 3)), {"padding": 1}, 2),
@@ -836,3 +837,31 @@ class Module:
             weft.set_num_threads(threads)
             np.testing.assert_array_equal(weft.compile(module, target)["main"](*arrays), want)
     weft.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("rows", "k", "columns", "form"),
+    [
+        (256, 128, 512, "direct"),  # the second cache has all operands
+        (4096, 128, 512, "packed"),  # rows of A and of the result come from afar
+        (N, 128, 512, "packed or direct"),
+        (N, 32, 64, "direct"),  # two forms would say much of a small product
+        (64, symbol("k"), 64, "packed or direct"),  # the places of rows of A are not known
+    ],
+)
+def test_products_of_many_rows_are_packed(rows: Dim, k: Dim, columns: int, form: str) -> None:
+    tiled = TileContractions(machine=MachineModel(512, 32))(legalized("matmul", (rows, k), (k, columns)))
+    (decided,) = (item.values["form"] for item in decisions_of(tiled.functions["matmul"]) if item.kind == "gemm")
+    assert decided == form
+
+
+@pytest.mark.parametrize("k", [600, symbol("k")])
+def test_tiles_ask_for_the_part_of_the_result_that_they_are_added_to(k: Dim) -> None:
+    """Step by step, into the first cache, whether the number of steps is known or not."""
+    module = legalized("matmul", (400, k), (k, 1024))
+    tiled = TileContractions(machine=MachineModel(512, 32))(module)
+    asked = r'for part in range\(T.int64\(\d+\)\):\n +with T.attr\("nearest", "prefetch", matmul\['
+    assert re.search(asked, tiled.script())
+    weft.assert_structural_equal(weft.parse(tiled.script()), tiled)
+    a, b = random(400, 600), random(600, 1024)
+    np.testing.assert_allclose(weft.compile(tiled)["main"](a, b), a @ b, rtol=1e-4, atol=1e-3)

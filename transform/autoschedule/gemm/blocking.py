@@ -76,7 +76,7 @@ class Blocking:
     axis, where it is not packed. `reuses_panels`: all panels of a block are packed before its rows, for several blocks
     of rows; `repacks_per_block`: each panel is packed right before its tiles, again and again. `has_partial_sums`:
     those of one block of rows and columns are kept in memory of their own, as C has no place for them.
-    `converts_rows_of_a`: A is converted in vectors along k as it is packed, so that each row stays in one piece.
+    `packs_rows_of_a`: A is packed, and converted, in vectors along k, so that each row stays in one piece.
     """
 
     found: Contraction
@@ -99,7 +99,7 @@ class Blocking:
     separate_remainders: bool
     has_partial_sums: bool
     dot: Dot | None
-    converts_rows_of_a: bool
+    packs_rows_of_a: bool
 
     @property
     def group(self) -> int:
@@ -302,7 +302,7 @@ def has_matrices(blocking: Blocking) -> bool:
 def row_of_a(blocking: Blocking) -> int:
     """Elements from one row of a packed block of A to the next: rows that stay in one piece start in other sets of the
     first cache."""
-    return blocking.padded_kc + (blocking.capacity.lanes if blocking.converts_rows_of_a else 0)
+    return blocking.padded_kc + (blocking.capacity.lanes if blocking.packs_rows_of_a else 0)
 
 
 def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> Blocking:
@@ -381,7 +381,7 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
         separate_remainders,
         has_partial_sums,
         dot,
-        dot is None and not constant_a and _has_rows_to_convert(found, capacity),
+        dot is None and not constant_a and _has_rows_to_pack(found, capacity),
     )
 
 
@@ -405,10 +405,10 @@ def _remainders(mr: int, *, is_alone: bool, is_parted: bool) -> tuple[tuple[int,
     return (1, ceil_div(mr, 2)) if is_alone else (ceil_div(mr, 2),), None
 
 
-def _has_rows_to_convert(found: Contraction, capacity: Capacity) -> bool:
-    """Whether A, which lies along k, can be converted in whole vectors."""
+def _has_rows_to_pack(found: Contraction, capacity: Capacity) -> bool:
+    """Whether A, which lies along k, can be copied, and converted where it is, in whole vectors."""
     load, k = found.scalar, found.reduction[0]
-    if not found.casts[0] or len(found.reduction) > 1 or capacity.lanes == 1:
+    if len(found.reduction) > 1 or capacity.lanes == 1:
         return False
     return load.indices[-1] is k and step_along(load, k) == 1 and kinds_in(found.of_a(load)) is not None
 

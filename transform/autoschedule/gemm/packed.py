@@ -8,9 +8,11 @@ for blocks of columns:  for blocks of k:
       for tiles of rows:  C's tile += A's tile * panel  C holds the partial sums from one block to the next
 
 Blocks of columns bound the memory that panels are kept in; tiles prefetch the panel some steps ahead, as it comes from
-a further cache. Where few tiles read a panel of a constant, which may come from memory, they share out what the next
-one has, and prefetch that: sums of few rows are done before what is asked for some steps ahead is there. With a single
-block of rows each panel is packed right before its tiles, and stays in the first cache.
+a further cache, and while they sum, step by step, the part of C that they are added to in the end: sums of blocks lose
+fewer digits than one long sum, and no tile waits for C. Where few tiles read a panel of a constant, which may come from
+memory, they share out what the next one has, and prefetch that: sums of few rows are done before what is asked for some
+steps ahead is there. With a single block of rows each panel is packed right before its tiles, and stays in the first
+cache.
 The panels are shared out to chunks, so that threads may take one each. Where there are few panels and many rows, the
 tiles of rows are what threads share:
 
@@ -69,6 +71,7 @@ from weft.transform.autoschedule.gemm.epilogue import ends_of, has_far_results, 
 from weft.transform.autoschedule.gemm.packing import Packing, place_in_b
 from weft.transform.autoschedule.gemm.tiles import (
     Access,
+    Ends,
     Panel,
     Tile,
     blocks,
@@ -339,9 +342,11 @@ class _Loops:
             row = row_at(found.target, blocking.r, plus(first, clamp(plus(at, i))))
             return vector_at(row, found.v, column_at(found, panel.start, panel.width, times(j, lanes)), lanes)
 
-        def prefetch_c(i: PrimExpr, j: PrimExpr) -> BufferLoad:
-            row = row_at(found.target, blocking.r, plus(first, plus(plus(at, const(rows, INDEX)), i)))
-            return vector_at(row, found.v, column_at(found, panel.start, panel.width, times(j, lanes)), lanes)
+        def result(i: PrimExpr, j: int) -> BufferLoad:
+            if several:
+                return element(i, const(j, INDEX))
+            place = {blocking.r: row(i), found.v: plus(panel.start, const(j * lanes, INDEX))}
+            return substitute(BufferLoad(found.store.buffer, found.store.indices), place)
 
         groups = as_expr(_groups(blocking, k_block), INDEX)
 
@@ -356,8 +361,9 @@ class _Loops:
         by_vectors = not has_matrices(blocking)
         # Windows are packed right before their tiles, and of many rows.
         prefetches = by_vectors and rows > 2 and found.window is None
-        prefetches_c = by_vectors and not (blocking.shares_rows or blocking.has_partial_sums or found.parts)
         several = blocking.splits_k
+        keeps_c = blocking.shares_rows or blocking.has_partial_sums or found.parts or (found.window and not several)
+        prefetches_c = by_vectors and rows > 2 and not keeps_c
         end = binary("ge", plus(k_block.k, as_expr(k_block.steps, INDEX)), as_expr(extent, INDEX))
         is_last = end if several else None
 
@@ -365,6 +371,8 @@ class _Loops:
             return plus(first, clamp(plus(at, i)))
 
         ends = ends_of(found, blocking.capacity, panel, rows, row, is_last, at_once=not by_vectors)
+        if prefetches_c and (ends is None or (several and not operands_of(found))):
+            ends = Ends(rows, lambda i: [result(i, j) for j in range(panel.vectors)], is_spread=True, is_nearest=True)
         in_registers = (
             partial(MatrixTile, part=part, at=None if part is None else at) if has_matrices(blocking) else Tile
         )
@@ -383,14 +391,14 @@ class _Loops:
                 *([] if g is None else [(g, depth_of(blocking) // blocking.group)]),
             ],
             dot=blocking.dot,
-            adds_last=found.may_be_long,
+            adds_last=found.may_be_long or (by_vectors and several),
             accumulates=found.accumulates or (several and binary("gt", k_block.k, const(0, INDEX))),
             epilogue=epilogue_of(found, panel, row),
             parts=found.part_count,
             is_last=is_last,
             long_epilogue=found.has_long_epilogue,
-            prefetch_c=prefetch_c if prefetches_c else None,
             prefetch_b=[prefetch_b(j) for j in range(each)] if prefetches else [],
+            is_nearest=not blocking.constant_b,
             ends=ends if by_vectors else None,
         ).build(blocking.capacity.dtype)
         return tile if by_vectors or ends is None else SeqStmt((ends.before(), tile))
@@ -487,7 +495,7 @@ def _of_a(
     if blocking.constant_a:
         row, _ = row_of_constant(blocking, blocking.a, plus(first, at))
         return BufferLoad(blocking.a, (row, plus(times(k, rows), i)))
-    if blocking.converts_rows_of_a:
+    if blocking.packs_rows_of_a:
         return BufferLoad(blocking.a, (plus(times(plus(at, i), row_of_a(blocking)), p),))
     place = plus(times(at, blocking.padded_kc), times(plus(times(p, rows), i), blocking.group))
     return BufferLoad(blocking.a, (vector_index(place, blocking.group),))

@@ -1,7 +1,7 @@
 """Packing: blocks of A and panels of B, copied into the order in which tiles read them.
 
-A's block is tile after tile; in a tile the elements of all rows for one k side by side, or row after row where vectors
-along k are converted as they are copied. B's panel is one k after
+A's block is tile after tile; in a tile the elements of all rows for one k side by side, or row after row where A lies
+along k, whose vectors are copied (and converted) as they are. B's panel is one k after
 another. It is copied in whole vectors where B runs along the columns, in squares that are transposed in registers where
 it lies along k, from run to run where windows move over it, and element by element otherwise.
 """
@@ -90,7 +90,7 @@ class Packing:
         """A tile of `count` rows from `at` on, of the block that starts at `row`."""
         blocking, i = self.blocking, PrimVar("i", INDEX)
         load = row_at(blocking.found.scalar, blocking.r, plus(row, clamp(plus(at, i))))
-        if blocking.converts_rows_of_a:
+        if blocking.packs_rows_of_a:
             return For(i, 0, count, self._converted_row(load, times(plus(at, i), row_of_a(blocking)), k, steps))
 
         def at_k(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:

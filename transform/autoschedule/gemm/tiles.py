@@ -8,6 +8,7 @@ from weft.dtypes import with_lanes
 from weft.ir import replace, substitute
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
+    NEAREST,
     PREFETCH,
     AllocBuffer,
     AttrStmt,
@@ -104,13 +105,15 @@ class Ends:
     """Where the sums of a tile end: `places(number)` for each of `count` numbers, which are prefetched meanwhile.
 
     `is_spread` says that steps along k share them, as a processor waits for few lines at a time: where near caches hold
-    most of them, one loop before all steps takes less. `condition` says whether they are prefetched (None: always).
+    most of them, one loop before all steps takes less. `condition` says whether they are prefetched (None: always),
+    `is_nearest` that they go to the first cache.
     """
 
     count: int
     places: Callable[[PrimExpr], Sequence[BufferLoad]]
     is_spread: bool
     condition: PrimExpr | None = None
+    is_nearest: bool = False
 
     def before(self) -> Stmt:
         """Prefetches of all places at once."""
@@ -119,8 +122,10 @@ class Ends:
 
     def around(self, var: PrimVar, extent: Extent, step: Stmt) -> Stmt:
         """A loop over steps of k: where places are spread in about as many parts, each of which begins with its own."""
-        if not isinstance(extent, int) or not self.is_spread:
+        if not self.is_spread:
             return For(var, 0, extent, step)
+        if not isinstance(extent, int):
+            return self._around_symbolic(var, extent, step)
         part, steps = PrimVar("part", INDEX), ceil_div(extent, self.count)
         parts = ceil_div(extent, steps)
         share = ceil_div(self.count, parts)
@@ -137,8 +142,17 @@ class Ends:
         loop = For(inner, 0, own, substitute(step, {var: plus(start, inner)}))
         return For(part, 0, parts, SeqStmt((*prefetches, loop)))
 
+    def _around_symbolic(self, var: PrimVar, extent: PrimExpr, step: Stmt) -> Stmt:
+        """As many parts as there are places, the last of which may be empty."""
+        part, inner = PrimVar("part", INDEX), PrimVar(var.name, var.dtype)
+        steps = ceil_of(extent, self.count)
+        start = binary("mul", part, steps)
+        own = binary("min", binary("sub", extent, start), steps)
+        loop = For(inner, 0, own, substitute(step, {var: plus(start, inner)}))
+        return For(part, 0, self.count, SeqStmt((self._prefetched(part), loop)))
+
     def _prefetched(self, number: PrimExpr) -> Stmt:
-        stmt = sequence([prefetch(place) for place in self.places(number)])
+        stmt = sequence([prefetch(place, is_nearest=self.is_nearest) for place in self.places(number)])
         return stmt if self.condition is None else IfThenElse(self.condition, stmt, None)
 
 
@@ -153,8 +167,8 @@ class Tile:
     instructions.
     It is added last (`adds_last`), for a sum of sums loses fewer digits than one long sum, or gone on with.
     `block` steps of the first loop are added up by themselves before they go to the sum of all (None: all steps).
-    `prefetch_c(i, j)` is a vector of C that the next tile goes on with, `prefetch_b` are vectors of B that a later step
-    reads; `ends` are the places that what becomes of sums reads and writes.
+    `prefetch_b` are vectors of B that a later step reads, in the first cache where `is_nearest` says so; `ends` are the
+    places that what becomes of sums reads and writes.
     """
 
     rows: int
@@ -168,8 +182,8 @@ class Tile:
     parts: int = 1
     is_last: PrimExpr | None = None
     long_epilogue: bool = False
-    prefetch_c: Callable[[PrimExpr, PrimExpr], BufferLoad] | None = None
     prefetch_b: Sequence[BufferLoad] = ()
+    is_nearest: bool = False
     ends: Ends | None = None
     dot: Dot | None = None
     adds_last: bool = False
@@ -206,16 +220,12 @@ class Tile:
         def own(i: PrimExpr, j: PrimExpr) -> BufferLoad:
             return local(accumulators, place(i, j))
 
-        prefetch_c = self.prefetch_c
-        prefetches_c = [] if prefetch_c is None else [each(lambda i, j: prefetch(prefetch_c(i, j)))]
         begin = clear = self._cleared(accumulators)
         if self.accumulates is not False and not self.adds_last:
             held = each(lambda i, j: store(own(i, j), masked(self.element(i, j), mask(j))))
-            begin = self.if_accumulates(sequence([held, *prefetches_c]), clear)
-        elif self.accumulates is not False and prefetches_c:
-            begin = SeqStmt((clear, self.if_accumulates(prefetches_c[0], None)))
+            begin = self.if_accumulates(held, clear)
         loads = unrolled("j", vectors, lambda j: store(local(b_row, j, group), self.vector(j)))
-        prefetches = [prefetch(place) for place in self.prefetch_b]
+        prefetches = [prefetch(place, is_nearest=self.is_nearest) for place in self.prefetch_b]
         columns = self._column_sums(vectors, lambda j: local(b_row, j, group))
         step: Stmt = SeqStmt((*prefetches, loads, *columns.update, unrolled("i", self.rows, accumulate)))
         for var, extent in reversed(self.loops[1:]):
@@ -330,10 +340,10 @@ def store(place: BufferLoad, value: PrimExpr) -> Stmt:
     return BufferStore(place.buffer, value, place.indices, place.predicate)
 
 
-def prefetch(place: BufferLoad) -> Stmt:
-    """Prefetch the cache line of the first element of a vector."""
+def prefetch(place: BufferLoad, *, is_nearest: bool = False) -> Stmt:
+    """Prefetch the cache line of the first element of a vector into the second cache, or into the first one."""
     indices = tuple(index.base if isinstance(index, Ramp) else index for index in place.indices)
-    return AttrStmt(None, PREFETCH, BufferLoad(place.buffer, indices), SeqStmt(()))
+    return AttrStmt(NEAREST if is_nearest else None, PREFETCH, BufferLoad(place.buffer, indices), SeqStmt(()))
 
 
 def masked(place: BufferLoad, mask: PrimExpr | None) -> BufferLoad:

@@ -34,6 +34,10 @@ __all__ = [
 ]
 
 INDEX = "int64"
+_UNEVEN_FROM = 1 << 13
+"""Elements of B from which on operands are packed where the length of sums is a symbol."""
+_SMALL_PART = 8
+"""Of the elements from which on B is packed for its own sake."""
 
 
 @dataclass(frozen=True)
@@ -175,10 +179,11 @@ def packs_whole(found: Contraction, load: BufferLoad, var: PrimVar, constants: f
 def packing_pays(found: Contraction, capacity: Capacity, constants: frozenset[Buffer] = frozenset()) -> bool | PrimExpr:
     """Whether packed operands are worth their copies, or the condition on symbolic sizes under which they are.
 
-    Packed elements must be used by several tiles, and B too large to be read in its own order from a near cache. The
-    copy of a constant B costs nothing, so that any number of rows is enough: each panel is one run, which even one row
-    reads faster than pieces of rows. Where a near cache holds B, few rows read it as fast where it is. Elements that
-    are converted are worth it wherever a few tiles are, and for few columns where vectors of A are converted along k.
+    Packed elements must be used by several tiles, and B too large to be read in its own order from a near cache, or A
+    and C: then blocks of rows, which packed operands go in, meet all panels before the next ones. The copy of a
+    constant B costs nothing, so that any number of rows is enough: each panel is one run, which even one row reads
+    faster than pieces of rows. Where a near cache holds B, few rows read it as fast where it is. Elements that are
+    converted are worth it wherever a few tiles are, and for few columns where vectors of A are converted along k.
     """
     if found.window is not None:
         return True  # packing is how windows become columns
@@ -189,7 +194,9 @@ def packing_pays(found: Contraction, capacity: Capacity, constants: frozenset[Bu
         return True  # packing is how B is brought into an order that can be read along
     several = at_least(rows, 2 * capacity.max_mr)
     wide = at_least(columns, 2 * capacity.knobs.nr_vectors * capacity.lanes)
-    large = at_least(_times(columns, k_extent), capacity.pack_from)
+    large = _either(
+        at_least(_times(columns, k_extent), _large_from(k_extent, capacity)), _streams_rows(found, capacity)
+    )
     if any(found.casts):  # a copy converts each element once, which tiles do again and again
         has_dot = dot_of(found, capacity.machine) is not None
         several = at_least(rows, 4 if has_dot else 16 if isinstance(rows, int) else 8)
@@ -206,6 +213,31 @@ def packing_pays(found: Contraction, capacity: Capacity, constants: frozenset[Bu
         if condition is not True:
             result = condition if result is True else binary("and", result, condition)
     return result
+
+
+def _large_from(k_extent: Extent, capacity: Capacity) -> int:
+    """Elements of B from which on it is packed: fewer where rows of A are at distances that only the call knows, as a
+    tile has no registers for the places of all of them."""
+    return capacity.pack_from if isinstance(k_extent, int) else min(_UNEVEN_FROM, capacity.pack_from)
+
+
+def _streams_rows(found: Contraction, capacity: Capacity) -> bool | PrimExpr:
+    """Whether rows of A and C are more than the second cache holds, so that they come anew for each panel
+    of a B that is read where it is. Of an unknown number of rows only where B is not small, as there are two forms."""
+    assert found.r is not None
+    rows, columns, k_extent = found.extents[found.r], found.extents[found.v], found.extents[found.reduction[0]]
+    if not isinstance(columns, int) or not isinstance(k_extent, int):
+        return False
+    if not isinstance(rows, int) and columns * k_extent < capacity.pack_from // _SMALL_PART:
+        return False
+    return at_least(_times(rows, columns + k_extent), 2 * capacity.pack_from)
+
+
+def _either(a: bool | PrimExpr, b: bool | PrimExpr) -> bool | PrimExpr:
+    """Whether one of two conditions holds."""
+    if isinstance(a, bool):
+        return True if a else b
+    return (True if b else a) if isinstance(b, bool) else binary("or", a, b)
 
 
 def at_least(a: Extent, b: int) -> bool | PrimExpr:

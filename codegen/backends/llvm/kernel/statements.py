@@ -19,6 +19,7 @@ from weft.codegen.host.kernels import result_dtype
 from weft.ir.structure.structural import structural_equal
 from weft.ir.tensor import (
     MATRIX_TILES,
+    NEAREST,
     PREFETCH,
     AllocBuffer,
     AssertStmt,
@@ -136,18 +137,20 @@ def _witness(emitter: KernelEmitter, condition: PrimExpr) -> tuple[list[str | in
 
 def _attr(emitter: KernelEmitter, stmt: AttrStmt) -> None:
     if stmt.key == PREFETCH and isinstance(stmt.value, BufferLoad):
-        _prefetch(emitter, stmt.value)
+        _prefetch(emitter, stmt.value, 3 if stmt.node == NEAREST else 2)
     if stmt.key == MATRIX_TILES and emit_matrix_tiles(emitter, stmt):
         return
     emitter.statement(stmt.body)
 
 
-def _prefetch(emitter: KernelEmitter, place: BufferLoad) -> None:
-    """Ask for an element to be brought near; nothing happens where there is none."""
+def _prefetch(emitter: KernelEmitter, place: BufferLoad, locality: int) -> None:
+    """Ask for an element to be brought near, 3 being nearest; nothing happens where there is none."""
     view = emitter.view(place.buffer)
     address = emitter.memory.lane_address(view, emitter.index.offset(view, place.indices), 0)
     emitter.module.declare("llvm.prefetch.p0", "void", ("ptr", "i32 immarg", "i32 immarg", "i32 immarg"))
-    emitter.w.do(call("void", "@llvm.prefetch.p0", [("ptr", address), ("i32", "0"), ("i32", "2"), ("i32", "1")]))
+    emitter.w.do(
+        call("void", "@llvm.prefetch.p0", [("ptr", address), ("i32", "0"), ("i32", str(locality)), ("i32", "1")])
+    )
 
 
 def _evaluate(emitter: KernelEmitter, stmt: Evaluate) -> None:
