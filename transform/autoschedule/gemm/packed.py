@@ -68,6 +68,7 @@ from weft.transform.autoschedule.gemm.dot_products.matrix_packing import MatrixP
 from weft.transform.autoschedule.gemm.dot_products.matrix_tile import MatrixTile, Part
 from weft.transform.autoschedule.gemm.dot_products.packing import DotPacking
 from weft.transform.autoschedule.gemm.epilogue import ends_of, has_far_results, operands_of
+from weft.transform.autoschedule.gemm.match import Contraction
 from weft.transform.autoschedule.gemm.packing import Packing, place_in_b
 from weft.transform.autoschedule.gemm.tiles import (
     Access,
@@ -342,12 +343,6 @@ class _Loops:
             row = row_at(found.target, blocking.r, plus(first, clamp(plus(at, i))))
             return vector_at(row, found.v, column_at(found, panel.start, panel.width, times(j, lanes)), lanes)
 
-        def result(i: PrimExpr, j: int) -> BufferLoad:
-            if several:
-                return element(i, const(j, INDEX))
-            place = {blocking.r: row(i), found.v: plus(panel.start, const(j * lanes, INDEX))}
-            return substitute(BufferLoad(found.store.buffer, found.store.indices), place)
-
         groups = as_expr(_groups(blocking, k_block), INDEX)
 
         def prefetch_b(j: int) -> BufferLoad:
@@ -362,8 +357,6 @@ class _Loops:
         # Windows are packed right before their tiles, and of many rows.
         prefetches = by_vectors and rows > 2 and found.window is None
         several = blocking.splits_k
-        keeps_c = blocking.shares_rows or blocking.has_partial_sums or found.parts or (found.window and not several)
-        prefetches_c = by_vectors and rows > 2 and not keeps_c
         end = binary("ge", plus(k_block.k, as_expr(k_block.steps, INDEX)), as_expr(extent, INDEX))
         is_last = end if several else None
 
@@ -371,8 +364,10 @@ class _Loops:
             return plus(first, clamp(plus(at, i)))
 
         ends = ends_of(found, blocking.capacity, panel, rows, row, is_last, at_once=not by_vectors)
-        if prefetches_c and (ends is None or (several and not operands_of(found))):
-            ends = Ends(rows, lambda i: [result(i, j) for j in range(panel.vectors)], is_spread=True, is_nearest=True)
+        if _asks_for_results(blocking, rows) and (ends is None or (several and not operands_of(found))):
+            place = element if several else partial(_result, found, panel, row)
+            columns = [const(j, INDEX) for j in range(panel.vectors)]
+            ends = Ends(rows, lambda i: [place(i, j) for j in columns], is_spread=True, is_nearest=True)
         in_registers = (
             partial(MatrixTile, part=part, at=None if part is None else at) if has_matrices(blocking) else Tile
         )
@@ -402,6 +397,21 @@ class _Loops:
             ends=ends if by_vectors else None,
         ).build(blocking.capacity.dtype)
         return tile if by_vectors or ends is None else SeqStmt((ends.before(), tile))
+
+
+def _asks_for_results(blocking: Blocking, rows: int) -> bool:
+    """Whether a tile of so many rows prefetches where its sums end: not what is near, and few windows go to."""
+    found = blocking.found
+    is_near = blocking.shares_rows or blocking.has_partial_sums or found.parts is not None
+    few_sums = found.window is not None and not blocking.splits_k
+    return rows > 2 and not (is_near or few_sums or has_matrices(blocking))
+
+
+def _result(found: Contraction, panel: Panel, row: Access, i: PrimExpr, j: PrimExpr) -> BufferLoad:
+    """The first element of a vector of results."""
+    assert found.r is not None
+    places = {found.r: row(i), found.v: plus(panel.start, times(j, panel.lanes))}
+    return substitute(BufferLoad(found.store.buffer, found.store.indices), places)
 
 
 def _goes_along_rows(blocking: Blocking) -> bool:
