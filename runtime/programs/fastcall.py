@@ -7,8 +7,9 @@ The code is one for all functions (`weft.codegen.backends.llvm.host.fastcall`). 
 that it reads, words of 64 bits:
 
     table ::= entries (TABLE), array of each argument, array of each result, dim of each size of these
-    array ::= keys of the dtypes that it may have, rank, address of its dims, whether it is written, whether its sizes
-              follow from those of the arguments, dtype, first word among the results, bytes of an element     (ARRAY)
+    array ::= keys of the dtypes that it may have, the flags that it must have, rank, address of its dims, whether it is
+              written, whether its sizes follow from those of the arguments, dtype, first word among the results, bytes
+              of an element                                                                                    (ARRAY)
     dim   ::= symbol, factor, offset       a size is the value of the symbol times the factor, and the offset
 """
 
@@ -76,7 +77,7 @@ _ENTRIES = (
 )
 TABLE = {name: slot for slot, name in enumerate(_ENTRIES)}
 """The words of the table that emitted code reads; the arrays and their dims follow."""
-_FIELDS = ("key", "other key", "rank", "dims", "written", "follows", "dtype", "word", "item bytes")
+_FIELDS = ("key", "other key", "flags", "rank", "dims", "written", "follows", "dtype", "word", "item bytes")
 ARRAY = {name: slot for slot, name in enumerate(_FIELDS)}
 """The words of an array."""
 DIM = {"symbol": 0, "factor": 1, "offset": 2}
@@ -85,9 +86,12 @@ OBJECT = {"type": 8, "data": 16, "rank": 24, "shape": 32, "dtype": 56, "flags": 
 """The bytes at which the parts of an array of NumPy stand, as its binary interface fixes them."""
 DTYPE_WORD, DTYPE_BITS = 24, -1 ^ 0xFF << 24
 """Where a dtype says kind, character, byte order and number (its key), and which bits of that word say it."""
-NEEDED_FLAGS = 0x0001 | 0x0100 | 0x0400
-SEEN_FLAGS = NEEDED_FLAGS | -1 << 31
-"""Dense, aligned, writable; not an array that warns when it is written."""
+READ_FLAGS = 0x0001 | 0x0100
+"""Dense, aligned."""
+WRITTEN_FLAGS = READ_FLAGS | 0x0400
+"""Writable, too."""
+REFUSED_FLAG = -1 << 31
+"""An array that warns when it is written."""
 MOST_ARGUMENTS = 64
 MOST_PAIRS = 512
 """`out=` of so many arrays that more pairs would have to be compared is left to Python, which sorts them."""
@@ -311,7 +315,7 @@ def _table(
     words[:start] = [int({**entries, **places}[name]) for name in TABLE]
     place = base + 8 * (start + size * len(both))
     for index, array in enumerate(both):
-        fields = _fields_of(array, symbols) | {"dims": place}
+        fields = _fields_of(array, symbols, bool(entries["calls out"])) | {"dims": place}
         words[start + size * index : start + size * (index + 1)] = [int(fields[name]) for name in ARRAY]
         place += 8 * len(DIM) * len(array.dims)
     words[start + size * len(both) :] = dims
@@ -328,15 +332,20 @@ def _keys_of(dtype: np.dtype[Any]) -> list[int]:
     return list(dict.fromkeys(_key_of(alike) for code in _CODES if (alike := np.dtype(code)) == dtype))
 
 
-def _fields_of(array: PlainArray | ResultTensor, symbols: Container[str]) -> dict[str, int]:
-    """What the words of an array say, but for the place of its dims."""
+def _fields_of(array: PlainArray | ResultTensor, symbols: Container[str], calls_out: bool) -> dict[str, int]:
+    """What the words of an array say, but for the place of its dims.
+
+    Functions that the program calls are told which memory is read-only, by Python, which takes such calls.
+    """
     dtype = storage(array.dtype)
     keys = _keys_of(dtype)
     fields = {"key": keys[0], "other key": keys[-1], "rank": len(array.dims)}
-    fields |= {"dtype": id(dtype), "item bytes": dtype.itemsize}
-    if isinstance(array, PlainArray):
-        return {**fields, "written": array.written, "follows": True, "word": 0}
-    return {**fields, "written": True, "follows": array.follows(symbols), "word": array.word}
+    fields |= {"dtype": id(dtype), "item bytes": dtype.itemsize, "flags": WRITTEN_FLAGS}
+    if isinstance(array, ResultTensor):
+        return {**fields, "written": True, "follows": array.follows(symbols), "word": array.word}
+    if not array.written and not calls_out:
+        fields["flags"] = READ_FLAGS
+    return {**fields, "written": array.written, "follows": True, "word": 0}
 
 
 def _dim_words(dim: int | str | Linear | None, symbols: Mapping[str, int]) -> tuple[int, int, int]:

@@ -355,6 +355,31 @@ def test_arrays_of_another_dtype_and_those_that_warn_are_for_the_slow_path(only_
             plus(other)
 
 
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A copy that nobody writes, as parts of mapped files are."""
+    made = array.copy()
+    made.flags.writeable = False
+    return made
+
+
+@pytest.mark.usefixtures("only_fast")
+def test_arrays_that_are_read_only_are_taken_by_machine_code_where_nothing_writes_them(
+    sums: weft.Executable, take: weft.Executable, calling: weft.Executable
+) -> None:
+    x, w = np.arange(12, dtype="float32").reshape(3, 4), np.ones(4, "float32")
+    for args in ((read_only(x), w), (x, read_only(w)), (read_only(x), read_only(w))):
+        got = sums["main"](*args)
+        np.testing.assert_allclose(got[0], expected(x, w)[0])
+        assert got[0].flags.writeable
+    a, b = np.arange(5, dtype="int32"), np.zeros(5, "int32")
+    take["double"](read_only(a), b)
+    np.testing.assert_array_equal(b, 2 * a)
+    with pytest.raises(AssertionError, match="slow path"):  # where W853 is told
+        take["double"](a, read_only(b))
+    with pytest.raises(AssertionError, match="slow path"):  # functions of Python are told what they may not write
+        calling["main"](read_only(x))
+
+
 def test_an_interpreter_with_other_arrays_takes_every_call_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where NumPy's arrays lie in memory otherwise than is known, nothing reads them there."""
     monkeypatch.setattr("weft.runtime.programs.fastcall._maker_of_arrays", lambda: 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from weft.codegen.backends.llvm.asm.function import Size
 from weft.codegen.backends.llvm.asm.instructions import binary, cast, icmp, load, select, store
 from weft.codegen.backends.llvm.host.python_calls import PythonCalls
-from weft.runtime.programs.fastcall import DIM, DTYPE_BITS, DTYPE_WORD, NEEDED_FLAGS, OBJECT, SEEN_FLAGS
+from weft.runtime.programs.fastcall import DIM, DTYPE_BITS, DTYPE_WORD, OBJECT, REFUSED_FLAG
 from weft.support.records import dataclass
 
 __all__ = ["Arguments", "Memory"]
@@ -107,7 +107,7 @@ class Arguments:
         return bytes_
 
     def _check_kind(self, item: str, array: str) -> None:
-        """An array of NumPy alone, dense, aligned and writable, of the dtype and rank that it must have."""
+        """An array of NumPy alone, of the dtype, rank and flags that it must have."""
         python, w = self.python, self.w
         own = python.load("ptr", item, OBJECT["type"])
         self.unless(w.emit(icmp("eq", "ptr", own, python.entry_of("array type"))))
@@ -115,9 +115,11 @@ class Arguments:
         key = w.emit(binary("and", "i64", dtype, DTYPE_BITS))
         keys = [w.emit(icmp("eq", "i64", key, python.field(array, name))) for name in ("key", "other key")]
         rank = w.emit(cast("zext", "i32", python.load("i32", item, OBJECT["rank"]), "i64"))
-        flags = w.emit(binary("and", "i32", python.load("i32", item, OBJECT["flags"]), SEEN_FLAGS))
+        needed = w.emit(cast("trunc", "i64", python.field(array, "flags"), "i32"))
+        seen = w.emit(binary("or", "i32", needed, REFUSED_FLAG))
+        flags = w.emit(binary("and", "i32", python.load("i32", item, OBJECT["flags"]), seen))
         same = w.emit(icmp("eq", "i64", rank, python.field(array, "rank")))
-        self.unless(python.all_of(python.any_of(*keys), same, w.emit(icmp("eq", "i32", flags, NEEDED_FLAGS))))
+        self.unless(python.all_of(python.any_of(*keys), same, w.emit(icmp("eq", "i32", flags, needed))))
 
     def _check_overlap(self) -> None:
         """An array that a kernel writes shares no memory with another one."""
