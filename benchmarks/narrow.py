@@ -4,7 +4,8 @@
 
 Columns are GF/s (GOP/s for integers): float32, float16, bfloat16 and int8 -> int32 of weft, then the rivals that are
 installed, each in the type of its name (torch: float32, float16, bfloat16; onnxruntime: MatMulInteger and ConvInteger
-of uint8 x int8). `weft` is our float32: what a narrow type gains is its column over that one. Least times.
+of uint8 x int8). `weft` is our float32: what a narrow type gains is its column over that one. Least times. What weft
+computes is compared with NumPy in float64 first: the farthest result is off by at most FARTHEST of the largest one.
 """
 
 # pyright: reportMissingImports=false
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ WANTED.add_argument("--only", default="")
 WANTED.add_argument("--seconds", type=float, default=0.3)
 Call = Callable[[], Any]
 Shape = tuple[int, ...]
+FARTHEST = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 1e-2, "int8": 0.0}
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ def cases() -> Iterator[Case]:
         (512, 512, 512),
         (1024, 1024, 1024),
         (2048, 2048, 2048),
+        (512, 4096, 1024),
         (1, 4096, 4096),
         (16, 1024, 1024),
     ):
@@ -66,6 +69,23 @@ def text_of(case: Case, dtype: str) -> str:
         "from weft.script import ir as I, relax as R\n\n@I.ir_module\nclass Module:\n    @R.function\n"
         f"    def main(a: {a}, b: {b}):\n        return {call}\n"
     )
+
+
+def check(case: Case, dtype: str, given: Sequence[Any], got: Any) -> None:
+    """Compare a result with what NumPy computes in float64; SystemExit where it is another."""
+    import numpy as np
+
+    a, b = (x.astype(np.float64) for x in given)
+    if case.is_convolution:
+        padding = b.shape[-1] // 2
+        a = np.pad(a, [(0, 0), (0, 0), (padding, padding), (padding, padding)])
+        windows = np.lib.stride_tricks.sliding_window_view(a, b.shape[2:], axis=(2, 3))
+        expected = np.einsum("nchwij,ocij->nohw", windows, b, optimize=True)
+    else:
+        expected = a @ b
+    error = np.abs(got.astype(np.float64) - expected).max() / np.abs(expected).max()
+    if not error <= FARTHEST[dtype]:
+        raise SystemExit(f"{case.name} in {dtype} is wrong: off by {error:.2g} of the largest result")
 
 
 def main() -> None:
@@ -89,6 +109,7 @@ def main() -> None:
     def own(case: Case, dtype: str) -> Call:
         given = operands(case, dtype)
         call = weft.compile(weft.parse(text_of(case, dtype)), target=f"llvm -threads={arguments.threads}")["main"]
+        check(case, dtype, given, call(*given))
         return lambda: call(*given)
 
     def of_torch(case: Case) -> dict[str, Call]:
