@@ -23,7 +23,7 @@ from weft.codegen.backends.llvm.asm.instructions import binary, call, icmp, sele
 from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.support.records import dataclass
 
-__all__ = ["Lanes", "batcher_exchanges", "sorted_vectors"]
+__all__ = ["Lanes", "batcher_exchanges", "sorted_bitonic", "sorted_vectors"]
 
 _LOGIC = {32: "llvm.x86.avx512.pternlog.d", 64: "llvm.x86.avx512.pternlog.q"}
 """The intrinsics of logic of three vectors, by the bits of their lanes, of which a mask may keep some as they are."""
@@ -69,6 +69,13 @@ def sorted_vectors(w: FunctionWriter, keys: KeyVector, vectors: list[Lanes]) -> 
     return network.in_order()
 
 
+def sorted_bitonic(w: FunctionWriter, keys: KeyVector, vector: Lanes) -> Lanes:
+    """The keys of a vector that ascend and then descend, or the other way around, in ascending order."""
+    network = _Network(w, keys, [vector])
+    network.halve(keys.lanes)
+    return network.vectors[0]
+
+
 class _Network:
     def __init__(self, w: FunctionWriter, keys: KeyVector, vectors: list[Lanes]) -> None:
         self.w, self.keys, self.vectors = w, keys, vectors
@@ -88,15 +95,19 @@ class _Network:
         count = len(self.vectors)
         for low in range((count + 1) // 2):
             self._fold(low, count - 1 - low, width)
-        distance = width // 4
-        while distance:
-            for position in range(count):
-                self._fold(position, position, 2 * distance, reverse=False)
-            distance //= 2
+        self.halve(width // 2)
         distance = count // 2
         while distance:
             for low in (position for position in range(count) if not position & distance):
                 self.exchange(low, low + distance)
+            distance //= 2
+
+    def halve(self, width: int) -> None:
+        """Exchange lanes at halved distances within every group of `width` lanes of a vector."""
+        distance = width // 2
+        while distance:
+            for position in range(len(self.vectors)):
+                self._fold(position, position, 2 * distance, reverse=False)
             distance //= 2
 
     def _fold(self, low: int, high: int, width: int, *, reverse: bool = True) -> None:

@@ -16,8 +16,10 @@ they are sorted: where the ends or a search tell of nan or of -0.0, a walk over 
 which they came, and all nan where the greatest element stands.
 
 Elements are copied as long as they are in order, and those in the opposite order from the other end. Where all but one
-in `FEW_SHARE` are in runs at both ends, the runs are merged from both ends at once, block by block where one is short,
-and the others, at most `_PUT_BYTES`, are sorted and put among them.
+in `FEW_SHARE` are in runs at both ends, the runs are merged and the others, at most `_PUT_BYTES`, are sorted and put
+among them. A merge works from both ends at once, without a branch on keys: the lesser lanes of a vector of one run and
+of the next of the other, turned around, are the least keys of both, how many of them are of the first run says where
+both go on, and half a merge puts them in order. Where one run is short, the other is merged block by block.
 
 Many elements of at most a quarter of `_SLOTS` kinds are counted: a table of slots, found by multiplication, has each
 kind and how many there are, in the memory of the result. Where the first ones are of at most `_COMPARED` kinds,
@@ -25,7 +27,8 @@ vectors of the rest are compared with each. Kinds are sorted, and every one is w
 kind too many, or too many steps from slot to slot, and the elements are parted as any others.
 
 Source: Hoare, Quicksort, 1962; Knuth, The Art of Computer Programming 3, 6.4; Bramas, A novel hybrid quicksort
-algorithm vectorized using AVX-512 on Intel Skylake, 2017; Peters, Timsort, 2002.
+algorithm vectorized using AVX-512 on Intel Skylake, 2017; Peters, Timsort, 2002;
+Papaphilippou et al., FLiMS: Fast Lightweight Merge Sorter, 2018.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from dataclasses import replace
 from weft.codegen.backends.llvm.asm.instructions import binary, cast, getelementptr, icmp, load, phi, select, store
 from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
-from weft.codegen.backends.llvm.sorting.network import sorted_vectors
+from weft.codegen.backends.llvm.sorting.network import Lanes, sorted_bitonic, sorted_vectors
 from weft.codegen.backends.llvm.sorting.writer import (
     FEW_SHARE,
     GOLDEN,
@@ -54,8 +57,9 @@ __all__ = ["emit_value_sorts"]
 
 _PUT_BYTES = 16 << 10
 """The most bytes of elements between runs that are put among the others one by one: they stand on the stack."""
-_LEAST_MERGED = {16: 1 << 15, 32: 1 << 14, 64: 1 << 8}
-"""Of how many elements long runs are merged, by their bits: narrow ones are parted in less time."""
+_RARE_SHARE = 128
+"""Where what is left of one run is one in so many, each is searched for in the other: a search takes as long as merging
+about 50 others of 10,000, 300 of a million."""
 _SLOTS, _LEAST_COUNTED = 1 << 10, 1 << 12
 """The table in which elements of few kinds are counted, a power of two, and of how many elements they are."""
 _COMPARED = 8
@@ -78,6 +82,9 @@ def emit_value_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     for size in (few, many):
         ValueWriter(module, keys, f"block{size}.{keys.name}", "void", in_place).decoded_network(size)
     ValueWriter(module, keys, f"pivot.{keys.name}", f"<2 x {keys.element}>", in_place).pivot()
+    ValueWriter(
+        module, keys, f"ascending.{keys.name}", keys.type, [(keys.type, "keys")], "alwaysinline nounwind"
+    ).bitonic()
     for kinds in (_COMPARED // 2, _COMPARED):
         params = [("ptr", "from"), count, ("ptr", "distinct"), ("ptr", "found")]
         ValueWriter(module, keys, f"compare{kinds}.{keys.name}", "void", params).compare(kinds)
@@ -96,8 +103,9 @@ def emit_value_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     facts |= {"shifted": ", ".join(f"i32 {lane}" for lane in range(keys.lanes - 1, 2 * keys.lanes - 1))}
     facts |= {"sampled": SAMPLED, "half_sample": few * keys.lanes // 2, "last_sample": few * keys.lanes - 1}
     facts |= {
-        "least_merged": _LEAST_MERGED[keys.bits],
         "few_share": FEW_SHARE,
+        "rare_share": _RARE_SHARE,
+        "two_vectors": 2 * keys.lanes,
         "put": _PUT_BYTES * 8 // keys.bits,
         "parts": PARTS,
         "least": 4 * few * keys.lanes,
@@ -146,6 +154,11 @@ class ValueWriter(SortWriter):
         for position, (mask, value) in enumerate(zip(masks, sorted_vectors(self.w, self.keys, vectors), strict=True)):
             self._store(self.keys, self._at(position), mask, self._coded(value.keys, *codes))
         self.w.ret("void")
+        self.w.finish()
+
+    def bitonic(self) -> None:
+        """The keys of a vector, the lesser or the greater halves of two sorted ones, in ascending order."""
+        self.w.ret(self.keys.type, sorted_bitonic(self.w, self.keys, Lanes("%keys")).keys)
         self.w.finish()
 
     def _at(self, position: int) -> str:

@@ -68,6 +68,9 @@ def declare_memory(module: ModuleWriter, keys: KeyVector) -> None:
     module.declare("llvm.memset.p0.i64", "void", ("ptr", "i8", "i64", "i1"))
     for name in ("memcpy", "memmove"):
         module.declare(f"llvm.{name}.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1"))
+    module.declare(f"llvm.ctpop.i{keys.lanes}", f"i{keys.lanes}", (f"i{keys.lanes}",))
+    for name in ("umin", "umax"):
+        module.declare(f"llvm.{name}.{keys.suffix}", keys.type, (keys.type, keys.type))
     for name in ("cttz", "ctlz"):
         module.declare(f"llvm.{name}.i{keys.lanes}", f"i{keys.lanes}", (f"i{keys.lanes}", "i1"))
     module.declare(f"llvm.masked.load.{keys.suffix}.p0", keys.type, ("ptr", keys.mask_type, keys.type))
@@ -78,10 +81,16 @@ class SortWriter:
     """One of the functions under construction, over vectors of keys."""
 
     def __init__(
-        self, module: ModuleWriter, keys: KeyVector, name: str, result: str, params: list[tuple[str, str]]
+        self,
+        module: ModuleWriter,
+        keys: KeyVector,
+        name: str,
+        result: str,
+        params: list[tuple[str, str]],
+        attributes: str = "noinline nounwind",
     ) -> None:
         self.module, self.keys = module, keys
-        self.w = FunctionWriter(module, f"weft.sort.{name}", result, params, "noinline nounwind")
+        self.w = FunctionWriter(module, f"weft.sort.{name}", result, params, attributes)
 
     def network(self, size: int) -> None:
         """Sort at most so many vectors of keys; what is beyond them counts as greatest, and is left."""

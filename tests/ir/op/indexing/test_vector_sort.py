@@ -228,3 +228,25 @@ def test_elements_that_were_computed_are_sorted_into_other_memory(shape: tuple[i
     text = f'@R.function\ndef main(x: R.Tensor(({dims}), "int32")):\n    return R.sort(R.reshape(x * x, ({dims})))'
     x = np.random.default_rng(0).integers(-99, 99, shape, "int32")
     np.testing.assert_array_equal(weft.compile(weft.parse(text))["main"](x), np.sort(x * x))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int16", "uint32", "int64", "uint64"])
+def test_two_runs_of_any_sizes_are_merged(dtype: str) -> None:
+    descending = dtype in ("float32", "uint64")
+    made = weft.parse(
+        f'@R.function\ndef main(x: R.Tensor(("n",), "{dtype}")):\n    return R.sort(x, descending={descending})'
+    )
+    run = weft.compile(made)["main"]
+
+    @settings(max_examples=30, deadline=None)
+    @given(st.integers(0, 1400), st.integers(0, 1400) | st.integers(0, 70), st.integers(0, 25), st.integers(0, 99))
+    def check(first: int, last: int, between: int, seed: int) -> None:
+        few = values(dtype, (first + between + last,), seed)
+        many = np.random.default_rng(seed).permutation(few.size).astype(dtype)
+        for x in (few, many):
+            head, middle, tail = np.split(x, [first, first + between])
+            runs = [part[order(part, 0, descending)] for part in (head, tail)]
+            x = np.concatenate([runs[0], middle, runs[1]])
+            assert_same_bits(run(x), x[order(x, 0, descending)])
+
+    check()

@@ -32,20 +32,7 @@ ends:
   %is_small = icmp ule i64 %between, %few_keys
   %has_room = icmp ule i64 %between, $put
   %may_pay = and i1 %is_small, %has_room
-  br i1 %may_pay, label %weigh, label %no
-weigh:
-  %is_long = icmp uge i64 %count, $least_merged
-  br i1 %is_long, label %merge, label %overlap
-overlap:
-  %key_b = call $key @weft.sort.key_at.$name(ptr %from, i64 %last, ptr %codes)
-  %start = call i64 @weft.sort.bound.$name(ptr %from, i64 0, i64 %run, $key %key_b, i1 true, ptr %codes)
-  %stop = call i64 @weft.sort.bound.$name(ptr %from, i64 %last, i64 %count, $key %last_key, i1 false, ptr %codes)
-  %mixed_a = sub i64 %run, %start
-  %mixed_b = sub i64 %stop, %last
-  %is_less = icmp ult i64 %mixed_b, %mixed_a
-  %mixed = select i1 %is_less, i64 %mixed_b, i64 %mixed_a
-  %is_short = icmp ule i64 %mixed, %few_keys
-  br i1 %is_short, label %merge, label %no
+  br i1 %may_pay, label %merge, label %no
 merge:
   %last_place = getelementptr $key, ptr %from, i64 %last
   %last_size = sub i64 %count, %last
@@ -279,16 +266,20 @@ entry:
   %stop = call i64 @weft.sort.bound.$name(ptr %b, i64 0, i64 %size_b, $key %key_a, i1 false, ptr %codes)
   %tail = add i64 %size_a, %stop
   call void @weft.sort.append.$name(ptr %to, i64 %tail, ptr %b, i64 %stop, i64 %size_b)
-  %negative = load $key, ptr %codes, align $bytes
   %other_place = getelementptr $key, ptr %codes, i64 1
-  %other = load $key, ptr %other_place, align $bytes
+  %above_place = getelementptr $key, ptr %codes, i64 $decoding
+  %below_place = getelementptr $key, ptr %above_place, i64 1
+  %negative = call $vector @weft.sort.codes_of.$name(ptr %codes)
+  %other = call $vector @weft.sort.codes_of.$name(ptr %other_place)
+  %above = call $vector @weft.sort.codes_of.$name(ptr %above_place)
+  %below = call $vector @weft.sort.codes_of.$name(ptr %below_place)
   br label %head
 head:
-  %i = phi i64 [ %start, %entry ], [ %i.found, %put_b ], [ %i.after, %put_a ], [ %i.next, %steps ]
-  %j = phi i64 [ 0, %entry ], [ %j.after, %put_b ], [ %j.found, %put_a ], [ %j.next, %steps ]
-  %at = phi i64 [ %start, %entry ], [ %at.b, %put_b ], [ %at.a, %put_a ], [ %at.next, %steps ]
-  %i_end = phi i64 [ %size_a, %entry ], [ %i_end, %put_b ], [ %i_end, %put_a ], [ %i_end.next, %steps ]
-  %j_end = phi i64 [ %stop, %entry ], [ %j_end, %put_b ], [ %j_end, %put_a ], [ %j_end.next, %steps ]
+  %i = phi i64 [ %start, %entry ], [ %i.found, %put_b ], [ %i.after, %put_a ], [ %i.wide, %wide ], [ %i.next, %narrow ]
+  %j = phi i64 [ 0, %entry ], [ %j.after, %put_b ], [ %j.found, %put_a ], [ %j.wide, %wide ], [ %j.next, %narrow ]
+  %i_end = phi i64 [ %size_a, %entry ], [ %i_end, %put_b ], [ %i_end, %put_a ], [ %i_end.wide, %wide ], [ %i_end, %narrow ]
+  %j_end = phi i64 [ %stop, %entry ], [ %j_end, %put_b ], [ %j_end, %put_a ], [ %j_end.wide, %wide ], [ %j_end, %narrow ]
+  %at = add i64 %i, %j
   %left_a = sub i64 %i_end, %i
   %left_b = sub i64 %j_end, %j
   %no_a = icmp eq i64 %left_a, 0
@@ -304,7 +295,7 @@ rest_a:
   ret void
 both:
   %sum = add i64 %left_a, %left_b
-  %few = udiv i64 %sum, $few_share
+  %few = udiv i64 %sum, $rare_share
   %is_few_b = icmp ule i64 %left_b, %few
   br i1 %is_few_b, label %put_b, label %others
 others:
@@ -320,7 +311,6 @@ put_b:
   %at.put_b = add i64 %at, %block.a
   %put_b.place = getelementptr $key, ptr %to, i64 %at.put_b
   store $key %b.element, ptr %put_b.place, align $bytes
-  %at.b = add i64 %at.put_b, 1
   %j.after = add i64 %j, 1
   br label %head
 put_a:
@@ -333,73 +323,100 @@ put_a:
   %at.put_a = add i64 %at, %block.b
   %put_a.place = getelementptr $key, ptr %to, i64 %at.put_a
   store $key %a.element, ptr %put_a.place, align $bytes
-  %at.a = add i64 %at.put_a, 1
   %i.after = add i64 %i, 1
   br label %head
 many:
   %is_less = icmp ult i64 %left_a, %left_b
   %least = select i1 %is_less, i64 %left_a, i64 %left_b
-  %at_end = add i64 %at, %sum
-  %first_i = getelementptr $key, ptr %a, i64 %i
-  %first_j = getelementptr $key, ptr %b, i64 %j
-  %last_i.end = getelementptr $key, ptr %a, i64 %i_end
-  %last_i = getelementptr $key, ptr %last_i.end, i64 -1
-  %last_j.end = getelementptr $key, ptr %b, i64 %j_end
-  %last_j = getelementptr $key, ptr %last_j.end, i64 -1
-  %first_to = getelementptr $key, ptr %to, i64 %at
-  %last_to.end = getelementptr $key, ptr %to, i64 %at_end
-  %last_to = getelementptr $key, ptr %last_to.end, i64 -1
-  br label %step
-step:
-  %count = phi i64 [ 0, %many ], [ %count.next, %step ]
-  %s = phi i64 [ 0, %many ], [ %s.next, %step ]
-  %t = phi i64 [ 0, %many ], [ %t.next, %step ]
-  %u.low = getelementptr $key, ptr %first_j, i64 %s
-  %back = sub i64 0, %t
-  %v.high = getelementptr $key, ptr %last_j, i64 %back
-  %done_low = sub i64 %count, %s
-  %done_high = sub i64 %t, %count
-  %x.place = getelementptr $key, ptr %first_i, i64 %done_low
-  %y.place = getelementptr $key, ptr %last_i, i64 %done_high
-  %x = load $key, ptr %x.place, align $bytes
-  %u = load $key, ptr %u.low, align $bytes
-  %y = load $key, ptr %y.place, align $bytes
-  %v = load $key, ptr %v.high, align $bytes
-  %x.negative = icmp slt $key %x, 0
-  %x.code = select i1 %x.negative, $key %negative, $key %other
-  %x.key = xor $key %x, %x.code
-  %u.negative = icmp slt $key %u, 0
-  %u.code = select i1 %u.negative, $key %negative, $key %other
-  %u.key = xor $key %u, %u.code
-  %y.negative = icmp slt $key %y, 0
-  %y.code = select i1 %y.negative, $key %negative, $key %other
-  %y.key = xor $key %y, %y.code
-  %v.negative = icmp slt $key %v, 0
-  %v.code = select i1 %v.negative, $key %negative, $key %other
-  %v.key = xor $key %v, %v.code
-  %is_u = icmp ult $key %u.key, %x.key
-  %is_v = icmp uge $key %v.key, %y.key
-  %low = select i1 %is_u, $key %u, $key %x
-  %high = select i1 %is_v, $key %v, $key %y
-  %low.place = getelementptr $key, ptr %first_to, i64 %count
-  %from_end = sub i64 0, %count
-  %high.place = getelementptr $key, ptr %last_to, i64 %from_end
-  store $key %low, ptr %low.place, align $bytes
-  store $key %high, ptr %high.place, align $bytes
-  %more_u = zext i1 %is_u to i64
-  %more_v = zext i1 %is_v to i64
-  %s.next = add i64 %s, %more_u
-  %t.next = add i64 %t, %more_v
-  %count.next = add i64 %count, 1
-  %goes_on = icmp ult i64 %count.next, %least
-  br i1 %goes_on, label %step, label %steps
-steps:
-  %taken_i = sub i64 %count.next, %s.next
-  %taken_high = sub i64 %count.next, %t.next
-  %i.next = add i64 %i, %taken_i
-  %j.next = add i64 %j, %s.next
-  %at.next = add i64 %at, %count.next
-  %i_end.next = sub i64 %i_end, %taken_high
-  %j_end.next = sub i64 %j_end, %t.next
+  %is_wide = icmp uge i64 %least, $two_vectors
+  br i1 %is_wide, label %wide, label %narrow
+wide:
+  %w.i = phi i64 [ %i, %many ], [ %i.wide, %wide ]
+  %w.j = phi i64 [ %j, %many ], [ %j.wide, %wide ]
+  %w.i_end = phi i64 [ %i_end, %many ], [ %i_end.wide, %wide ]
+  %w.j_end = phi i64 [ %j_end, %many ], [ %j_end.wide, %wide ]
+  %w.i_last = sub i64 %w.i_end, $lanes
+  %w.j_last = sub i64 %w.j_end, $lanes
+  %x.place = getelementptr $key, ptr %a, i64 %w.i
+  %y.place = getelementptr $key, ptr %b, i64 %w.j
+  %u.place = getelementptr $key, ptr %a, i64 %w.i_last
+  %v.place = getelementptr $key, ptr %b, i64 %w.j_last
+  %x = call $vector @weft.sort.keys_at.$name(ptr %x.place, $vector %negative, $vector %other)
+  %y.keys = call $vector @weft.sort.keys_at.$name(ptr %y.place, $vector %negative, $vector %other)
+  %u = call $vector @weft.sort.keys_at.$name(ptr %u.place, $vector %negative, $vector %other)
+  %v.keys = call $vector @weft.sort.keys_at.$name(ptr %v.place, $vector %negative, $vector %other)
+  %y = shufflevector $vector %y.keys, $vector poison, <$lanes x i32> <$reverse>
+  %v = shufflevector $vector %v.keys, $vector poison, <$lanes x i32> <$reverse>
+  %is_x = icmp ule $vector %x, %y
+  %is_u = icmp ugt $vector %u, %v
+  %taken_x = call i64 @weft.sort.lanes_of.$name(<$lanes x i1> %is_x)
+  %taken_u = call i64 @weft.sort.lanes_of.$name(<$lanes x i1> %is_u)
+  %taken_y = sub i64 $lanes, %taken_x
+  %taken_v = sub i64 $lanes, %taken_u
+  %least_keys = call $vector @llvm.umin.$suffix($vector %x, $vector %y)
+  %greatest_keys = call $vector @llvm.umax.$suffix($vector %u, $vector %v)
+  %low_keys = call $vector @weft.sort.ascending.$name($vector %least_keys)
+  %high_keys = call $vector @weft.sort.ascending.$name($vector %greatest_keys)
+  %low = call $vector @weft.sort.coded_of.$name($vector %low_keys, $vector %above, $vector %below)
+  %high = call $vector @weft.sort.coded_of.$name($vector %high_keys, $vector %above, $vector %below)
+  %low.at = add i64 %w.i, %w.j
+  %high.at = add i64 %w.i_end, %w.j_last
+  %low.place = getelementptr $key, ptr %to, i64 %low.at
+  %high.place = getelementptr $key, ptr %to, i64 %high.at
+  store $vector %low, ptr %low.place, align $bytes
+  store $vector %high, ptr %high.place, align $bytes
+  %i.wide = add i64 %w.i, %taken_x
+  %j.wide = add i64 %w.j, %taken_y
+  %i_end.wide = sub i64 %w.i_end, %taken_u
+  %j_end.wide = sub i64 %w.j_end, %taken_v
+  %w.left_a = sub i64 %i_end.wide, %i.wide
+  %w.left_b = sub i64 %j_end.wide, %j.wide
+  %w.is_less = icmp ult i64 %w.left_a, %w.left_b
+  %w.least = select i1 %w.is_less, i64 %w.left_a, i64 %w.left_b
+  %is_still_wide = icmp uge i64 %w.least, $two_vectors
+  br i1 %is_still_wide, label %wide, label %head
+narrow:
+  %are_few = icmp ult i64 %sum, $lanes
+  %taken = select i1 %are_few, i64 %sum, i64 $lanes
+  %there_a = call <$lanes x i1> @weft.sort.first_lanes.$name(i64 %left_a)
+  %there_b = call <$lanes x i1> @weft.sort.first_lanes.$name(i64 %left_b)
+  %there = call <$lanes x i1> @weft.sort.first_lanes.$name(i64 %taken)
+  %p.place = getelementptr $key, ptr %a, i64 %i
+  %q.place = getelementptr $key, ptr %b, i64 %j
+  %p.elements = call $vector @llvm.masked.load.$suffix.p0(ptr align $bytes %p.place, <$lanes x i1> %there_a, $vector zeroinitializer)
+  %q.elements = call $vector @llvm.masked.load.$suffix.p0(ptr align $bytes %q.place, <$lanes x i1> %there_b, $vector zeroinitializer)
+  %p.coded = call $vector @weft.sort.coded_of.$name($vector %p.elements, $vector %negative, $vector %other)
+  %q.coded = call $vector @weft.sort.coded_of.$name($vector %q.elements, $vector %negative, $vector %other)
+  %p = select <$lanes x i1> %there_a, $vector %p.coded, $vector splat ($key -1)
+  %q.keys = select <$lanes x i1> %there_b, $vector %q.coded, $vector splat ($key -1)
+  %q = shufflevector $vector %q.keys, $vector poison, <$lanes x i32> <$reverse>
+  %is_p.any = icmp ule $vector %p, %q
+  %is_p = and <$lanes x i1> %is_p.any, %there_a
+  %taken_p = call i64 @weft.sort.lanes_of.$name(<$lanes x i1> %is_p)
+  %taken_q = sub i64 %taken, %taken_p
+  %next_keys = call $vector @llvm.umin.$suffix($vector %p, $vector %q)
+  %next_ascending = call $vector @weft.sort.ascending.$name($vector %next_keys)
+  %next_elements = call $vector @weft.sort.coded_of.$name($vector %next_ascending, $vector %above, $vector %below)
+  %next.place = getelementptr $key, ptr %to, i64 %at
+  call void @llvm.masked.store.$suffix.p0($vector %next_elements, ptr align $bytes %next.place, <$lanes x i1> %there)
+  %i.next = add i64 %i, %taken_p
+  %j.next = add i64 %j, %taken_q
   br label %head
+}
+
+define internal i64 @weft.sort.lanes_of.$name(<$lanes x i1> %mask) alwaysinline nounwind {
+  %bits = bitcast <$lanes x i1> %mask to i$lanes
+  %count = call i$lanes @llvm.ctpop.i$lanes(i$lanes %bits)
+  %wide = zext i$lanes %count to i64
+  ret i64 %wide
+}
+
+define internal <$lanes x i1> @weft.sort.first_lanes.$name(i64 %count) alwaysinline nounwind {
+  %is_less = icmp ult i64 %count, $lanes
+  %shown = select i1 %is_less, i64 %count, i64 $lanes
+  %short = trunc i64 %shown to i32
+  %first = insertelement <$lanes x i32> poison, i32 %short, i64 0
+  %firsts = shufflevector <$lanes x i32> %first, <$lanes x i32> poison, <$lanes x i32> zeroinitializer
+  %mask = icmp ult <$lanes x i32> <$counted>, %firsts
+  ret <$lanes x i1> %mask
 }

@@ -156,10 +156,7 @@ vectors:
   br label %head
 rest:
   %left = sub i64 %count, %at
-  %short = trunc i64 %left to i32
-  %first = insertelement <$lanes x i32> poison, i32 %short, i64 0
-  %firsts = shufflevector <$lanes x i32> %first, <$lanes x i32> poison, <$lanes x i32> zeroinitializer
-  %mask = icmp ult <$lanes x i32> <$counted>, %firsts
+  %mask = call <$lanes x i1> @weft.sort.first_lanes.$name(i64 %left)
   %last = call $vector @llvm.masked.load.$suffix.p0(ptr align $bytes %place, <$lanes x i1> %mask, $vector zeroinitializer)
   %last_elements = call $vector @weft.sort.coded_of.$name($vector %last, $vector %negative, $vector %other)
   call void @llvm.masked.store.$suffix.p0($vector %last_elements, ptr align $bytes %target, <$lanes x i1> %mask)
