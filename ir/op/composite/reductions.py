@@ -24,15 +24,13 @@ def _axes(axis: Any) -> Any:
 
 
 def _truths(name: str, doc: str, of_zero: bool) -> OpDef:
-    """Whether some element, or every one, is not zero: a count, which is defined for no elements, too."""
+    """Whether some element, or every one, is not zero: sums and products of bools, defined for no elements, too."""
     reference: Any = np.all if of_zero else np.any
 
     def definition(args: Parts) -> Expr:
         args.require("x", "any")
-        truth = call("logical_not", args.x) if of_zero else call("logical_not", call("logical_not", args.x))
-        counted = call("sum", call("astype", truth, "int32"), axis=args.axis, keepdims=args.keepdims)
-        zero = call("zeros", (), "int32")
-        return call("equal" if of_zero else "greater", counted, zero)
+        truth = call("logical_not", call("logical_not", args.x))
+        return call("prod" if of_zero else "sum", truth, axis=args.axis, keepdims=args.keepdims)
 
     shown = (
         example(typed("bool", 2, 3)),

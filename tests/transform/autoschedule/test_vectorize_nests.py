@@ -22,6 +22,7 @@ from weft.script import tir as T
 from weft.target.machine_model import MachineModel
 from weft.transform import CheckBounds, LegalizeOps, VectorizeNests
 from weft.transform.autoschedule.knobs import Knobs
+from weft.transform.infra.decisions import decisions_of
 
 N, M = symbol("n"), symbol("m")
 
@@ -224,6 +225,19 @@ def test_softmax_of_any_size(rows: int, length: int, symbolic: bool, bits: int, 
     new = check(module, random(rows, length), bits=bits)
     if rows > 1 and length > 2:
         assert has_vectors(new)
+
+
+@pytest.mark.parametrize("name", ["any", "all"])
+def test_whether_any_or_all_is_true_is_found_in_lanes_of_bytes(name: str) -> None:
+    module = legalized(name, (N, M), axis=1, dtype="bool")
+    for shape in ((0, 3), (3, 0), (4, 1), (5, 150)):
+        x = np.zeros(shape, "bool") if name == "any" else np.ones(shape, "bool")
+        x[-2:, -1:] = name == "any"
+        new = check(module, x, bits=256)
+        np.testing.assert_array_equal(weft.compile(module)["main"](x), getattr(np, name)(x, axis=1))
+    kernels = (item for item in new.functions.values() if isinstance(item, PrimFunc))
+    made = [item for kernel in kernels for item in decisions_of(kernel) if item.kind == "reduction"]
+    assert [item.values["lanes"] for item in made] == [32]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int8", "uint8", "float16"])
