@@ -94,6 +94,7 @@ class Knobs:
     column_rows: int = _knob(8, 2, 64, "rows that are combined at a time there")
     argreduce_vectors: int = _knob(2, 1, 16, "vectors in which the position of a maximum or minimum is looked for")
     argreduce_group: int = _knob(8, 1, 64, "vectors whose maximum or minimum is compared with the best one so far")
+    scan_rows: int = _knob(4, 1, 64, "rows that a scan whose joins may not be grouped runs through side by side")
     split_from: int = _knob(1 << 18, 1, 1 << 40, "elements from which on a reduction to few results is split")
     split_results: int = _knob(1 << 12, 1, 1 << 30, "results up to which a reduction is split")
     max_stride: int = _knob(4, 1, 64, "the widest constant stride that a vector is gathered from whole loads with")

@@ -1,4 +1,4 @@
-"""The rule of scans: vectors along the rows where joins may be grouped, else down the columns."""
+"""The rule of scans: vectors along the rows where joins may be grouped, else rows side by side; or down the columns."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from weft.transform.analysis.access_pattern import Cost, cost
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.registry import Rule, Site, checked
 from weft.transform.autoschedule.rules.strides import step_along
+from weft.transform.autoschedule.scans.chains import rows_side_by_side
 from weft.transform.autoschedule.scans.columns import down_columns
 from weft.transform.autoschedule.scans.match import Scan, join_of, scan_of
 from weft.transform.autoschedule.scans.rows import along_rows
@@ -25,7 +26,7 @@ class ScanRule(Rule):
 
     name = "scan"
     order = 230
-    pins = frozenset(("lanes",))
+    pins = frozenset(("lanes", "rows"))
 
     def applies(self, site: Site, machine: MachineModel, knobs: Knobs) -> bool:
         """A block with an axis that is gone through in order."""
@@ -47,11 +48,20 @@ class ScanRule(Rule):
             values = {"form": "columns", "axis": var.name, "lanes": lanes}
             return Decision(site.name, self.name, values, "each row of vectors follows from the one before it")
         if join_of(found) is None:
-            return None
+            return self._side_by_side(site, found, knobs)
         values = {"form": "rows", "axis": var.name, "lanes": lanes}
         return Decision(
             site.name, self.name, values, "prefixes within a vector, so that few operations wait for another"
         )
+
+    def _side_by_side(self, site: Site, found: Scan, knobs: Knobs) -> Decision | None:
+        """As many rows as hide how long a join takes, where there are several."""
+        count = found.extents[found.spatial[-1]] if found.spatial else 1
+        rows = min(knobs.scan_rows, count) if isinstance(count, int) else knobs.scan_rows
+        if rows < 2:
+            return None
+        values = {"form": "chains", "axis": found.axis.name, "rows": rows}
+        return Decision(site.name, self.name, values, "joins in order, each of which waits for one of its own row only")
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """The loops."""
@@ -59,6 +69,8 @@ class ScanRule(Rule):
         var = None if found is None else _vector_axis(found, knobs)
         assert found is not None
         assert var is not None
+        if decision.values["form"] == "chains":
+            return rows_side_by_side(found, checked(decision, "rows", 1, 64, "rows side by side"))
         lanes = checked(decision, "lanes", 2, 64, "lanes of a vector", power=True)
         if var is not found.axis:
             wide = cost(found.later) is Cost.EXPENSIVE

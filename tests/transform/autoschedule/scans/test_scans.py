@@ -12,9 +12,11 @@ from tests.transform.autoschedule.test_vectorize_nests import M, N, check, has_v
 
 import weft
 from weft.ir import IRModule, PrimFunc
+from weft.ir.dim import symbol
 from weft.script import tir as T
 from weft.target.machine_model import MachineModel
 from weft.transform import VectorizeNests
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.decisions import decisions_of
 
 SIZES = st.sampled_from([0, 1, 2, 3, 4, 5, 8, 15, 16, 17, 33, 70])
@@ -81,7 +83,33 @@ def test_products_of_floats_are_not_grouped() -> None:
     module = legalized("cumprod", (8,), axis=0, dtype="float64")
     np.testing.assert_array_equal(weft.compile(module)["main"](x), np.zeros(8))
     assert form(module) is None
+    assert form(legalized("cumprod", (1, 8), axis=1, dtype="float64")) is None  # a row alone
     assert form(legalized("cumprod", (8,), axis=0, dtype="int64")) == "rows"
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(SIZES, min_size=1, max_size=2),
+    SIZES,
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([1, 3, 4, 8]),
+    st.sampled_from(["float32", "float64"]),
+)
+def test_products_of_floats_of_rows_side_by_side_are_the_same_bits(
+    rows: list[int], length: int, symbolic: bool, exclusive: bool, side_by_side: int, dtype: str
+) -> None:
+    shape = (*rows, length)
+    names = (symbol("k"), N, M)[-len(shape) :]
+    module = legalized("cumprod", names if symbolic else shape, axis=-1, dtype=dtype, exclusive=exclusive)
+    x = np.random.default_rng(length).standard_normal(shape).astype(dtype)
+    want = np.cumprod(x, -1, dtype)
+    if exclusive and length:
+        want = np.concatenate([np.ones_like(x[..., :1]), want[..., :-1]], -1)
+    got = weft.compile(module, opt=Knobs(scan_rows=side_by_side))["main"](x)
+    np.testing.assert_array_equal(got, want)
+    if symbolic:
+        assert form(module) == "chains"
 
 
 @pytest.mark.parametrize("name", NAMES)
