@@ -60,6 +60,8 @@ _K_MULTIPLE = 16
 """What blocks of k are multiples of, so that no group of a dot-product instruction is cut."""
 _FEW_TO_MANY = 4
 """How many times longer blocks of k are for many rows, where panels are packed right before their tiles."""
+_RUN_OF_PANELS = 16
+"""Panels of a block of columns at least, where threads share these: shorter runs of memory are read slowly."""
 _PANEL_OF_FIRST = 3
 """What part of the first cache a part of a panel of matrices takes, beside tiles of A and sums."""
 _BLOCK_OF_SECOND = 2
@@ -76,6 +78,7 @@ class Blocking:
     axis, where it is not packed. `reuses_panels`: all panels of a block are packed before its rows, for several blocks
     of rows; `repacks_per_block`: each panel is packed right before its tiles, again and again. `has_partial_sums`:
     those of one block of rows and columns are kept in memory of their own, as C has no place for them.
+    `shares_blocks`: threads share blocks of columns, each of which goes through all of k with memory of its own.
     `packs_rows_of_a`: A is packed, and converted, in vectors along k, so that each row stays in one piece.
     """
 
@@ -98,6 +101,7 @@ class Blocking:
     repacks_per_block: bool
     separate_remainders: bool
     has_partial_sums: bool
+    shares_blocks: bool
     dot: Dot | None
     packs_rows_of_a: bool
 
@@ -224,7 +228,7 @@ class Blocking:
             "chunks": self.chunks,
             "a": "constant" if self.constant_a else "blocks" if self.view_of_a is None else "in place",
             "b": "constant" if self.constant_b else "panels",
-            "shares": "rows" if self.shares_rows else "columns",
+            "shares": "rows" if self.shares_rows else "blocks of columns" if self.shares_blocks else "columns",
             "reuses_panels": self.reuses_panels,
             "repacks_per_block": self.repacks_per_block,
             "accumulates": self.found.accumulates or (self.splits_k and not self.has_partial_sums),
@@ -355,7 +359,8 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
         # Panels of matrices come from the third cache: A's blocks are packed once for all columns.
         max_nc = max(nr, min(max_nc, capacity.knobs.unsplit_bytes // (steps * granularity * size)))
     in_blocks = reuses or has_partial_sums or not isinstance(columns, int)
-    nc = pins.get("nc", _even_block(columns, max_nc, nr) if in_blocks else columns)
+    own_nc = _columns_by_themselves(found, capacity, nr) if matrix and repacks and has_partial_sums else None
+    nc = pins.get("nc", own_nc or (_even_block(columns, max_nc, nr) if in_blocks else columns))
     dot = matrix or _dot(found, capacity, steps, constant_a=constant_a, constant_b=constant_b)
     constant_a = constant_a and dot is None  # columns are many: the copy of A is cheap beside them
     reads_a = is_narrow and not constant_a and not found.casts[0] and dot is None and not has_partial_sums
@@ -370,7 +375,7 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
         granularity,
         mc,
         nc,
-        _chunks(columns, nr, capacity, shares_rows=shares_rows, repacks=repacks),
+        pins.get("chunks", 1) if own_nc else _chunks(columns, nr, capacity, shares_rows=shares_rows, repacks=repacks),
         *(((mr // 2,), None) if matrix else _remainders(mr, is_alone=is_alone, is_parted=is_parted)),
         along_k(found.scalar, found) if reads_a else None,
         constant_a,
@@ -380,9 +385,25 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
         repacks,
         separate_remainders,
         has_partial_sums,
+        own_nc is not None,
         dot,
         dot is None and not constant_a and _has_rows_to_pack(found, capacity),
     )
+
+
+def _columns_by_themselves(found: Contraction, capacity: Capacity, nr: int) -> int | None:
+    """The columns of blocks that threads share, each with all of k: none waits for others, nor has their partial sums.
+
+    Each block packs A for itself, which has few rows beside these columns. Blocks are all alike. One core needs none.
+    """
+    assert found.r is not None
+    rows, columns = found.extents[found.r], found.extents[found.v]
+    if not isinstance(columns, int) or columns % nr or capacity.machine.cores == 1:
+        return None
+    panels = columns // nr
+    numbers = (n for n in range(capacity.knobs.few_chunks, 1, -1) if panels % n == 0 and panels // n >= _RUN_OF_PANELS)
+    size = next((panels // n * nr for n in numbers), 0)
+    return size if known(rows) <= size else None
 
 
 def _tile(found: Contraction, capacity: Capacity, matrix: Dot | None) -> tuple[int, int]:

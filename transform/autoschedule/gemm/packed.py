@@ -27,6 +27,8 @@ for blocks of columns:  for blocks of rows:  for blocks of k:
   A's block packed
   for panels of B:  B's panel packed;  for tiles of rows:  the block's tile += A's tile * panel   (the last: C's tile)
 
+Where rows of a narrow A are few, the blocks of columns are what threads share: each packs A for itself.
+
 Columns that no whole panel covers are a panel under a mask.
 
 Source: Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008.
@@ -171,11 +173,15 @@ class _Loops:
             body = For(variables[var], 0, found.extents[var], body, span=found.store.span)
         views = (blocking.view_of_a, blocking.a_along_k)
         declared = [DeclBuffer(view) for view in views if view is not None and view is not found.scalar.buffer]
+        return sequence([*declared, *([] if blocking.shares_blocks else self._buffers()), body])
+
+    def _buffers(self) -> list[Stmt]:
+        """What packed operands and partial sums are kept in."""
+        blocking = self.blocking
         own: list[Stmt] = [AllocBuffer(blocking.a)] if self._packs_a else []
         own += [] if blocking.constant_b else [AllocBuffer(blocking.b)]
         own += [] if blocking.rows_of_b is None else [AllocBuffer(blocking.rows_of_b)]
-        own += [AllocBuffer(blocking.partial_sums)] if blocking.has_partial_sums else []
-        return sequence([*declared, *own, body])
+        return own + ([AllocBuffer(blocking.partial_sums)] if blocking.has_partial_sums else [])
 
     @property
     def _packs_a(self) -> bool:
@@ -211,9 +217,10 @@ class _Loops:
 
         if not blocking.has_partial_sums:
             return over_k(lambda k_block: self._block(panels, k_block))
-        return self._blocks_of_rows(
+        body = self._blocks_of_rows(
             lambda rows: over_k(lambda k_block: self._by_panels(rows, panels, k_block, self._pack_b(k_block)))
         )
+        return sequence([*self._buffers(), body]) if blocking.shares_blocks else body
 
     def _pack_b(self, k_block: KBlock) -> Callable[[Panel], Stmt]:
         """How a panel of a block is packed."""
@@ -288,18 +295,16 @@ class _Loops:
         whole = extent // blocking.mr * blocking.mr
         number = ceil_div(whole, size)
         first = times(index, size)
-        count: Extent = size
-        if whole % size:
-            count = binary("min", binary("sub", const(whole, INDEX), first), const(size, INDEX))
+        rest = binary("min", binary("sub", const(whole, INDEX), first), const(size, INDEX))
+        count: Extent = rest if whole % size else size
         is_last = binary("eq", index, const(number - 1, INDEX))
         remainder = Remainder(is_last, whole - (number - 1) * size, extent % blocking.mr)
         return For(index, 0, number, inner(Rows(first, count, remainder)))
 
     def over_rows(self, rows: Rows, inner: RowTile, even: RowTile | None = None) -> Stmt:
         """The tiles of a block of rows; `even` builds those of which two or three take all."""
-        mr, name = self.blocking.mr, self.blocking.r.name
+        blocking, mr, name = self.blocking, self.blocking.mr, self.blocking.r.name
         if rows.remainder is None:
-            blocking = self.blocking
             evens = None if blocking.even_rows is None else (blocking.even_rows, even or inner)
             return cover_rows(name, rows.count, mr, blocking.remainder_sizes, inner, evens)
         index = PrimVar(f"{name.removeprefix('v')}_{mr}", INDEX)

@@ -240,6 +240,32 @@ class M:
     np.testing.assert_array_equal(got, (x @ w).astype(ml_dtypes.bfloat16))
 
 
+@pytest.mark.parametrize(("rows", "k", "is_shared"), [(17, 1000, True), (70, 256, True), (600, 2304, False)])
+def test_threads_share_blocks_of_columns_that_go_through_all_of_k(rows: int, k: int, is_shared: bool) -> None:
+    """Few rows: one parallel loop around the blocks of k, the last of which may be shorter, and none inside of them."""
+    text = f"""
+from weft.script import ir as I, relax as R
+
+
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor(({rows}, {k}), "bfloat16"), w: R.Tensor(({k}, 1024), "bfloat16")):
+        return R.nn.relu(R.matmul(x, w))
+"""
+    module = weft.parse(text)
+    assert isinstance(module, IRModule)
+    new = scheduled(module)
+    assert ('"blocks of columns"' in new.script()) is is_shared
+    assert weft.verify(new) == []
+    x, w = (np.round(array("bfloat16", *s).astype("float32")) for s in ((rows, k), (k, 1024)))
+    wanted = np.maximum(x @ w, 0).astype(ml_dtypes.bfloat16)
+    for threads in (1, 2):
+        exe = weft.compile(module, Target(f"llvm -threads={threads}"))
+        got = exe["main"](x.astype(ml_dtypes.bfloat16), w.astype(ml_dtypes.bfloat16))
+        np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize(("kinds", "k", "columns"), [(KINDS[4], 512, 70), (KINDS[0], 1024, 300)])
 def test_all_panels_of_some_rows_are_packed_before_the_next_rows(kinds: tuple[str, str], k: int, columns: int) -> None:
     """For tiles of rows that threads share, and for panels that several blocks of rows meet."""
