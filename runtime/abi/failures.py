@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft.errors as errors
-from weft.errors import ASSERTION_CODES, Source, Span, WeftError, note_caller, one_screen
+from weft.errors import ASSERTION_CODES, Source, Span, WeftError, note_kernel_caller, one_screen
 
 __all__ = ["GRAPH_CALL", "KERNEL_CALL", "failure", "placed", "span_of"]
 
@@ -54,7 +54,7 @@ def failure(site: dict[str, Any], values: Sequence[int], place: dict[str, Any] |
 def placed(error: BaseException, place: dict[str, Any] | None) -> BaseException:
     """An error of a kernel with the place where a graph function called it."""
     if place is not None and place["kind"] == KERNEL_CALL:
-        note_caller(error, span_of(place.get("span")))
+        note_kernel_caller(error, span_of(place.get("span")))
     return error
 
 

@@ -25,7 +25,7 @@ from weft.errors import (
     Span,
     WeftError,
     note_call,
-    note_caller,
+    note_kernel_caller,
     printable,
 )
 from weft.runtime.abi import types as abi
@@ -215,11 +215,11 @@ class VirtualMachine:
                 frame.registers[into] = result
         except WeftError as error:
             if kind == "kernel":
-                note_caller(error, self._place(span))
+                note_kernel_caller(error, self._place(span))
             raise error.at(self._place(span)) from None
         except Exception as error:
             if kind == "kernel":
-                note_caller(error, self._place(span))
+                note_kernel_caller(error, self._place(span))
             if kind == "packed":  # it is the user's function's
                 note_call(error, name, self._place(span))
             raise

@@ -380,6 +380,14 @@ def note_caller(error: BaseException, place: Span | None) -> None:
         error.notes = (*error.notes, f"called at {place.quoted()}")
 
 
+def note_kernel_caller(error: BaseException, place: Span | None) -> None:
+    """As `note_caller`, for the call of a kernel, which may compute several operators: an error that has the place of
+    one of them needs no other."""
+    if isinstance(error, WeftError) and error.span is not None and error.span.origin:
+        return
+    note_caller(error, place)
+
+
 class ScriptError(WeftError):
     """Reading a script failed (W100-W199)."""
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from weft.dtypes import is_integer
+from weft.errors import Span
 from weft.ir import (
     Binding,
     Call,
@@ -24,6 +25,7 @@ from weft.ir import (
     Function,
     GlobalVar,
     IRModule,
+    Node,
     Op,
     PrimFunc,
     PrimType,
@@ -52,6 +54,7 @@ from weft.ir.module import fresh_name
 from weft.ir.structure.references import referenced_functions
 from weft.ir.tensor import (
     AllocBuffer,
+    AssertStmt,
     Bind,
     Block,
     Buffer,
@@ -306,7 +309,7 @@ class _Merging:
                 raise _Unsuited
             mapping[param] = value if isinstance(param, Buffer) else cast(param.dtype, value)
         mapping.update(self._symbols_of_call(call, callee, inputs))
-        body = copied(callee.body, mapping, self._unique)
+        body = _placed(copied(callee.body, mapping, self._unique), derived(call.span, FuseTIR.text_name))
         self.stmts.extend(statements_of(body))
 
     def _argument(self, arg: Expr) -> Buffer | PrimExpr:
@@ -390,6 +393,17 @@ def _in_shapes(params: Sequence[Buffer | PrimVar], body: Stmt) -> set[PrimVar]:
         for part in walk(extent)
         if isinstance(part, PrimVar)
     }
+
+
+def _placed(body: Stmt, span: Span | None) -> Stmt:
+    """A body whose assertions, where they have no place of their own, have that of the call which is merged."""
+    if not any(isinstance(node, AssertStmt) and node.span is None for node in walk(body)):
+        return body
+
+    def at_call(node: Node) -> Node | None:
+        return replace(node, span=span) if isinstance(node, AssertStmt) and node.span is None else None
+
+    return rewrite(body, post=at_call)
 
 
 def copied(body: Stmt, mapping: dict[Any, Any], unique: Any) -> Stmt:
