@@ -254,7 +254,7 @@ def test_long_sums_of_few_rows_with_a_constant_go_in_blocks() -> None:
 def test_a_remainder_of_rows_is_covered_by_small_tiles() -> None:
     module, w = with_constant("matmul", (N, 300), (300, 512))
     tiled = TileContractions(machine=MachineModel(512, 32))(module)
-    assert "for i0_8, p_1 in T.grid((" in tiled.script()
+    assert "for i0_8, i in T.grid((" in tiled.script()
     function = weft.compile(module)["main"]
     for rows in (0, 1, 2, 4, 5, 7, 8, 9, 13, 14, 15, 16, 22, 24, 29, 36, 190, 300):
         x = random(rows, 300)
