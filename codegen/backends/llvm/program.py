@@ -123,7 +123,8 @@ def _sorts(cpu: str, features: str, opt: int, keys: KeyVector) -> tuple[bytes, s
     """Code that sorts keys of a width, which follows from the processor alone."""
     module = ModuleWriter()
     emit_sorts(module, keys)
-    return compile_module(Machine(cpu, features, opt), str(module), explicit=True)
+    # Without optimization, LLVM has no code for copies of some masks.
+    return compile_module(Machine(cpu, features, max(opt, 1)), str(module), explicit=True)
 
 
 def _kernels(
