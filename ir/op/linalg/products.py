@@ -140,12 +140,14 @@ def _complex_matmul(args: Arguments, builder: Any) -> Expr:
     """
     context, out_dtype = builder.types, args.out_dtype
     a, b = (tensor(args, name, context) for name in ("x1", "x2"))
-    sizes = _matmul_sizes(args, dims_of(a) or (), dims_of(b) or (), context)
+    own, other = (tuple(dims_of(ty) or ()) for ty in (a, b))
     dtype = str(out_dtype or a.dtype)
+    if not own or not other or not is_complex(dtype):
+        return args.call  # sizes are not known, and the call stays as it is
+    sizes = _matmul_sizes(args, own, other, context)
     left, right = (x if ty.dtype == dtype else call("astype", x, dtype) for x, ty in ((args.x1, a), (args.x2, b)))
     rows = 1 if sizes.rows is None else sizes.rows
     columns = 1 if sizes.columns is None else sizes.columns
-    own, other = (tuple(dims_of(ty) or ()) for ty in (a, b))
     left = call("memory.view", left, (*own[:-2], rows, 2 * own[-1]), part(dtype))
     turned = call("complex", call("negative", call("imag", right)), call("real", right))
     both = call("stack", [right, turned], len(other[:-2]) + 1)

@@ -340,3 +340,10 @@ def main(x: R.Tensor((3, 14), "{dtype}")):
     x = np.linspace(-3, 3, 42).reshape(3, 14).astype(array_dtype(dtype))
     got = weft.compile(weft.parse(text))["main"](x)
     np.testing.assert_array_equal(got.astype("float32"), np.minimum(x.astype("float32"), 1.5))
+
+
+@pytest.mark.parametrize("ty", ['dtype="int32"', 'dtype="complex64"', "ndim=2", 'ndim=2, dtype="complex64"', ""])
+def test_products_of_unknown_ranks_stay(ty: str) -> None:
+    text = f"@R.function\ndef main(x: R.Tensor({ty})):\n    y = R.matmul(x, x)\n    return y\n"
+    module = weft.IRModule({"main": weft.parse(text)})
+    weft.assert_structural_equal(LegalizeOps()(module), module)
