@@ -71,13 +71,13 @@ def _instance(choices: Choices) -> Function:
     b, s, k, n = (choices.pick((2, 3, 1, 4, 0)) for _ in range(4))
     x = Var("x", TensorType(choices.pick(((b, s, k), (s, b, k), (b * s, k, 1))), "float32"))
     w = Var("w", TensorType((k, n), "float32"))
-    c = Var("c", TensorType(choices.pick(((n,), (1,), (), (b * s, n))), "float32"))
+    bias = Var("bias", TensorType(choices.pick(((n,), (1,), (), (b * s, n))), "float32"))
     reshape = get_op("reshape")
     value: Expr = get_op("matmul")(reshape(x, (b * s, k)), w)
     for _ in range(choices.integer(0, 2)):
-        operands = (value, c) if choices.flip() else (c, value)
+        operands = (value, bias) if choices.flip() else (bias, value)
         value = get_op(choices.pick(_MAPS))(*operands)
-    return function_of(reshape(value, choices.pick(((b, s, n), (1, b * s, n), (b, s * n)))), [x, w, c])
+    return function_of(reshape(value, choices.pick(((b, s, n), (1, b * s, n), (b, s * n)))), [x, w, bias])
 
 
 register_rules(
