@@ -70,7 +70,9 @@ def bound_example(definition: OpDef, example: Example) -> tuple[Call, dict[str, 
 def _assignments(call: Call, context: TypeContext, result: Type, least: int) -> list[dict[str, int]]:
     """Symbol values up to 5 under which every recorded check holds and every size is a size."""
     types = [result, *(context.type_of(arg) for arg in call.args)]
-    names = sorted({name for ty in types for name in type_symbols(ty)} | _attr_symbols(call.attrs))
+    numbers = tuple(arg.value for arg in call.args if isinstance(arg, PrimValue))
+    symbolic = _attr_symbols(call.attrs) | _attr_symbols(numbers)
+    names = sorted({name for ty in types for name in type_symbols(ty)} | symbolic)
     found = []
     for values in itertools.product((3, 2, 5, 1, 4, 0), repeat=len(names)):
         symbols = dict(zip(names, values, strict=True))

@@ -12,7 +12,7 @@ from weft.dtypes import is_bool, is_complex, is_float, is_integer, part
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.dim import Dim, DimExpr, ceildiv, maximum, prove_nonnegative, symbol
-from weft.ir.graph import Constant, PrimValue
+from weft.ir.graph import Constant, Expr, PrimValue
 from weft.ir.op.common import (
     Kernel,
     converted,
@@ -30,6 +30,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Example, OpDef, Param, Reference
+from weft.ir.op.dynamic import decompose_range, numpy_range_shape
 from weft.ir.op.precision import follow
 from weft.ir.op.registry import add_op, register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -177,18 +178,21 @@ def _range(args: Arguments) -> tuple[Number | None, Number | None, Number | None
     return (0, start, step) if args.end is None else (start, end, step)
 
 
-def _count(args: Arguments, start: Number, end: Number, step: Number) -> Dim:
+def _count(args: Arguments) -> Dim | None:
+    """The number of elements; None where only a run can tell."""
+    start, end, step = _range(args)
     if step == 0:
         raise shape_error(args, "the step is 0", "W205")
+    if start is None or end is None or step is None:
+        return None
     if isinstance(start, float) or isinstance(end, float) or isinstance(step, float):
         if isinstance(start, DimExpr) or isinstance(end, DimExpr) or isinstance(step, DimExpr):
-            hint = "use a range of integers and R.astype"
-            raise shape_error(args, "a range of floats needs constant bounds", "W205", hint)
+            return None
         if not all(map(math.isfinite, (start, end, step))):
             raise shape_error(args, f"no range goes from {start} to {end} by {step}", "W205")
         return max(0, math.ceil((end - start) / step))
     if isinstance(step, DimExpr):
-        raise shape_error(args, f"the step {step} is symbolic", "W205", "use a constant step and R.multiply")
+        return None
     count = ceildiv(end - start, step) if step > 0 else ceildiv(start - end, -step)
     return count if prove_nonnegative(count) is True else maximum(count, 0)
 
@@ -196,7 +200,7 @@ def _count(args: Arguments, start: Number, end: Number, step: Number) -> Dim:
 @kernel_lowering
 def _lower_arange(kernel: Kernel) -> PrimFunc | None:
     start, _, step = _range(kernel.args)
-    if start is None or step is None:
+    if start is None or step is None or _count(kernel.args) is None:
         return None
     work = te.INDEX if is_integer(kernel.dtype) else part(kernel.dtype)
 
@@ -212,10 +216,15 @@ def _lower_arange(kernel: Kernel) -> PrimFunc | None:
 def _numpy_arange(start: Any, end: Any, step: Any, dtype: str | None) -> np.ndarray:
     if end is None:
         start, end = 0, start
-    floating = any(isinstance(value, (float, np.floating)) for value in (start, end, step))
+    numpy_range_shape(start, end, step)  # says what has no range
+    floating = any(np.asarray(value).dtype.kind == "f" for value in (start, end, step))
     return np.arange(
         *(np.asarray(value).item() for value in (start, end, step)), dtype=dtype or ("float32" if floating else "int64")
     )
+
+
+def _decompose_arange(args: Arguments, builder: Any) -> Expr:
+    return args.call if _count(args) is not None else decompose_range(args, builder)
 
 
 @register_op(
@@ -227,6 +236,7 @@ def _numpy_arange(start: Any, end: Any, step: Any, dtype: str | None) -> np.ndar
         _DTYPE_OR_NONE,
     ],
     lowering=_lower_arange,
+    decompose=_decompose_arange,
     numpy=_numpy_arange,
     pure=True,
     examples=(
@@ -242,19 +252,18 @@ def _numpy_arange(start: Any, end: Any, step: Any, dtype: str | None) -> np.ndar
 def arange(args: Arguments, context: TypeContext) -> TensorType:
     """start, start + step, ... up to end, which is left out. A single value is the end.
 
-    Dtype: int64 for integers and float32 for floats unless given. Errors: ShapeError W205 a step that is 0 or symbolic;
-    DTypeError W320 a range of bools, W321 a bound that the dtype cannot hold.
+    Boundaries and steps that a run computes give a vector whose size only the run knows. Dtype: int64 for integers and
+    float32 for floats unless given. Errors: ShapeError W205 a step that is 0; DTypeError W320 a range of bools, W321 a
+    bound that the dtype cannot hold.
     """
-    start, end, step = _range(args)
     given = [name for name in ("start", "end", "step") if args[name] is not None]
     scalars = [require_scalar(args, name, context, args.dtype) for name in given]
     floating = any(is_float(getattr(ty, "dtype", None) or "int64") for ty in scalars)
     dtype = args.dtype or ("float32" if floating else "int64")
     if is_bool(dtype):
         raise dtype_error(args, "a range has no truth values", hint="compare it with R.not_equal(x, 0)")
-    if start is None or end is None or step is None:
-        return TensorType(None, dtype, 1)
-    return TensorType((_count(args, start, end, step),), dtype)
+    count = _count(args)
+    return TensorType(None if count is None else (count,), dtype, 1)
 
 
 def _offset(args: Arguments) -> int:

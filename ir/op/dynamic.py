@@ -6,18 +6,19 @@ names the sizes, and a kernel that fills a result of that shape (`dynamic.*`); t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from weft.dtypes import bits, is_float
+from weft.dtypes import bits, is_float, is_integer
 from weft.errors import BoundsError, ShapeError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext, quick_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, product, symbol
-from weft.ir.graph import Expr, Tuple, Var
+from weft.ir.graph import Expr, PrimValue, Tuple, Var
 from weft.ir.kernel.prim import as_expr, binary, cast
 from weft.ir.op.common import (
     Kernel,
@@ -29,6 +30,8 @@ from weft.ir.op.common import (
     kernel_lowering,
     require_dtype,
     require_rank,
+    require_scalar,
+    scalar_of,
     shape_error,
     shape_of_arg,
     tensor,
@@ -44,7 +47,7 @@ from weft.ir.op.registry import OPS, register_op
 from weft.ir.tensor import Bind, Extent, IfThenElse, PrimCall, PrimExpr, PrimFunc, PrimVar, Stmt
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
 
-__all__: list[str] = []
+__all__ = ["decompose_range", "numpy_range_shape"]
 
 
 def _hint(expr: Expr) -> str:
@@ -390,6 +393,82 @@ def slice_at(args: Arguments, context: TypeContext) -> Type:
     """The elements of a strided slice that has a shape that is known; BoundsError where it leaves x."""
     x = _slice_rule(args, context, ("begin", "strides"))
     return _result(args, context, x.dtype, x.ndim)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Ranges
+# ---------------------------------------------------------------------------------------------------------------------
+
+_MOST_STEPS = 1 << 61
+"""Differences of integers below it stay exact, and more elements than it has no memory."""
+
+
+def decompose_range(args: Arguments, builder: Any) -> Expr:
+    """A range whose length only a run can tell: counted first, then one of a named size that is scaled and moved."""
+    start, end, step = (PrimValue(0), args.start, PrimValue(1)) if args.end is None else (args[name] for name in _RANGE)
+    ty = quick_type(args.call)
+    assert isinstance(ty, TensorType)
+    assert ty.dtype is not None
+    work = INDEX if is_integer(ty.dtype) else ty.dtype
+    size = symbol(builder.get_unique_name("range_size"))
+    _named_shape(builder.emit(OPS["dynamic.range_shape"].bind([start, end, step])), builder, (size,))
+    steps = builder.emit(OPS["arange"].bind([PrimValue(0), PrimValue(size)], {"dtype": work}))
+    for name, value in (("multiply", step), ("add", start)):
+        steps = builder.emit(OPS[name].bind([steps, builder.emit(OPS["full"].bind([(), value, work]))]))
+    return steps if work == ty.dtype else OPS["astype"].bind([steps, ty.dtype])
+
+
+_RANGE = ("start", "end", "step")
+
+
+def numpy_range_shape(start: Any, end: Any, step: Any) -> np.ndarray:
+    """How many elements a range has, as a shape; BoundsError where there is none."""
+    start, end, step = (np.asarray(value).item() for value in (start, end, step))
+    if step == 0:
+        raise BoundsError("R.arange: the step is 0")
+    if not all(-_MOST_STEPS < value < _MOST_STEPS for value in (start, end, step)):
+        raise BoundsError("R.arange: a boundary or the step is too large")
+    if all(isinstance(value, int) for value in (start, end, step)):
+        return np.asarray([len(range(start, end, step))])
+    return np.asarray([max(0, math.ceil((end - start) / step))])
+
+
+@kernel_lowering
+def _lower_range_shape(kernel: Kernel) -> PrimFunc | None:
+    given = [scalar_of(kernel.input(name)) for name in _RANGE]
+
+    def require(condition: PrimExpr, message: str) -> None:
+        kernel.checks.append(te.Check(condition, f"R.arange: {message}", "BoundsError"))
+
+    work = "float64" if any(is_float(value.dtype) for value in given) else INDEX
+    start, end, step = (te.cast(work, value) for value in given)
+    most = te.const(_MOST_STEPS, work)
+    require(te.not_equal(step, te.const(0, work)), "the step is 0")
+    near = [te.all(value < most, -most < value) for value in (start, end, step)]
+    require(te.all(*near), "a boundary or the step is too large")
+    ahead = step > te.const(0, work)
+    away, pace = te.select(ahead, end - start, start - end), te.abs(step)
+    if work == INDEX:
+        count = (away + te.maximum(pace, 1) - 1) // te.maximum(pace, 1)
+        return kernel.compute(lambda _: te.maximum(count, 0))
+    steps = te.ceil(away / pace)
+    require(steps < most, "the range is too long")
+    return kernel.compute(lambda _: te.cast(INDEX, te.maximum(steps, te.const(0, work))))
+
+
+@register_op(
+    "dynamic.range_shape",
+    [Param(name, "prim", of="dim") for name in _RANGE],
+    lowering=_lower_range_shape,
+    numpy=numpy_range_shape,
+    pure=True,
+    examples=(example(i64(), symbol("n"), 2), example(9, i64(), -3), example(f32(), 4.0, 0.5)),
+)
+def range_shape(args: Arguments, context: TypeContext) -> Type:
+    """How many elements arange gives, as a shape. BoundsError for a step of 0, and for too many."""
+    for name in _RANGE:
+        require_scalar(args, name, context, None)
+    return TensorType((1,), "int64")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -72,8 +72,10 @@ def _conditional(session: GraphSession, tree: ast.If, condition: Expr) -> None:
     if then_name != else_name:
         one = {then_name, else_name} - {"_"}
         if len(one) == 1:
-            hint = f"bind `{one.pop()}` before, or in both branches"
-            raise session.fail("W119", "one branch binds a name, and the other one does not", otherwise[-1], hint)
+            name = one.pop()
+            hint = f"bind `{name}` before (before the loop, where this is its `else`), or in both branches"
+            message = f"one branch binds a name, and the other one does not: `{name}`"
+            raise session.fail("W119", message, otherwise[-1], hint)
         raise session.fail(
             "W119",
             f"the branches must end by binding one name, not '{then_name}' and '{else_name}'",

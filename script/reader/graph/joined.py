@@ -115,7 +115,7 @@ def live_in(names: Container[str], name: str) -> bool:
 def live_after(names: Container[str], name: str) -> bool:
     """The same of a value that the name has before the current statement, which may give it another one."""
     statement = names.statement if isinstance(names, Following) else None
-    return live_in(names, name) and (statement is None or name not in _surely_bound([statement]))
+    return live_in(names, name) and (statement is None or name not in surely_bound([statement]))
 
 
 def _is_read(trees: Sequence[ast.stmt], name: str) -> bool | None:
@@ -135,7 +135,7 @@ def _is_read_by(tree: ast.stmt, name: str) -> bool | None:
         return True if True in found else None if None in found else False
     if name in loaded_names(tree):
         return True
-    return False if isinstance(tree, ast.Return) or name in _surely_bound([tree]) else None
+    return False if isinstance(tree, ast.Return) or name in surely_bound([tree]) else None
 
 
 def fresh_name(base: str, taken: Callable[[str], bool]) -> str:
@@ -172,16 +172,16 @@ def _has_effect(tree: ast.If) -> bool:
 
 
 def _given_names(tree: ast.If, known: _Known) -> list[str]:
-    surely = _surely_bound([tree])
+    surely = surely_bound([tree])
     return [name for name in dict.fromkeys(bound_names([tree])) if name in surely or known(name)]
 
 
-def _surely_bound(trees: Sequence[ast.stmt]) -> set[str]:
+def surely_bound(trees: Sequence[ast.stmt]) -> set[str]:
     """The names that statements bind, whatever runs: a loop may have no iteration."""
     found: set[str] = set()
     for tree in trees:
         if isinstance(tree, ast.If):
-            found |= _surely_bound(tree.body) & _surely_bound(tree.orelse)
+            found |= surely_bound(tree.body) & surely_bound(tree.orelse)
         elif not isinstance(tree, (ast.For, ast.While)):
             found.update(bound_names([tree]))
     return found
@@ -213,7 +213,7 @@ class _Joined:
                 made.extend([tree] if not names and _has_effect(tree) else self.conditional(tree, names))
             else:
                 made.append(tree)
-            self.bound |= _surely_bound([tree])
+            self.bound |= surely_bound([tree])
         return made
 
     def conditional(self, tree: ast.If, names: Sequence[str]) -> list[ast.stmt]:

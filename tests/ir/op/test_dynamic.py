@@ -216,3 +216,32 @@ def test_a_slice_of_unknown_rank_has_that_of_its_boundaries(size: int | str, ran
         np.testing.assert_array_equal(main(data, *given), data[1:4:2, ::2])
         with pytest.raises(ShapeError):
             main(data.reshape(2, 2, 5), *given)
+
+
+_SCALARS = [(1, 9, 3), (9, -1, -3), (0, 0, 1), (5, 1, 2)]
+
+
+@pytest.mark.parametrize("given", [*_SCALARS, (0.5, 3.0, 0.25), (2.0, -1.0, -0.7)])
+def test_a_range_of_numbers_that_a_run_computes_is_that_of_numpy(given: tuple[float, ...]) -> None:
+    values = [np.asarray(value, "int64" if isinstance(value, int) else "float32") for value in given]
+    params = [Var(name, TensorType((), str(value.dtype))) for name, value in zip("abc", values, strict=True)]
+    for got in both(params, get_op("arange")(*params), *values):
+        np.testing.assert_allclose(got, np.arange(*given), rtol=1e-6, atol=1e-6)
+        assert got.dtype == values[0].dtype
+
+
+def test_a_range_by_a_size_has_a_length_that_the_run_knows() -> None:
+    x = vector("x")
+    call = get_op("arange")(0, 10, symbol("n"))
+    assert type_text(infer_type(call)) == 'R.Tensor(dtype="int64", ndim=1)'
+    for got in both([x], call, np.zeros(4, "float32")):
+        assert got.tolist() == [0, 4, 8]
+
+
+@pytest.mark.parametrize("given", [(0, 3, 0), (0, 2**62, 1)])
+def test_a_run_refuses_what_is_no_range(given: tuple[int, ...]) -> None:
+    params = [Var(name, TensorType((), "int64")) for name in "abc"]
+    module = program(params, lambda builder: builder.emit(get_op("arange")(*params)))
+    for main in (interpret(module)["main"], weft.compile(module)["main"]):
+        with pytest.raises(BoundsError, match=r"R\.arange: .*(is 0|too large)"):
+            main(*(np.asarray(value) for value in given))

@@ -39,6 +39,7 @@ MISTAKES = {
         "R.where(",
     ),
     "size as a constant": (GRAPH, 'return x * R.const(n, "float32")', "W114", "n", 'R.astype(n, "float32")'),
+    "step of a slice that a run computes": (GRAPH, "return x[:: R.argmax(x)]", "W115", "R.argmax(x)", "x[R.arange("),
     "axis out of range": (GRAPH, "return R.sum(x, axis=2)", "W203", "R.sum(x, axis=2)", "axes are -2 to 1"),
     "print": (GRAPH, "print(x)\n    return x", "W110", "print", "R.print"),
     "operator without its namespace": (GRAPH, "return relu(x)", "W110", "relu", "did you mean `R.nn.relu`?"),
@@ -63,6 +64,12 @@ def test_the_message_names_another_way(name: str) -> None:
     assert error.span.source.text[error.span.start : error.span.end] == marked, error
     assert error.span.line == head.count("\n") + 1, error
     assert hint in (error.hint or ""), error
+
+
+def test_a_list_of_tuples_is_told_to_be_two_lists() -> None:
+    with pytest.raises(weft.ScriptError, match="the list 'a' becomes a tensor") as caught:
+        weft.parse(GRAPH + "a = []\n    for row in x:\n        a.append((row, -row))\n    return a\n")
+    assert caught.value.hint == "append each of its tensors to a list of its own"
 
 
 @pytest.mark.parametrize(

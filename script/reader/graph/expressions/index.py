@@ -88,7 +88,9 @@ def _item(session: GraphSession, tree: ast.expr) -> Any:
             message = f"a boundary of a slice is an integer or a size, got {got}"
             raise session.fail("W115", message, place or tree, "int(...) makes an integer of a number")
         if not isinstance(parts[2], (int, NoneType)) or parts[2] == 0:
-            raise session.fail("W115", "the step of a slice is an integer other than 0", tree.step or tree)
+            hint = "x[R.arange(start, stop, step)] takes elements by a step that a run computes"
+            message = "the step of a slice is an integer other than 0, which is known while reading"
+            raise session.fail("W115", message, tree.step or tree, hint if parts[2] != 0 else None)
         return slice(*parts)
     if isinstance(tree, ast.Starred):
         raise session.fail("W115", "a starred index is not part of the script", tree, "write every index")
@@ -97,8 +99,9 @@ def _item(session: GraphSession, tree: ast.expr) -> Any:
 
 def _as_tensor(session: GraphSession, item: Any, tree: ast.expr) -> Any:
     """An array, or a list of numbers, as the tensor that it is for NumPy; every other index as it is."""
-    if isinstance(item, list) and item and session.known(item, tree):
+    if isinstance(item, list) and session.known(item, tree):
         item = session.fold(lambda: np.asarray(item), tree)
+        item = item.astype("int64") if item.size == 0 else item  # a list without numbers is one of positions
     if isinstance(item, np.ndarray):
         dtype = "int64" if item.dtype.kind == "i" else item.dtype
         return Constant(item.astype(dtype), span=session.span(tree))

@@ -35,17 +35,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 
-from weft.script.reader.graph.joined import assigned, at, bound_names, fresh_name, joined, name_at
+from weft.script.reader.graph.joined import assigned, at, bound_names, fresh_name, joined, name_at, surely_bound
 from weft.support.records import dataclass
 
 __all__ = [
     "LoopBody",
     "LoopTree",
     "Returned",
+    "bound_when_left",
     "continues",
     "leaves",
+    "paths_to_break",
     "returns",
     "straight",
+    "with_body",
     "without_else",
     "without_returns",
 ]
@@ -92,6 +95,33 @@ def leaves(tree: LoopTree) -> bool:
 def continues(tree: LoopTree) -> bool:
     """Whether a loop has a `continue` of its own."""
     return _leaves(tree.body, ast.Continue)
+
+
+def paths_to_break(trees: Sequence[ast.stmt]) -> list[list[ast.stmt]]:
+    """For each `break` of a loop, the statements of an iteration that ends with it.
+
+    >>> tree = ast.parse("while True:\\n    a = 1\\n    if t:\\n        b = 2\\n        break\\n    c = 3").body[0]
+    >>> [[ast.unparse(statement) for statement in path] for path in paths_to_break(tree.body)]
+    [['a = 1', 'b = 2', 'break']]
+    """
+    found: list[list[ast.stmt]] = []
+    for position, tree in enumerate(trees):
+        if isinstance(tree, ast.Break):
+            return [*found, list(trees[: position + 1])]
+        if isinstance(tree, ast.If):
+            inner = [*paths_to_break(tree.body), *paths_to_break(tree.orelse)]
+            found.extend([*trees[:position], *path] for path in inner)
+    return found
+
+
+def bound_when_left(tree: LoopTree) -> set[str]:
+    """Names that every `break` of a loop has bound, which only a `break` ends, or else its `else` binds them, too."""
+    endless = isinstance(tree, ast.While) and isinstance(tree.test, ast.Constant) and bool(tree.test.value)
+    paths = paths_to_break(tree.body)
+    if not paths or not (endless or tree.orelse):
+        return set()
+    ends = paths if endless else [*paths, tree.orelse]
+    return set.intersection(*map(surely_bound, ends))
 
 
 class _Straight:
@@ -167,6 +197,11 @@ def _mapped(trees: Iterable[ast.stmt], change: Callable[[ast.stmt], list[ast.stm
         else:
             made.append(tree)
     return made
+
+
+def with_body(tree: LoopTree, body: list[ast.stmt]) -> LoopTree:
+    """A loop with another body, and without `else`."""
+    return _replaced(tree, body, [])
 
 
 def _replaced(tree: LoopTree, body: list[ast.stmt], orelse: list[ast.stmt]) -> LoopTree:

@@ -317,7 +317,8 @@ class LoopReader:
         for name, ty in zip(self.lists, self.rows, strict=True):
             if not isinstance(ty, TensorType) or ty.dims is None or ty.dtype is None:
                 message = f"the list '{name}' becomes a tensor, of values of known shape: got {type_text(ty)}"
-                raise session.fail("W114", message, tree)
+                hint = "append each of its tensors to a list of its own" if isinstance(ty, TupleType) else None
+                raise session.fail("W114", message, tree, hint)
             made.append(TensorType((count, *ty.dims), ty.dtype))  # type: ignore[arg-type]
         return made
 

@@ -21,6 +21,7 @@ ShapeError and DTypeError of `check_claim` where a name has another type after a
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Any
 
 from weft.ir.dim import Dim, prove_le
@@ -33,10 +34,13 @@ from weft.script.reader.graph.bindings import (
 from weft.script.reader.graph.joined import Following, assigned, at, bound_names, fresh_name, live_in, name_at
 from weft.script.reader.graph.loops.body import (
     LoopTree,
+    bound_when_left,
     continues,
     leaves,
+    paths_to_break,
     returns,
     straight,
+    with_body,
     without_else,
 )
 from weft.script.reader.graph.loops.carried import LoopReader
@@ -133,6 +137,9 @@ def read_loop(session: GraphSession, tree: LoopTree, source: Source | None) -> N
     """Read a loop of the graph; the source is that of a `for`."""
     if session.dataflow_names is not None:
         raise session.fail("W119", "a dataflow block has no control flow", tree, "move the loop outside of it")
+    left = bound_when_left(tree)
+    if left:
+        _bind_first(session, tree, source, sorted(left))
     if tree.orelse:
         first, loop, after = without_else(tree, session.has_value)
         read_statement(session, first)
@@ -140,7 +147,7 @@ def read_loop(session: GraphSession, tree: LoopTree, source: Source | None) -> N
         read_statement(session, after)
         return
     if _surely_runs(session, tree, source):
-        _bind_first(session, tree, source)
+        _bind_first(session, tree, source, bound_names([tree]))
     loop, function, range_, condition = _prepared(session, tree, source)
     loop.emit(function, range_, condition)
 
@@ -174,14 +181,17 @@ def _surely_runs(session: GraphSession, tree: LoopTree, source: Source | None) -
     return count is not None and prove_le(1, count, session.context.facts) is True
 
 
-def _bind_first(session: GraphSession, tree: LoopTree, source: Source | None) -> None:
+def _bind_first(session: GraphSession, tree: LoopTree, source: Source | None, bound: Iterable[str]) -> None:
     """Give a first value to the names that are read after a loop which surely binds them."""
-    names = [name for name in dict.fromkeys(bound_names([tree])) if not session.has_value(name)]
+    names = [name for name in dict.fromkeys(bound) if not session.has_value(name)]
     wanted = [name for name in names if live_in(session.wanted, name)]
-    if not wanted:
-        return
-    with undone(session):
-        values = _prepared(session, tree, source)[0].first_values
+    iterations = [tree.body, *paths_to_break(tree.body)] if wanted else []
+    values: dict[str, str] = {}
+    for body in iterations:
+        if set(wanted) <= values.keys():
+            break
+        with undone(session):
+            values = _prepared(session, with_body(tree, body), source)[0].first_values | values
     for name in wanted:
         if name in values:
             read_statement(session, assigned(name, ast.parse(values[name], mode="eval").body, tree))
