@@ -164,8 +164,9 @@ def any(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
 def arange(start: _t.Any, end: _t.Any = None, step: _t.Any = 1, dtype: _t.Any = None) -> _t.Any:
     """start, start + step, ... up to end, which is left out. A single value is the end.
 
-    Dtype: int64 for integers and float32 for floats unless given. Errors: ShapeError W205 a step that is 0 or symbolic;
-    DTypeError W320 a range of bools, W321 a bound that the dtype cannot hold.
+    Boundaries and steps that a run computes give a vector whose size only the run knows. Dtype: int64 for integers and
+    float32 for floats unless given. Errors: ShapeError W205 a step that is 0; DTypeError W320 a range of bools, W321 a
+    bound that the dtype cannot hold.
 
     R.arange(5) -> R.Tensor((5,), "int64")
     R.arange(n) -> R.Tensor((n,), "int64")
@@ -2253,6 +2254,15 @@ class dynamic:
         R.dynamic.nonzero_shape(R.Tensor((2, 5), "int64")) -> R.Tensor((2,), "int64")
         R.dynamic.nonzero_shape(R.Tensor((n,), "float32")) -> R.Tensor((2,), "int64")
         R.dynamic.nonzero_shape(R.Tensor((3,), "bool")) -> R.Tensor((2,), "int64")
+        """
+
+    @staticmethod
+    def range_shape(start: _t.Any, end: _t.Any, step: _t.Any) -> _t.Any:
+        """How many elements arange gives, as a shape. BoundsError for a step of 0, and for too many.
+
+        R.dynamic.range_shape(R.Tensor((), "int64"), n, 2) -> R.Tensor((1,), "int64")
+        R.dynamic.range_shape(9, R.Tensor((), "int64"), -3) -> R.Tensor((1,), "int64")
+        R.dynamic.range_shape(R.Tensor((), "float32"), 4.0, 0.5) -> R.Tensor((1,), "int64")
         """
 
     @staticmethod
