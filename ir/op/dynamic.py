@@ -450,10 +450,15 @@ def _lower_range_shape(kernel: Kernel) -> PrimFunc | None:
     away, pace = te.select(ahead, end - start, start - end), te.abs(step)
     if work == INDEX:
         count = (away + te.maximum(pace, 1) - 1) // te.maximum(pace, 1)
-        return kernel.compute(lambda _: te.maximum(count, 0))
-    steps = te.ceil(away / pace)
-    require(steps < most, "the range is too long")
-    return kernel.compute(lambda _: te.cast(INDEX, te.maximum(steps, te.const(0, work))))
+    else:
+        steps = te.ceil(away / pace)
+        require(steps < most, "the range is too long")
+        count = te.cast(INDEX, steps)
+
+    def length(_: PrimExpr) -> PrimExpr:
+        return te.maximum(count, 0)
+
+    return kernel.compute(length)
 
 
 @register_op(
