@@ -2,6 +2,7 @@
 
     sums = 0;  for p:  for g:  for i:  for j:  sums[i, j] = dot_product(sums[i, j], A[p, i, g], B[p, g, j])
 
+There may be a loop over few parts of A inside of that over p: a matrix of B is loaded once for all of them.
 Where sums are cleared under a condition only, they are loaded where it does not hold: several tiles of rows meet a part
 of B then, and A passes it by without a place in the first cache. A matrix has 16 rows of 64 bytes.
 Those of the sums are 0 to 3, two by two, those of A 4 and 5, those of B 6 and 7; what they are is configured once for
@@ -40,6 +41,7 @@ from weft.ir.tensor import (
 from weft.runtime.device.host import ASKS_FOR_MATRICES
 from weft.support.records import dataclass
 from weft.target import DOT_PRODUCTS, DotProduct
+from weft.transform.autoschedule.rules.strides import uses
 
 __all__ = [
     "ASKS_AT_START",
@@ -60,6 +62,8 @@ PREFIX, NUMBER = "llvm.x86.", "i8 immarg"
 """Of the names of intrinsics; the type of the number of a matrix."""
 _COUNTS = tuple((ROWS, m * ROWS, *n) for m in (1, 2) for n in ((), (2,)))
 """The extents of the loops over groups, rows and columns."""
+_PARTS = (1, 2, 3)
+"""The extents of a loop over parts of A."""
 USES_MATRICES = "@llvm.x86.ldtilecfg("
 """What the text of code that uses matrices has."""
 ASKS_AT_START = f"""\
@@ -105,7 +109,8 @@ def release(w: FunctionWriter) -> None:
 class MatrixNest:
     """The loops and accesses: `rows` and `columns` are matrices of the sums, of which `j` None is the only column.
 
-    `clears` says when sums begin at zero (None: always).
+    `part`, of so many `parts`, is the variable of A that B has not. `clears` says when sums begin at zero (None:
+    always).
     """
 
     row: DotProduct
@@ -119,10 +124,14 @@ class MatrixNest:
     sums: BufferLoad
     a: BufferLoad
     b: BufferLoad
+    part: PrimVar | None = None
+    parts: int = 1
 
-    def at(self, m: int, n: int) -> dict[PrimVar, PrimExpr]:
+    def at(self, m: int, n: int, part: int = 0) -> dict[PrimVar, PrimExpr]:
         """The variables at the first element of a matrix."""
         places: dict[PrimVar, PrimExpr] = {self.g: const(0, "int64"), self.i: const(m * ROWS, "int64")}
+        if self.part is not None:
+            places[self.part] = const(part, "int64")
         return places if self.j is None else {**places, self.j: const(n, "int64")}
 
 
@@ -136,14 +145,15 @@ def matrix_nest_of(stmt: AttrStmt, arith: Arithmetic) -> MatrixNest | None:
     while isinstance(inner, For):
         loops.append(inner)
         inner = inner.body
-    parts = _product_of(inner)
-    if parts is None or len(loops) not in (3, 4):
+    loads = _product_of(inner)
+    if loads is None or len(loops) < 3:
         return None
+    sums, a, b = loads
+    part = None if any(uses(index, loops[1].loop_var) for index in b.indices) else loops.pop(1)
     step, group, rows, *columns = loops
     counts = tuple(loop.extent for loop in (group, rows, *columns))
-    if counts not in _COUNTS:
+    if counts not in _COUNTS or (part is not None and part.extent not in _PARTS):
         return None
-    sums, a, b = parts
     return MatrixNest(
         row,
         first.condition if isinstance(first, IfThenElse) else None,
@@ -156,6 +166,8 @@ def matrix_nest_of(stmt: AttrStmt, arith: Arithmetic) -> MatrixNest | None:
         sums,
         a,
         b,
+        None if part is None else part.loop_var,
+        1 if part is None or not isinstance(part.extent, int) else part.extent,
     )
 
 

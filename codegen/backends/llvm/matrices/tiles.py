@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.instructions import binary, icmp, phi
 from weft.codegen.backends.llvm.kernel.emitter import KernelEmitter
@@ -89,10 +91,10 @@ def _emit_step(emitter: KernelEmitter, nest: MatrixNest) -> None:
     """The matrices of A and B of a step, each loaded once, and all their products."""
     name = nest.row.intrinsic.removeprefix(PREFIX)
     load_a = "tileloadd64" if nest.clears is None else "tileloaddt164"
-    for m in range(nest.rows):
-        _move(emitter, load_a, _A + m, nest.i, nest.a, nest.at(m, 0))
+    for part, m in itertools.product(range(nest.parts), range(nest.rows)):
+        _move(emitter, load_a, _A + m, nest.i, nest.a, nest.at(m, 0, part))
         for n in range(nest.columns):
-            if m == 0:
+            if part == 0 and m == 0:
                 _move(emitter, "tileloadd64", _B + n, nest.g, nest.b, nest.at(0, n))
             do_matrices(emitter.w, name, (NUMBER,) * 3, [("i8", x) for x in (_sum(m, n), _A + m, _B + n)])
 

@@ -9,6 +9,7 @@ from weft.ir.kernel.prim import binary, const
 from weft.ir.tensor import AllocBuffer, Buffer, For, IfThenElse, PrimExpr, PrimVar, Stmt
 from weft.transform.autoschedule.gemm.groups.arrangement import Grouped
 from weft.transform.autoschedule.gemm.groups.digits import Digits, DigitTile, digits_of
+from weft.transform.autoschedule.gemm.groups.matrices import many_rows
 from weft.transform.autoschedule.gemm.groups.operands import Operands, copies, operands_of, sums_of_a
 from weft.transform.autoschedule.gemm.groups.tile import Row, Tile
 from weft.transform.autoschedule.gemm.groups.unpacked import UnpackedTile, unpacked, values_of
@@ -22,7 +23,19 @@ __all__ = ["grouped"]
 def grouped(form: Grouped) -> Stmt:
     """The copies of the constants, the digits or sums of A, and the loops."""
     operands = operands_of(form)
-    packed, digits = copies(operands), digits_of(form) if form.has_digits else None
+    packed, r = copies(operands), form.found.plain.r
+    if form.matrices is None or r is None:
+        return sequence([*packed, _few_rows(form, operands)])
+    many, extent = many_rows(operands), form.found.plain.extents[r]
+    if isinstance(extent, int):
+        return sequence([*packed, many])
+    are_few = binary("lt", extent, const(form.min_rows_of_matrices, INDEX))
+    return sequence([*packed, IfThenElse(are_few, _few_rows(form, operands), many)])
+
+
+def _few_rows(form: Grouped, operands: Operands) -> Stmt:
+    """The digits or sums of A, and the loops, by instructions over vectors."""
+    digits = digits_of(form) if form.has_digits else None
     made = sums_of_a(operands) if digits is None else digits.fill()
     panel = PrimVar("panel", INDEX)
     if digits is not None:
@@ -32,7 +45,7 @@ def grouped(form: Grouped) -> Stmt:
         loop = _in_chunks(form, values, _around(form, _many_rows(operands, panel, values)), panel)
     else:
         loop = _loop(form, _around(form, _rows(operands, panel)), panel)
-    return sequence([*packed, *made, loop])
+    return sequence([*made, loop])
 
 
 def _around(form: Grouped, body: Stmt) -> Stmt:

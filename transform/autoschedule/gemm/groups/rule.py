@@ -15,7 +15,8 @@ a vector of bytes is masked for one of them and shifted for the other.
 Where A holds integers and the machine has an instruction that multiplies bytes without a sign by bytes with one, four
 neighbours along k go into one lane, sums of a group are exact integers, and B is offset so that it has no sign. Else
 products are those of float32, or of digits of bytes (`digits`); of more rows than a few each element is scaled first,
-which the rows then share, and of more than a tile the whole panel (`unpacked`).
+which the rows then share, and of more than a tile the whole panel (`unpacked`). Where the machine has an instruction
+over matrices of short floats, many rows go by that (`matrices`).
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class GroupedRule(Rule):
             return None
         form = found[0]
         reason = "integers are multiplied" if form.dot is not None else "elements are converted as tiles read them"
+        if form.matrices is not None:
+            reason += f"; from {form.min_rows_of_matrices} rows on matrices of short floats are"
         return Decision(site.name, self.name, form.values(), reason)
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:

@@ -24,7 +24,7 @@ from weft.ir.tensor import (
     Shuffle,
     Stmt,
 )
-from weft.transform.autoschedule.gemm.groups.arrangement import FLOAT
+from weft.transform.autoschedule.gemm.groups.arrangement import FLOAT, Grouped
 from weft.transform.autoschedule.gemm.groups.operands import Operand, Operands, at_group
 from weft.transform.autoschedule.gemm.tiles import (
     Panel,
@@ -38,7 +38,7 @@ from weft.transform.autoschedule.gemm.tiles import (
 from weft.transform.autoschedule.gemm.tiling import INDEX
 from weft.transform.autoschedule.rules.loops import sequence
 
-__all__ = ["Elements", "Row", "Tile"]
+__all__ = ["Elements", "Row", "Tile", "stored"]
 
 Row = Callable[[int], PrimExpr | None]
 """Where the i-th row of a tile is (None: there are no rows)."""
@@ -47,16 +47,16 @@ Row = Callable[[int], PrimExpr | None]
 class Elements:
     """What a tile reads: vectors of B, of scales and of zero points in a panel, elements of A in a row."""
 
-    def __init__(self, operands: Operands, panel: PrimVar, row: Row) -> None:
+    def __init__(self, operands: Operands, panel: PrimExpr, row: Row) -> None:
         self.all, self.form, self.found = operands, operands.form, operands.form.found
         self.panel, self.row = panel, row
 
-    def weights(self, g: PrimVar, q: PrimExpr, h: int, j: int) -> BufferLoad:
+    def weights(self, g: PrimExpr, q: PrimExpr, h: int, j: int) -> BufferLoad:
         """The vector of B at a step of a group."""
         form, count = self.form, self.form.lanes * self.form.terms
         if self.all.weights.packed is None:
             k = plus(times(g, self.found.group), q)
-            return self._in_place(substitute(self.all.weights.source, {self.found.k: k}), j)
+            return self._in_place(substitute(self.all.weights.source, {self.found.k: k}), const(j, INDEX))
         steps = self.found.group // (form.per * form.terms)
         place = plus(times(plus(times(g, steps), q), form.vectors), const(j, INDEX))
         index = vector_index(plus(times(place, count * form.per), const(h, INDEX)), count)
@@ -64,11 +64,11 @@ class Elements:
             index = replace(index, stride=const(form.per, INDEX))
         return BufferLoad(self.all.weights.packed, (self.panel, index))
 
-    def scale(self, g: PrimVar, j: int) -> PrimExpr:
+    def scale(self, g: PrimExpr, j: int | PrimExpr) -> PrimExpr:
         """The scales of a vector."""
         return cast(with_lanes(FLOAT, self.form.lanes), self._of_group(self.all.scales, g, j))
 
-    def zero(self, g: PrimVar, j: int, dtype: str) -> PrimExpr:
+    def zero(self, g: PrimExpr, j: int, dtype: str) -> PrimExpr:
         """The zero points of a vector, with what B is offset by."""
         lanes, zero, offset = self.form.lanes, self.found.b.zero, self.all.offset
         kind = with_lanes(dtype, lanes)
@@ -100,16 +100,17 @@ class Elements:
         row, r = self.row(i), self.found.plain.r
         return load if row is None or r is None else substitute(load, {r: row})
 
-    def _of_group(self, operand: Operand, g: PrimVar, j: int) -> BufferLoad:
+    def _of_group(self, operand: Operand, g: PrimExpr, j: int | PrimExpr) -> BufferLoad:
+        vector = as_expr(j, INDEX)
         if operand.packed is None:
-            return self._in_place(at_group(operand.source, self.found.k, g), j)
-        place = times(plus(times(g, self.form.vectors), const(j, INDEX)), self.form.lanes)
+            return self._in_place(at_group(operand.source, self.found.k, g), vector)
+        place = times(plus(times(g, self.form.vectors), vector), self.form.lanes)
         return BufferLoad(operand.packed, (self.panel, vector_index(place, self.form.lanes)))
 
-    def _in_place(self, load: BufferLoad, j: int) -> BufferLoad:
+    def _in_place(self, load: BufferLoad, j: PrimExpr) -> BufferLoad:
         """Vector j of the panel, of what is not packed."""
         form = self.form
-        first = plus(times(self.panel, form.width), const(j * form.lanes, INDEX))
+        first = plus(times(self.panel, form.width), times(j, form.lanes))
         vector = vector_at(load, self.found.plain.v, first, form.lanes)
         if not form.columns % form.width:
             return vector
@@ -274,21 +275,43 @@ class Tile:
 
     def _store(self, i: int, j: int) -> Stmt:
         """A vector of finished sums, or of what becomes of them, where there are columns."""
-        form, lane = self.form, PrimVar("lane", INDEX)
+        form = self.form
+        at = const((i * form.vectors + j) * form.lanes, INDEX)
         start = times(self.panel, form.width)
-        column = plus(const(j * form.lanes, INDEX), lane)
-        at = (i * form.vectors + j) * form.lanes
-        total = BufferLoad(self.total, (plus(const(at, INDEX), lane),))
-        epilogue = epilogue_of(self.plain, Panel(start, form.vectors, form.lanes), lambda _: self.row(i))  # type: ignore[arg-type,return-value]
-        if epilogue is None:
-            places: dict[Any, Any] = {self.plain.v: plus(start, column)}
-            row = self.row(i)
-            if self.plain.r is not None and row is not None:
-                places[self.plain.r] = row
-            store = self.plain.store
-            stmt: Stmt = BufferStore(store.buffer, total, tuple(substitute(x, places) for x in store.indices))
-        else:
-            stmt = epilogue(const(i, INDEX), column, [total])
-        if form.columns % form.width:
-            stmt = IfThenElse(binary("lt", plus(start, column), as_expr(form.columns, INDEX)), stmt, None)
-        return For(lane, 0, form.lanes, stmt, "vectorized")
+        return stored(
+            form,
+            start,
+            lambda _: self.row(i),
+            const(i, INDEX),
+            const(j, INDEX),
+            lambda lane: BufferLoad(self.total, (plus(at, lane),)),
+        )
+
+
+def stored(
+    form: Grouped,
+    start: PrimExpr,
+    row: Callable[[PrimExpr], PrimExpr | None],
+    i: PrimExpr,
+    j: PrimExpr,
+    total: Callable[[PrimExpr], BufferLoad],
+) -> Stmt:
+    """Vector j of finished sums of a panel that starts at a column, in row i of a tile, stored where there are columns.
+
+    `row` is where the result has a row of the tile, `total` the sum in a lane.
+    """
+    plain, lane = form.found.plain, PrimVar("lane", INDEX)
+    column = plus(times(j, form.lanes), lane)
+    epilogue = epilogue_of(plain, Panel(start, form.vectors, form.lanes), row)  # type: ignore[arg-type]
+    if epilogue is None:
+        places: dict[Any, Any] = {plain.v: plus(start, column)}
+        at = row(i)
+        if plain.r is not None and at is not None:
+            places[plain.r] = at
+        indices = tuple(substitute(x, places) for x in plain.store.indices)
+        stmt: Stmt = BufferStore(plain.store.buffer, total(lane), indices)
+    else:
+        stmt = epilogue(i, column, [total(lane)])
+    if form.columns % form.width:
+        stmt = IfThenElse(binary("lt", plus(start, column), as_expr(form.columns, INDEX)), stmt, None)
+    return For(lane, 0, form.lanes, stmt, "vectorized")
