@@ -110,8 +110,8 @@ def _norm(n: OnnxNode, x: Expr, scale: Expr, bias: Expr | None, epsilon: float) 
 
 
 def _rms(n: OnnxNode, x: Expr, scale: Expr, epsilon: float) -> Expr:
-    mean = R.mean(R.square(x), (n.rank(x) - 1,), True)
-    return R.multiply(R.divide(x, R.sqrt(R.add(mean, epsilon))), scale)
+    scale = scale if n.dtype(scale) == n.dtype(x) else R.astype(scale, n.dtype(x))
+    return R.nn.rms_norm(x, scale, (n.rank(x) - 1,), epsilon)
 
 
 def _skipped(n: OnnxNode, x: Expr, skip: Expr, bias: Expr | None) -> Expr:

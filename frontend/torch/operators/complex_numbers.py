@@ -234,7 +234,10 @@ def istft(
     pairs = R.permute_dims(R.view_as_real(x), [*range(rank - 2), rank - 1, rank - 2, rank])
     if normalized:
         pairs = R.multiply(pairs, n.cast(math.sqrt(n_fft), dtype))
-    signal = n.emit(R.signal.istft(n.emit(pairs), weights, step, onesided is None or bool(onesided)))
+    half = onesided or (onesided is None and n.shape(x)[rank - 2] != n_fft)
+    if not half:  # of all bins PyTorch reads the first half, for a signal of real numbers
+        pairs = R.strided_slice(n.emit(pairs), [rank - 1], [0], [n_fft // 2 + 1])
+    signal = n.emit(R.signal.istft(n.emit(pairs), weights, step, True))
     start, total = n_fft // 2 if center else 0, n.shape(signal)[-1]
     end = total - start if length is None else start + length
     axis = n.rank(signal) - 1

@@ -239,8 +239,13 @@ def _statistics(n: FxNode, x: Expr, axes: tuple[int, ...], epsilon: float) -> li
 def rms_norm(n: FxNode, x: Expr, shape: Any, scale: Any = None, epsilon: Any = None) -> Expr:
     """The last axes over their root mean square."""
     axes = tuple(range(n.rank(x) - len(shape), n.rank(x)))
-    y = R.multiply(x, R.rsqrt(R.add(R.mean(R.square(x), axes, True), float(epsilon or 1.1920928955078125e-07))))
-    return y if scale is None else R.multiply(y, scale)
+    if scale is None:
+        scale = R.ones(n.shape(x)[axes[0] :], n.dtype(x))
+    elif n.dtype(scale) != n.dtype(x):
+        raise Unsupported("a weight of another dtype")
+    if epsilon is None:  # of the dtype that it computes in
+        epsilon = np.finfo("float64" if n.dtype(x) == "float64" else "float32").eps
+    return R.nn.rms_norm(x, scale, axes, float(epsilon))
 
 
 def group_norm(n: FxNode, x: Expr, *args: Any) -> Any:

@@ -287,7 +287,12 @@ row("addmm addmv", addmm)
 row("baddbmm", addmm)
 row("addbmm", lambda n, bias, a, b, beta=1, alpha=1: addmm_of(n, bias, R.sum(R.matmul(a, b), 0), beta, alpha))
 row("linear", linear)
-row("einsum", lambda n, equation, tensors, **o: R.einsum(tensors, equation.replace(" ", "")))
+row(
+    "einsum",
+    lambda n, equation, tensors, **o: R.einsum(
+        [n.cast(tensor, n.dtype_out) for tensor in tensors], equation.replace(" ", "")
+    ),
+)
 row("topk", top_k)
 row("sort", sort)
 row("argsort", argsort)

@@ -118,6 +118,14 @@ def cases() -> dict[str, Any]:
             "SkipSimplifiedLayerNormalization", hidden(2, 5), hidden(2, 5), real(16), real(16), epsilon=1e-5
         ),
         "rms": given("SimplifiedLayerNormalization", hidden(2, 5), real(16), domain="", axis=-1, epsilon=1e-5),
+        "rms of halves": given(
+            "SimplifiedLayerNormalization",
+            (hidden(2, 5) * 400).astype("float16"),
+            real(16).astype("float16"),
+            domain="",
+            axis=-1,
+            epsilon=1e-5,
+        ),
         "embedding": given(
             "EmbedLayerNormalization",
             RNG.integers(0, 9, (2, 5)).astype("int32"),

@@ -56,6 +56,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "fftfreq": (lambda x: x * torch.fft.fftfreq(8, 0.5), (X,)),
     "stft": (lambda x, w: torch.stft(x, 8, 4, window=w, return_complex=True), (torch.randn(2, 32), WINDOW)),
     "istft": (lambda z, w: torch.istft(z, 8, 4, window=w), (torch.fft.fft(torch.randn(2, 9, 5)).mT, WINDOW)),
+    "istft of half of the bins": (lambda z: torch.istft(z, 8, onesided=False), (torch.randn(8, 5) + 0j,)),
+    "istft of bins that say how many": (lambda z: torch.istft(z, 8), (torch.randn(8, 5) + 0j,)),
     "rotary embedding": (rotated, (torch.randn(1, 3, 2, 8), torch.randn(3, 1, 4))),
     "parts of a conjugate": (lambda z: (z.conj() * 1j).real + torch.angle(z) + z.imag, (Z,)),
     "products": (lambda z: torch.exp(z @ z.mH) / (2 - 1j), (Z,)),
