@@ -13,7 +13,8 @@ from tests.transform.autoschedule.gemm.convolutions import convolution, decided,
 
 import weft
 from weft.codegen.backends.llvm.kernel.explicit import is_explicit
-from weft.ir import FrozenMap, IRModule, PrimFunc, replace
+from weft.ir import FrozenMap, IRModule, PrimFunc, replace, walk
+from weft.ir.tensor import PREFETCH, AttrStmt, BufferLoad
 from weft.transform.autoschedule.gemm.convolutions.toom_cook import Matrix, transform_of
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.decisions import DECISIONS, decisions_of
@@ -246,6 +247,28 @@ def test_a_form_that_windows_do_not_have_is_refused() -> None:
     module = pinned(convolution((2, 8, 7, 11), w.shape, strides=2), WIDE, {"form": "winograd2"}, params={"w": w})
     with pytest.raises(weft.PassError, match="others than 3x3 summed in float32 that move by one"):
         weft.lower(module, WIDE, start="schedule", stop="schedule")
+
+
+@pytest.mark.parametrize(
+    ("terms", "channels", "size", "are_asked_for"),
+    [(64, 64, 56, True), (16, 32, 8, True), (256, 256, 14, False)],  # large weights come from far themselves
+)
+def test_what_results_are_put_together_with_is_prefetched(
+    terms: int, channels: int, size: int, are_asked_for: bool
+) -> None:
+    w, shape = random(channels, terms, 3, 3), f'("n", {channels}, {size}, {size})'
+    module = convolution(
+        ("n", terms, size, size), w.shape, "float32", "R.add({}, z)", f', z: R.Tensor({shape}, "float32")', padding=1
+    )
+    module = pinned(module, WIDE, {"form": "winograd2"}, params={"w": w})
+    (kernel,) = [
+        x
+        for x in weft.lower(module, WIDE, start="schedule", stop="schedule").functions.values()
+        if isinstance(x, PrimFunc) and DECISIONS in x.attrs and any(d.kind == "gemm" for d in decisions_of(x))
+    ]
+    marks = [part.value for part in walk(kernel.body) if isinstance(part, AttrStmt) and part.key == PREFETCH]
+    asked = {value.buffer for value in marks if isinstance(value, BufferLoad)}
+    assert len(asked) == (2 if are_asked_for else 0)  # z and the result
 
 
 @pytest.mark.parametrize("threads", [1, 2])

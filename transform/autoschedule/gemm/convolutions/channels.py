@@ -23,6 +23,7 @@ from typing import Any
 from weft.dtypes import bits, is_float
 from weft.ir import replace, substitute
 from weft.ir.kernel.prim import as_expr, binary, const
+from weft.ir.kernel.simplify import simplify
 from weft.ir.node import FrozenMap
 from weft.ir.tensor import (
     PREFETCH,
@@ -364,6 +365,20 @@ class ChannelBlock:
             loads += [load for load in loads_in(found.epilogue.value) if uses(load.indices, found.v)]
         body = sequence([AttrStmt(None, PREFETCH, substitute(load, places), SeqStmt(())) for load in loads])
         return For(channel, 0, self.panel.width, For(q, 0, ceil_div(positions, lanes), body))
+
+    def places(self, channel: PrimExpr, offset: PrimExpr) -> list[BufferLoad]:
+        """Where a result of the block is stored, and what it is put together with; rows of places have no end."""
+        sizes, found = self.sizes, self.sizes.found
+        first = {found.v: times(self.row, sizes.width), sizes.r: plus(self.panel.start, channel)}
+        loads = [BufferLoad(found.store.buffer, found.store.indices)]
+        if found.epilogue is not None:
+            loads += [load for load in loads_in(found.epilogue.value) if uses(load.indices[-1:], found.v)]
+        starts = [simplify(substitute(load, first)) for load in loads]
+        return [replace(start, indices=(*start.indices[:-1], plus(start.indices[-1], offset))) for start in starts]
+
+    def lines(self, line: int) -> int:
+        """Lines of so many positions that the results of a channel have."""
+        return ceil_div(self.count * self.sizes.width, line)
 
     def _tiles(self, at: PrimExpr, rows: int, k: PrimExpr, steps: int) -> Stmt:
         """The tiles of `rows` rows from `at` on in the block, for `steps` of k from `k` on."""

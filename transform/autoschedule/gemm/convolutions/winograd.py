@@ -96,6 +96,11 @@ class Winograd(Positions):
         return Buffer("weights_transformed", shape, self.found.dtype)
 
     @property
+    def has_near_weights(self) -> bool:
+        """Whether the second cache has all weights beside the windows: others are what tiles wait for."""
+        return 2 * _bytes(self.weights) <= self.channels.capacity.machine.l2_bytes
+
+    @property
     def filling(self) -> Filling | None:
         """What computes the input, of which each block does its part."""
         return self.found.filling

@@ -19,7 +19,7 @@ import functools
 import math
 from collections.abc import Iterable, Iterator
 
-from weft.dtypes import with_lanes
+from weft.dtypes import bits, with_lanes
 from weft.ir import substitute
 from weft.ir.kernel.prim import binary, const
 from weft.ir.kernel.simplify import simplify
@@ -47,7 +47,17 @@ from weft.transform.autoschedule.gemm.convolutions.channels import ChannelBlock
 from weft.transform.autoschedule.gemm.convolutions.padded_rows import filling_at, padded_row
 from weft.transform.autoschedule.gemm.convolutions.toom_cook import combined, named
 from weft.transform.autoschedule.gemm.convolutions.winograd import Winograd
-from weft.transform.autoschedule.gemm.tiles import Panel, Tile, cover, flat_view, fresh, plus, times, vector_index
+from weft.transform.autoschedule.gemm.tiles import (
+    Ends,
+    Panel,
+    Tile,
+    cover,
+    flat_view,
+    fresh,
+    plus,
+    times,
+    vector_index,
+)
 from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
 from weft.transform.autoschedule.rules.loops import nested, sequence
 
@@ -252,14 +262,46 @@ class _Panel:
             place = plus(sizes.place_of_weight(e, c), times(j, panel.lanes))
             return BufferLoad(sizes.weights, (number, vector_index(place, panel.lanes)))
 
-        return Tile(
+        before: list[Stmt] = []
+        run = plus(times(e, self._tiles), binary("floordiv", at, const(sizes.mr, INDEX)))
+        tile = Tile(
             count,
             Panel(panel.start, panel.vectors, panel.lanes),
             scalar=lambda i: BufferLoad(self.block.windows, (e, c, plus(at, i))),
             vector=weights,
             element=lambda i, j: BufferLoad(self.products, (e, plus(at, i), self._vector(j))),
             loops=[(c, sizes.terms)],
-        ).build(sizes.found.dtype)
+            ends=self._ends(run, before) if sizes.has_near_weights else None,
+        )
+        return SeqStmt((*before, tile.build(sizes.found.dtype)))
+
+    @property
+    def _tiles(self) -> int:
+        """Register tiles of one of the products."""
+        return ceil_div(self.block.tiles, self.sizes.mr)
+
+    def _ends(self, tile: PrimExpr, stmts: list[Stmt]) -> Ends:
+        """What a register tile prefetches, step by step: its share of the lines that the panel's results are stored to.
+
+        Some lines of one channel, or all of several: little is to be computed for each. `stmts` get what is the same
+        for all of them. Lines beyond the last one may be named.
+        """
+        channels, tiles = self._panel.width, self._tiles * self.sizes.products
+        line = self.sizes.channels.capacity.machine.line_bytes * 8 // bits(self.sizes.found.dtype)
+        lines, several, parts = self.results.lines(line), ceil_div(channels, tiles), max(1, tiles // channels)
+        if several > 1:
+            start, size = named("channel", times(tile, several), stmts), const(lines, INDEX)
+            return Ends(
+                several * lines,
+                lambda i: self.results.places(
+                    plus(start, binary("floordiv", i, size)), times(binary("floormod", i, size), line)
+                ),
+                is_spread=True,
+            )
+        each, size = ceil_div(lines, parts), const(parts, INDEX)
+        channel = named("channel", binary("floordiv", tile, size), stmts)
+        first = named("line", times(binary("floormod", tile, size), each), stmts)
+        return Ends(each, lambda i: self.results.places(channel, times(plus(first, i), line)), is_spread=True)
 
     def _back(self) -> Stmt:
         """The sums of all tiles, transformed back."""
