@@ -48,6 +48,7 @@ FAMILIES = (
     "reductions.statistical",
     "indexing.search",
     "indexing.sorting",
+    "indexing.ranks",
     "indexing.row_order",
     "nn.activations",
     "nn.norm",

@@ -10,7 +10,7 @@ from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, maximum
-from weft.ir.graph import Expr, Tuple, TupleGetItem
+from weft.ir.graph import Expr, Tuple
 from weft.ir.op.common import (
     Kernel,
     axes_of,
@@ -34,50 +34,6 @@ from weft.ir.types import TensorType
 __all__: list[str] = []
 
 _SELECTION = "indexing_selection"
-
-
-def _kth(x: Any, *, k: int, axis: int, keepdims: bool, largest: bool) -> Any:
-    order = np.argsort(x, axis=axis, kind="stable")
-    if largest:  # ties in the order of the indices
-        order = np.argsort(-x.astype("float64"), axis=axis, kind="stable")
-    index = np.take(order, [k - 1], axis=axis).astype("int64")
-    value = np.take_along_axis(x, index, axis)
-    return (value, index) if keepdims else (np.squeeze(value, axis), np.squeeze(index, axis))
-
-
-@composite(
-    "kthvalue",
-    [
-        Param("x"),
-        Param("k", "attr", of="int"),
-        Param("axis", "attr", -1, "int"),
-        Param("keepdims", "attr", False, "bool"),
-        Param("largest", "attr", False, "bool"),
-    ],
-    family=_SELECTION,
-    numpy=_kth,
-    examples=(
-        example(f32(2, 5), 2),
-        example(f32("n", 4), 4, axis=1, keepdims=True),
-        example(f32(5, "m"), 1, axis=0),
-        example(f32(2, 5), 3, largest=True),
-    ),
-)
-def kthvalue(args: Parts) -> Expr:
-    """The k-th least (or greatest) value along an axis, and its index (int64); k counts from 1, nan is greatest."""
-    dims = args.dims("x")
-    axis = args.axis_of("axis", len(dims))
-    size = dims[axis]
-    if args.k < 1 or (isinstance(size, int) and args.k > size):
-        raise args.error(f"k is from 1 to the size of the axis, {size}, got {args.k}")
-    if args.k <= 64:
-        both = call("topk", args.x, args.k, axis, "both", args.largest, "int64")
-        values, order = TupleGetItem(both, 0), TupleGetItem(both, 1)
-    else:
-        order = call("argsort", args.x, axis, args.largest, "int64")
-        values = call("gather_elements", args.x, order, axis)
-    parts = [call("strided_slice", part, [axis], [args.k - 1], [args.k]) for part in (values, order)]
-    return Tuple(tuple(parts if args.keepdims else [call("squeeze", part, [axis]) for part in parts]))
 
 
 def _modes(x: Any, *, axis: int, keepdims: bool) -> Any:

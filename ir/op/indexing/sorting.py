@@ -1,14 +1,13 @@
-"""Sorting along an axis, and the middle by rank.
+"""Sorting along an axis.
 
 One kernel serves all operators: it sorts the positions of a row (`radix_sort`, `vectors.sort`), then writes the
-elements, the positions, or both: of every rank, of the first ones, or of the middle one. nan counts as greater than
+elements, the positions, or both: of every rank, of the first ones, or of one (`ranks`). nan counts as greater than
 every number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,29 +17,26 @@ from weft.dtypes import bits
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, free_symbols, product, prove_le
-from weft.ir.kernel.prim import binary, cast, intrinsic, unary
+from weft.ir.kernel.prim import binary, cast, unary
 from weft.ir.kernel.prim_dim import dim_to_prim
-from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor, typed
+from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.indexing.counting_sort import is_counted
-from weft.ir.op.indexing.merge_sort import RowRuns, lazy
+from weft.ir.op.indexing.merge_sort import RowRuns
 from weft.ir.op.indexing.radix_sort import Sort, sort_of
 from weft.ir.op.indexing.selecting import MOST, FewFirst
 from weft.ir.op.indexing.sort_keys import has_keys
 from weft.ir.op.indexing.vectors.few import VectorFew
 from weft.ir.op.indexing.vectors.leading import VectorLeading
 from weft.ir.op.indexing.vectors.positions import VectorPositions
-from weft.ir.op.indexing.vectors.select import VectorSelect
 from weft.ir.op.indexing.vectors.sort import VectorSort
 from weft.ir.op.indexing.vectors.values import VectorValues
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.op.layout_rules.families import along
-from weft.ir.op.reductions.reduction import empty_axis, reduced_axes, reduced_type, require_elements, require_values
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
-    Bind,
     Buffer,
     BufferLoad,
     BufferStore,
@@ -56,13 +52,15 @@ from weft.ir.tensor import (
 from weft.ir.types import TensorType, TupleType, Type
 from weft.support.records import dataclass
 
+__all__ = ["Order", "RowKernel", "order_of", "sorted_type"]
+
 _LEAST_KEY = 16
 """The bits of elements that have no room in keys of vectors on some machines."""
 Order = Sort | FewFirst | VectorSort | VectorValues
 
 
 @dataclass
-class _RowKernel:
+class RowKernel:
     """The kernel that sorts axes of a tensor as one; `outputs` are (dtype, whether of positions).
 
     It has more forms where vector code sorts the rows, which targets take that have the intrinsics.
@@ -162,7 +160,7 @@ class _RowKernel:
 
 
 @dataclass
-class _Leading(_RowKernel):
+class _Leading(RowKernel):
     """The first `count` elements of one axis in order."""
 
     count: Dim
@@ -175,7 +173,7 @@ class _Leading(_RowKernel):
 
     def _vector_sort(self, count: Extent) -> VectorSort | None:
         if self._takes_few(count):
-            return self._few(count)
+            return VectorFew.of_few(count, self._element, self.dtype, self.descending, int(self.count))  # type: ignore[arg-type]
         if self._is_counted(count):
             return None
         if isinstance(self.count, int) and self.count != self.dims[self.axes[0]]:
@@ -243,13 +241,6 @@ class _Leading(_RowKernel):
         few = isinstance(self.count, int) and 0 < self.count <= MOST
         return few and not (isinstance(count, int) and count < 2 * int(self.count))  # type: ignore[arg-type]
 
-    def _few(self, count: Extent) -> VectorFew | None:
-        """What selects few elements in rows in which vectors take less time than one walk, which guesses worse."""
-        kept = int(self.count)  # type: ignore[arg-type]
-        if not isinstance(count, int) or not VectorFew.takes(self.dtype, count, kept):
-            return None
-        return VectorFew(count, self._element, self.dtype, self.descending, kept)
-
     def _is_counted(self, count: Extent) -> bool:
         """Whether values of few bits are counted: no comparison is as quick."""
         return self._of_values and self.count == self.dims[self.axes[0]] and is_counted(self.dtype, count)
@@ -282,46 +273,7 @@ class _Leading(_RowKernel):
         return For(rank, 0, kept, SeqStmt(tuple(stores)))
 
 
-@dataclass
-class _Middle(_RowKernel):
-    """The middle element of the axes, the lower of two; the last nan where there is one."""
-
-    keepdims: bool
-
-    def _shape(self) -> Sequence[Dim]:
-        if self.keepdims:
-            return [1 if axis in self.axes else dim for axis, dim in enumerate(self.dims)]
-        return [dim for axis, dim in enumerate(self.dims) if axis not in self.axes]
-
-    def _checks(self) -> list[Stmt]:
-        return [
-            AssertStmt(binary("lt", index(0), index(self.sizes[axis])), f"R.median: {empty_axis(axis)}", "ShapeError")
-            for axis in self.axes
-            if prove_le(1, self.dims[axis]) is not True
-        ]
-
-    @property
-    def _rank(self) -> PrimExpr:
-        return binary("floordiv", self.size - 1, index(2))
-
-    def _vector_sort(self, count: Extent) -> VectorSort | None:
-        return VectorSelect.of_rank(count, self.size, self._element, self.dtype, self.descending, self._rank)
-
-    def _write(self, results: Sequence[Buffer]) -> Stmt:
-        last = self.order.last() if isinstance(self.order, VectorSelect) else self.order.at(self.size - 1)
-        middle = self.order.at(self._rank)
-        chosen = PrimVar("chosen", INDEX)
-        places: dict[int, PrimExpr] = dict(self.row)
-        if self.keepdims:
-            places |= {axis: index(0) for axis in self.axes}
-        target = [places[d] for d in sorted(places)]
-        position = middle
-        if dtypes.is_float(self.dtype):
-            position = lazy(intrinsic("isnan", self._element(last)), last, middle)
-        return SeqStmt((Bind(chosen, position), self._stores(results, chosen, target)))
-
-
-def _sorted_type(args: Arguments, name: str, context: TypeContext) -> tuple[TensorType, int]:
+def sorted_type(args: Arguments, name: str, context: TypeContext) -> tuple[TensorType, int]:
     """The type of the data and the axis (from the front where the rank is known)."""
     ty = tensor(args, name, context)
     require_dtype(args, name, ty, "number")
@@ -333,7 +285,7 @@ def _sorted_type(args: Arguments, name: str, context: TypeContext) -> tuple[Tens
 def _kernel(
     args: Arguments, context: TypeContext, name: str, data: str, descending: bool, outputs: Sequence[tuple[str, bool]]
 ) -> PrimFunc | None:
-    ty, axis = _sorted_type(args, data, context)
+    ty, axis = sorted_type(args, data, context)
     dims = dims_of(ty)
     if dims is None or ty.dtype is None:
         return None
@@ -345,7 +297,8 @@ def _count(args: Arguments, size: Dim) -> Dim:
     return args.k if args.name == "R.topk" and args.k >= 1 else size
 
 
-def _order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+def order_of(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    """The positions that sort an axis, equal elements in the order of their positions."""
     if not descending:
         return np.argsort(x, axis, kind="stable")
     flipped = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
@@ -363,7 +316,7 @@ _TIES: dict[str, tuple[Any, Any]] = {"data": (-3, 3), "x": (-3, 3)}
     lowering=lambda args, context, name: _kernel(
         args, context, name, "x", args.descending, [(str(tensor(args, "x", context).dtype), False)]
     ),
-    numpy=lambda x, axis, descending: np.take_along_axis(x, _order(x, axis, descending), axis),
+    numpy=lambda x, axis, descending: np.take_along_axis(x, order_of(x, axis, descending), axis),
     pure=True,
     layout=along("x"),
     examples=(
@@ -378,14 +331,14 @@ def sort(args: Arguments, context: TypeContext) -> Type:
 
     Errors: ShapeError W203 the axis; DTypeError W321.
     """
-    return _sorted_type(args, "x", context)[0]
+    return sorted_type(args, "x", context)[0]
 
 
 @register_op(
     "argsort",
     [Param("data"), _AXIS, _DESCENDING, Param("dtype", "dtype", "int32")],
     lowering=lambda args, context, name: _kernel(args, context, name, "data", args.descending, [(args.dtype, True)]),
-    numpy=lambda data, axis, descending, dtype: _order(data, axis, descending).astype(dtype),
+    numpy=lambda data, axis, descending, dtype: order_of(data, axis, descending).astype(dtype),
     pure=True,
     layout=along("data"),
     examples=(
@@ -399,7 +352,7 @@ def argsort(args: Arguments, context: TypeContext) -> Type:
 
     Errors: ShapeError W203 the axis; DTypeError W321.
     """
-    ty, _ = _sorted_type(args, "data", context)
+    ty, _ = sorted_type(args, "data", context)
     return TensorType(ty.shape, args.dtype, ty.ndim, ty.vdevice)
 
 
@@ -422,7 +375,7 @@ def _lower_topk(args: Arguments, context: TypeContext, name: str) -> PrimFunc | 
 
 def _numpy_topk(data: np.ndarray, k: int, axis: int, ret_type: str, largest: bool, dtype: str) -> Any:
     count = data.shape[axis] if k < 1 else k
-    order = np.take(_order(data, axis, largest), np.arange(count), axis)
+    order = np.take(order_of(data, axis, largest), np.arange(count), axis)
     values = np.take_along_axis(data, order, axis)
     return {"both": (values, order.astype(dtype)), "values": values, "indices": order.astype(dtype)}[ret_type]
 
@@ -456,7 +409,7 @@ def topk(args: Arguments, context: TypeContext) -> Type:
     An axis shorter than k is refuted (ShapeError W201) or stops the kernel. Errors: W203 the axis, W205 another
     ret_type; DTypeError W321.
     """
-    ty, axis = _sorted_type(args, "data", context)
+    ty, axis = sorted_type(args, "data", context)
     dims = dims_of(ty)
     if dims is None:
         kept: tuple[Dim, ...] | None = None
@@ -467,65 +420,3 @@ def topk(args: Arguments, context: TypeContext) -> Type:
         kept = (*dims[:axis], count, *dims[axis + 1 :])
     types = tuple(TensorType(kept, dtype, ty.ndim, ty.vdevice) for dtype, _ in _topk_outputs(args, ty.dtype))
     return types[0] if len(types) == 1 else TupleType(types)
-
-
-def _is_single(axis: int | Sequence[int] | None) -> bool:
-    """Whether a median runs over one axis that was named, and so has a position along it."""
-    return axis is not None and (isinstance(axis, int) or len(axis) == 1)
-
-
-def _lower_median(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    x = tensor(args, "x", context)
-    dims = dims_of(x)
-    if dims is None or x.dtype is None:
-        return None
-    outputs = [(x.dtype, False), (INDEX, True)][: 1 + _is_single(args.axis)]
-    return _Middle(name, dims, x.dtype, reduced_axes(args, args.axis, len(dims)), False, outputs, args.keepdims).build()
-
-
-def _numpy_median(x: np.ndarray, axis: int | Sequence[int] | None, keepdims: bool) -> Any:
-    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(a % x.ndim for a in np.atleast_1d(axis)))
-    others = [a for a in range(x.ndim) if a not in axes]
-    require_values(x, axes)
-    size = int(np.prod([x.shape[a] for a in axes]))
-    rows = x.transpose((*others, *axes)).reshape(*(x.shape[a] for a in others), size)
-    order = np.argsort(rows, -1, kind="stable")
-    last, middle = order[..., -1:], order[..., (size - 1) // 2, None]
-    greatest = np.take_along_axis(rows, last, -1)
-    chosen = np.where(greatest != greatest, last, middle)  # nan alone is not itself
-    shape = [1 if a in axes else extent for a, extent in enumerate(x.shape) if keepdims or a not in axes]
-    values, positions = np.take_along_axis(rows, chosen, -1).reshape(shape), chosen.reshape(shape)
-    return (values, positions) if _is_single(axis) else values
-
-
-@register_op(
-    "median",
-    [Param("x"), Param("axis", "attr", None, "ints?"), Param("keepdims", "attr", False, "bool")],
-    lowering=_lower_median,
-    numpy=_numpy_median,
-    pure=True,
-    examples=(
-        example(f32(2, 3, 4), axis=1),
-        example(f32("n", 4), axis=[-1], keepdims=True),
-        example(f32(3, 5)),
-        example(f32("n", 4, "m"), axis=[0, 1], least=1),
-        example(f32("n", "m"), axis=1, least=1),
-        example(typed("float16", 2, 70), axis=1),
-        example(typed("float64", "n", 3), axis=[0, 1], keepdims=True, least=1),
-        example(typed("int32", "n", 9), axis=1, least=1, ranges=_TIES),
-        example(typed("uint8", 3, 40), axis=[1], keepdims=True),
-    ),
-)
-def median(args: Arguments, context: TypeContext) -> Type:
-    """The middle value along the axes, the lower one of two; nan if there is one.
-
-    Over one axis that is named also its position along the axis (int64): (values, positions). Of equal values the
-    first counts as the smallest; of several nan the last is taken. Errors: ShapeError W203, W204 the axes, W226 an
-    empty axis; DTypeError W321.
-    """
-    x = tensor(args, "x", context)
-    require_dtype(args, "x", x, "number")
-    if x.ndim >= 0:
-        require_elements(args, dims_of(x), reduced_axes(args, args.axis, x.ndim))
-    values = reduced_type(args, x, args.keepdims, x.dtype)
-    return TupleType((values, replace(values, dtype=INDEX))) if _is_single(args.axis) else values

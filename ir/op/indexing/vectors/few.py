@@ -71,6 +71,13 @@ class VectorFew(VectorSort):
             return False
         return layout_of(dtype, size, True) is not None
 
+    @classmethod
+    def of_few(cls, size: Extent, element: Element, dtype: str, descending: bool, count: int) -> VectorFew | None:
+        """The sort of so many elements; None where one walk that keeps them, which guesses worse, takes less time."""
+        if not isinstance(size, int) or not cls.takes(dtype, size, count):
+            return None
+        return cls(size, element, dtype, descending, count)
+
     def statements(self) -> list[Stmt]:
         """What selects and sorts."""
         limit = PrimVar("limit", self.key_dtype)

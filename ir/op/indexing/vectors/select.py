@@ -12,7 +12,6 @@ Source: Floyd and Rivest, Expected time bounds for selection, 1975.
 
 from __future__ import annotations
 
-from weft.dtypes import is_float
 from weft.ir.kernel.prim import binary, cast, const, intrinsic, unary
 from weft.ir.op.indexing.block_hits import BLOCK, BlockHits
 from weft.ir.op.indexing.sort_keys import Element, SortKeys
@@ -46,11 +45,18 @@ class VectorSelect(VectorSort):
     """The positions of the element of one rank, and of the last nan, of a row that is not empty."""
 
     def __init__(
-        self, capacity: Extent, size: PrimExpr, element: Element, keys: SortKeys, layout: Layout, rank: PrimExpr
+        self,
+        capacity: Extent,
+        size: PrimExpr,
+        element: Element,
+        keys: SortKeys,
+        layout: Layout,
+        rank: PrimExpr,
+        with_nan: bool,
     ) -> None:
         super().__init__(capacity, size, element, keys, layout)
         self.rank, self.restored = rank, None
-        self.is_float = is_float(keys.dtype)
+        self.with_nan = with_nan
         self.least = _LONG[layout.bits]
         self.is_long = not isinstance(capacity, int) or capacity >= self.least
         narrow = isinstance(capacity, int) and capacity < _LARGEST
@@ -67,12 +73,18 @@ class VectorSelect(VectorSort):
 
     @staticmethod
     def of_rank(
-        capacity: Extent, size: PrimExpr, element: Element, dtype: str, descending: bool, rank: PrimExpr
+        capacity: Extent,
+        size: PrimExpr,
+        element: Element,
+        dtype: str,
+        descending: bool,
+        rank: PrimExpr,
+        with_nan: bool,
     ) -> VectorSelect | None:
-        """What finds the element of a rank in a row; None where its keys do not fit."""
+        """What finds the element of a rank in a row, and the last nan if asked; None where its keys do not fit."""
         layout = layout_of(dtype, capacity, False)
         found = SortKeys(dtype, descending, False)
-        return None if layout is None else VectorSelect(capacity, size, element, found, layout, rank)
+        return None if layout is None else VectorSelect(capacity, size, element, found, layout, rank, with_nan)
 
     def at(self, rank: int | PrimExpr) -> PrimExpr:
         """The position of the element of the rank."""
@@ -93,7 +105,7 @@ class VectorSelect(VectorSort):
         return [*steps, *self._positions(), *self._last_nan()]
 
     def _look(self, key: PrimExpr, value: PrimExpr, number: PrimExpr) -> list[Stmt]:
-        return [_set(self.greatest, binary("max", _get(self.greatest), key))] if self.is_float else []
+        return [_set(self.greatest, binary("max", _get(self.greatest), key))] if self.with_nan else []
 
     def _key(self, i: PrimExpr) -> PrimExpr:
         return self.sort_keys.key(self.element(i))
@@ -199,7 +211,7 @@ class VectorSelect(VectorSort):
 
     def _last_nan(self) -> list[Stmt]:
         """Where the last nan is, where there is one."""
-        if not self.is_float:
+        if not self.with_nan:
             return []
         _, nan = self.sort_keys.kinds
         final = _get(self.final)

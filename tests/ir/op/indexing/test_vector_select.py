@@ -36,3 +36,29 @@ def test_the_middle_is_where_a_stable_sort_has_it(dtype: str) -> None:
                 value, position = run(x)
                 assert position == wanted
                 np.testing.assert_array_equal(value, x[wanted])
+
+
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("k", [3, 700])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "uint8"])
+def test_the_kth_is_where_a_stable_sort_has_it(dtype: str, k: int, largest: bool) -> None:
+    text = f'@R.function\ndef main(x: R.Tensor(("n",), "{dtype}")):\n    return R.kthvalue(x, {k}, largest={largest})'
+    run = weft.compile(weft.parse(text))["main"]
+    for size in (700, 701, 5000, LONG + 1):
+        for x in (row.astype(dtype) for row in rows(dtype, size)):
+            if x.dtype.kind == "f":
+                x[:: size // 3], x[1 :: size // 4] = np.nan, -0.0
+            order = np.argsort(x, kind="stable")
+            if largest:  # of equal elements the first counts as the greatest too
+                order = size - 1 - np.argsort(x[::-1], kind="stable")[::-1]
+            value, position = run(x)
+            assert position == order[k - 1]
+            np.testing.assert_array_equal(value, x[order[k - 1]])
+
+
+def test_a_kth_value_of_fewer_elements_is_refused() -> None:
+    run = weft.compile(weft.parse('@R.function\ndef main(x: R.Tensor(("n",), "int32")):\n    return R.kthvalue(x, 40)'))
+    with pytest.raises(weft.ShapeError, match="k is 40"):
+        run["main"](np.zeros(39, "int32"))
+    with pytest.raises(weft.ShapeError, match="W205"):
+        weft.parse('@R.function\ndef main(x: R.Tensor((9,), "int32")):\n    return R.kthvalue(x, 10)')
