@@ -1,7 +1,7 @@
 """Sums and other reductions into places that indices choose: scatters, segments, counts, bags of embeddings.
 
-All but counts are scatters of elements (`scatter_elements`), so that the order of the sums is that of the updates.
-Indices out of range are BoundsErrors.
+All but counts are scatters of elements or of slices (`scatter_elements`, `scatter_slices`), so that the order of the
+sums is that of the updates. Indices out of range are BoundsErrors.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import is_float, max_value, min_value
-from weft.ir.dim import Dim, product
+from weft.ir.dim import Dim, product, prove_equal
 from weft.ir.graph import Expr, ShapeExpr
 from weft.ir.op.common import example, f32, i64, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Param
 from weft.ir.op.precision import Reads, follow, never
 from weft.ir.op.reductions.reduction import accumulator
+from weft.support.records import dataclass
 
 __all__: list[str] = []
 
@@ -51,21 +52,53 @@ def _checked(args: Parts, name: str) -> str:
     return dtype
 
 
+@dataclass(frozen=True)
+class _Places:
+    """Where updates go: each element to the index in its place, or slices along an axis to those of a vector."""
+
+    indices: Expr
+    axis: int
+    of_elements: bool = False
+
+    def write(self, data: Expr, updates: Expr, reduction: str) -> Expr:
+        """The data with the updates."""
+        operator = "scatter_elements" if self.of_elements else "scatter_slices"
+        return call(operator, data, self.indices, updates, self.axis, reduction)
+
+    def counts(self, data: Expr, updates: Expr, sizes: tuple[Dim, ...], dtype: str, include_self: bool) -> Expr:
+        """How many elements are joined in each place; of whole slices of data of these sizes they are counted once."""
+        places, of, ones = self, updates, call("ones_like", data)
+        if sizes:
+            places, of = _Places(self.indices, 0), call("astype", call("ones_like", self.indices), dtype)
+            ones = call("full", (sizes[self.axis],), _number(1, dtype), dtype)
+        like: Callable[[int], Expr] = lambda value: call("full_like", of, _number(value, dtype))  # noqa: E731
+        if not include_self:
+            ones = places.write(ones, like(0), "update")
+        counts = places.write(ones, like(1), "add")
+        shape = [size if d == self.axis else 1 for d, size in enumerate(sizes)]
+        return call("reshape", counts, shape) if sizes else counts
+
+
+def _number(value: float, dtype: str) -> Expr:
+    return call("full", (), value, dtype)
+
+
 def _reduced(
-    data: Expr, indices: Expr, updates: Expr, dtype: str, axis: int, reduction: str, include_self: bool
+    args: Parts, data: Expr, places: _Places, updates: Expr, sizes: tuple[Dim, ...], include_self: bool
 ) -> Expr:
-    """The updates joined into the data; without `include_self`, not with what stood in their places."""
-    like: Callable[[Any], Expr] = lambda value: call("full_like", updates, call("full", (), value, dtype))  # noqa: E731
+    """The updates joined into the data; without `include_self`, not with what stood in their places.
+
+    Where the updates are whole slices, `sizes` are those of the data.
+    """
+    reduction, dtype = args.reduction, str(args.type("data").dtype)
+    start = data
     if not include_self:
-        start = like(_identity(reduction, dtype))
-        data = call("scatter_elements", data, indices, start, axis, "update")
-    total = call("scatter_elements", data, indices, updates, axis, _COMBINED[reduction])
+        like = call("full_like", updates, _number(_identity(reduction, dtype), dtype))
+        start = places.write(data, like, "update")
+    total = places.write(start, updates, _COMBINED[reduction])
     if reduction != "mean":
         return total
-    ones = call("ones_like", data)
-    if not include_self:
-        ones = call("scatter_elements", ones, indices, like(0), axis, "update")
-    counts = call("scatter_elements", ones, indices, like(1), axis, "add")
+    counts = places.counts(data, updates, sizes, dtype, include_self)
     return call("divide" if is_float(dtype) else "floor_divide", total, counts)
 
 
@@ -127,9 +160,9 @@ def scatter_reduce(args: Parts) -> Expr:
 
     Without include_self what stands in a place that is updated does not count. Integer means are rounded down.
     """
-    dtype = _checked(args, "data")
-    axis = args.axis_of("axis", args.type("data").ndim)
-    return _reduced(args.data, args.indices, args.updates, dtype, axis, args.reduction, args.include_self)
+    _checked(args, "data")
+    places = _Places(args.indices, args.axis_of("axis", args.type("data").ndim), of_elements=True)
+    return _reduced(args, args.data, places, args.updates, (), args.include_self)
 
 
 def _index_reference(data: Any, index: Any, source: Any, *, axis: int, **how: Any) -> Any:
@@ -137,12 +170,6 @@ def _index_reference(data: Any, index: Any, source: Any, *, axis: int, **how: An
     shape[axis] = -1
     indices = np.broadcast_to(index.reshape(shape), source.shape)
     return _scatter_reference(data, indices, source, axis=axis % data.ndim, **how)
-
-
-def _spread(index: Expr, axis: int, sizes: tuple[Dim, ...]) -> Expr:
-    """A vector of indices, the same along all other axes."""
-    shape = [size if place == axis else 1 for place, size in enumerate(sizes)]
-    return call("broadcast_to", call("reshape", index, shape), sizes)
 
 
 @composite(
@@ -153,15 +180,17 @@ def _spread(index: Expr, axis: int, sizes: tuple[Dim, ...]) -> Expr:
     examples=(
         example(f32(4, 3), i64(5), f32(5, 3), ranges={"index": (0, 3)}),
         example(f32("n", 4), i64("m"), f32("n", "m"), axis=1, reduction="amin", ranges={"index": (-4, 3)}),
+        example(f32(4, "n"), i64(5), f32(5, "n"), reduction="mean", include_self=False, ranges={"index": (0, 3)}),
+        example(typed("int32", 4, 5), i64(3), typed("int32", 3, 2), reduction="mean", ranges={"index": (0, 3)}),
     ),
 )
 def index_reduce(args: Parts) -> Expr:
     """A copy of data with slice i of the source joined to slice index[i] along an axis; see scatter_reduce."""
-    dtype, sizes = _checked(args, "data"), args.dims("source")
-    axis = args.axis_of("axis", len(sizes))
-    return _reduced(
-        args.data, _spread(args.index, axis, sizes), args.source, dtype, axis, args.reduction, args.include_self
-    )
+    _checked(args, "data")
+    sizes, given = args.dims("data"), args.dims("source")
+    axis = args.axis_of("axis", len(given))
+    whole = all(d == axis or prove_equal(*both) is True for d, both in enumerate(zip(sizes, given, strict=False)))
+    return _reduced(args, args.data, _Places(args.index, axis), args.source, sizes if whole else (), args.include_self)
 
 
 def _segments(data: Any, ids: Any, count: Any, *, reduction: str) -> Any:
@@ -190,13 +219,16 @@ def segment_reduce(args: Parts) -> Expr:
     The ids may be in any order. A segment without slices gives 0, 1, nan, and the least and the greatest value.
     """
     dtype, sizes, count = _checked(args, "data"), args.dims("data"), _one_size(args, "num_segments")
-    index = _spread(args.segment_ids, 0, sizes)
-    start = call("full", (count, *sizes[1:]), call("full", (), _identity(args.reduction, dtype), dtype), dtype)
+    places = _Places(args.segment_ids, 0)
+    start = call("full", (count, *sizes[1:]), _number(_identity(args.reduction, dtype), dtype), dtype)
+    total = places.write(start, args.data, _COMBINED[args.reduction])
     if args.reduction != "mean":
-        return _reduced(start, index, args.data, dtype, 0, args.reduction, True)
+        return total
     args.require("data", "float")
-    total = _reduced(start, index, args.data, dtype, 0, "sum", True)
-    return call("divide", total, _reduced(start, index, call("ones_like", args.data), dtype, 0, "sum", True))
+    none = call("full", (count,), _number(0, dtype), dtype)
+    ones = call("astype", call("ones_like", args.segment_ids), dtype)
+    counts = call("scatter_slices", none, args.segment_ids, ones, 0, "add")
+    return call("divide", total, call("reshape", counts, [count, *[1] * (len(sizes) - 1)]))
 
 
 def _one_size(args: Parts, name: str) -> Dim:

@@ -333,6 +333,87 @@ def scatter_nd(args: Arguments, context: TypeContext) -> TensorType:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Slices along an axis
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _lower_slices(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    types = _operands(args, context)
+    if not _known(types):
+        return None
+    data, (count,), updates = (dims_of(ty) or () for ty in types)
+    axis = axis_of(args, args.axis, len(data))
+    checks = [] if prove_equal(count, updates[axis], context.facts) is True else [("eq", count, updates[axis])]
+    checks += [
+        ("le", a, b)
+        for d, (a, b) in enumerate(zip(updates, data, strict=True))
+        if d != axis and prove_le(a, b, context.facts) is not True
+    ]
+
+    def rest(i: Sequence[PrimExpr]) -> list[PrimExpr]:
+        return [index for d, index in enumerate(i) if d != axis]
+
+    return _Scatter(
+        name, args.name, types, args.reduction, (axis,), lambda i: [[i[axis]]], rest, checks, axis + 1
+    ).build()
+
+
+def _numpy_slices(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: int, reduction: str) -> np.ndarray:
+    out = data.copy()
+    rows, given = np.moveaxis(out, axis, 0), np.moveaxis(updates, axis, 0)
+    inner = tuple(map(slice, given.shape[1:]))
+    for row, at in zip(given, indices, strict=True):
+        place = (int(at), *inner)
+        rows[place] = _NUMPY[reduction](rows[place], row)
+    return out
+
+
+@register_op(
+    "scatter_slices",
+    [
+        Param("data"),
+        Param("indices", of="int"),
+        Param("updates"),
+        Param("axis", "attr", 0, "int"),
+        Param("reduction", "attr", "update", "str"),
+    ],
+    lowering=_lower_slices,
+    numpy=_numpy_slices,
+    pure=True,
+    examples=(
+        example(f32(4, 3), i64(5), f32(5, 3), ranges={"indices": (-4, 3)}),
+        example(f32("n", 4), i64("m"), f32("n", "m"), axis=1, reduction="max", ranges={"indices": (-4, 3)}),
+        example(typed("int32", 2, 3, 5), i64(4), typed("int32", 2, 4, 5), 1, "add", ranges={"indices": (0, 2)}),
+        example(f32(4, "n"), typed("int32", "m"), f32("m", "n"), reduction="mul", ranges={"indices": (0, 3)}),
+        example(f32(3, 4), i64(2), f32(2, 3), reduction="mean", ranges={"indices": (0, 2)}),
+    ),
+)
+def scatter_slices(args: Arguments, context: TypeContext) -> TensorType:
+    """A copy of data with slice indices[i] along an axis set to slice i of the updates, or combined with it by the
+    reduction.
+
+    Reductions: update, add, mul, min, max, and mean, half of the sum, one update after the other. The other axes of the
+    updates fit into those of data. Errors: ShapeError W201 sizes, W202 ranks, W203 the axis, W205 the reduction;
+    DTypeError W320, W321.
+    """
+    data, indices, updates = _operands(args, context)
+    if indices.ndim not in (-1, 1):
+        raise shape_error(args, f"indices are a vector, got {indices.ndim} dimensions")
+    if data.ndim >= 0 and updates.ndim >= 0 and data.ndim != updates.ndim:
+        raise shape_error(args, f"data and updates have {data.ndim} and {updates.ndim} dimensions")
+    shapes = [dims_of(ty) for ty in (data, indices, updates)]
+    if None in shapes:
+        return data
+    sizes, (count,), given = (shape or () for shape in shapes)
+    axis = axis_of(args, args.axis, len(sizes))
+    context.require_equal(count, given[axis], f"{args.name}: sizes of indices and updates", args.span)
+    for d, (size, update) in enumerate(zip(sizes, given, strict=True)):
+        if d != axis and prove_le(update, size, context.facts) is False:
+            raise shape_error(args, f"{update} updates on axis {d} of size {size}", "W201")
+    return data
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Counts
 # ---------------------------------------------------------------------------------------------------------------------
 
