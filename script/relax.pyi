@@ -979,6 +979,8 @@ def index_reduce(data: _t.Any, index: _t.Any, source: _t.Any, axis: _t.Any = 0, 
 
     R.index_reduce(R.Tensor((4, 3), "float32"), R.Tensor((5,), "int64"), R.Tensor((5, 3), "float32")) -> R.Tensor((4, 3), "float32")
     R.index_reduce(R.Tensor((n, 4), "float32"), R.Tensor((m,), "int64"), R.Tensor((n, m), "float32"), axis=1, reduction='amin') -> R.Tensor((n, 4), "float32")
+    R.index_reduce(R.Tensor((4, n), "float32"), R.Tensor((5,), "int64"), R.Tensor((5, n), "float32"), reduction='mean', include_self=False) -> R.Tensor((4, n), "float32")
+    R.index_reduce(R.Tensor((4, 5), "int32"), R.Tensor((3,), "int64"), R.Tensor((3, 2), "int32"), reduction='mean') -> R.Tensor((4, 5), "int32")
     """
 
 def index_tensor(data: _t.Any, indices: _t.Any) -> _t.Any:
@@ -1050,10 +1052,15 @@ def kaiser_window(window_size: _t.Any, beta: _t.Any = 12.0, periodic: _t.Any = T
 def kthvalue(x: _t.Any, k: _t.Any, axis: _t.Any = -1, keepdims: _t.Any = False, largest: _t.Any = False) -> _t.Any:
     """The k-th least (or greatest) value along an axis, and its index (int64); k counts from 1, nan is greatest.
 
+    Of equal values the first counts as the least, and as the greatest. Errors: ShapeError W203 the axis, W205 a k that
+    is not from 1 to the size of the axis; DTypeError W321.
+
     R.kthvalue(R.Tensor((2, 5), "float32"), 2) -> R.Tuple(R.Tensor((2,), "float32"), R.Tensor((2,), "int64"))
     R.kthvalue(R.Tensor((n, 4), "float32"), 4, axis=1, keepdims=True) -> R.Tuple(R.Tensor((n, 1), "float32"), R.Tensor((n, 1), "int64"))
     R.kthvalue(R.Tensor((5, m), "float32"), 1, axis=0) -> R.Tuple(R.Tensor((m,), "float32"), R.Tensor((m,), "int64"))
     R.kthvalue(R.Tensor((2, 5), "float32"), 3, largest=True) -> R.Tuple(R.Tensor((2,), "float32"), R.Tensor((2,), "int64"))
+    R.kthvalue(R.Tensor((3, 300), "int32"), 120) -> R.Tuple(R.Tensor((3,), "int32"), R.Tensor((3,), "int64"))
+    R.kthvalue(R.Tensor((n,), "float64"), 2) -> R.Tuple(R.Tensor((), "float64"), R.Tensor((), "int64"))
     """
 
 def layout_transform(x: _t.Any, index_map: _t.Any, pad_value: _t.Any = None, axis_separators: _t.Any = (), input_axis_separators: _t.Any = ()) -> _t.Any:
@@ -1737,6 +1744,21 @@ def scatter_reduce(data: _t.Any, indices: _t.Any, updates: _t.Any, axis: _t.Any 
     R.scatter_reduce(R.Tensor((n, 5), "float32"), R.Tensor((n, 4), "int64"), R.Tensor((n, 4), "float32"), axis=1, reduction='amax', include_self=False) -> R.Tensor((n, 5), "float32")
     R.scatter_reduce(R.Tensor((4,), "int32"), R.Tensor((6,), "int64"), R.Tensor((6,), "int32"), reduction='prod', include_self=False) -> R.Tensor((4,), "int32")
     R.scatter_reduce(R.Tensor((4,), "float32"), R.Tensor((6,), "int64"), R.Tensor((6,), "float32"), reduction='mean', include_self=False) -> R.Tensor((4,), "float32")
+    """
+
+def scatter_slices(data: _t.Any, indices: _t.Any, updates: _t.Any, axis: _t.Any = 0, reduction: _t.Any = 'update') -> _t.Any:
+    """A copy of data with slice indices[i] along an axis set to slice i of the updates, or combined with it by the
+    reduction.
+
+    Reductions: update, add, mul, min, max, and mean, half of the sum, one update after the other. The other axes of the
+    updates fit into those of data. Errors: ShapeError W201 sizes, W202 ranks, W203 the axis, W205 the reduction;
+    DTypeError W320, W321.
+
+    R.scatter_slices(R.Tensor((4, 3), "float32"), R.Tensor((5,), "int64"), R.Tensor((5, 3), "float32")) -> R.Tensor((4, 3), "float32")
+    R.scatter_slices(R.Tensor((n, 4), "float32"), R.Tensor((m,), "int64"), R.Tensor((n, m), "float32"), axis=1, reduction='max') -> R.Tensor((n, 4), "float32")
+    R.scatter_slices(R.Tensor((2, 3, 5), "int32"), R.Tensor((4,), "int64"), R.Tensor((2, 4, 5), "int32"), 1, 'add') -> R.Tensor((2, 3, 5), "int32")
+    R.scatter_slices(R.Tensor((4, n), "float32"), R.Tensor((m,), "int32"), R.Tensor((m, n), "float32"), reduction='mul') -> R.Tensor((4, n), "float32")
+    R.scatter_slices(R.Tensor((3, 4), "float32"), R.Tensor((2,), "int64"), R.Tensor((2, 3), "float32"), reduction='mean') -> R.Tensor((3, 4), "float32")
     """
 
 def searchsorted(sorted_sequence: _t.Any, values: _t.Any, right: _t.Any = False, out_int32: _t.Any = False) -> _t.Any:
