@@ -341,9 +341,10 @@ def _lower_slices(args: Arguments, context: TypeContext, name: str) -> PrimFunc 
     types = _operands(args, context)
     if not _known(types):
         return None
-    data, (count,), updates = (dims_of(ty) or () for ty in types)
+    data, indices, updates = (dims_of(ty) or () for ty in types)
     axis = axis_of(args, args.axis, len(data))
-    checks = [] if prove_equal(count, updates[axis], context.facts) is True else [("eq", count, updates[axis])]
+    pairs = zip(indices, (updates[axis],), strict=True)
+    checks = [("eq", a, b) for a, b in pairs if prove_equal(a, b, context.facts) is not True]
     checks += [
         ("le", a, b)
         for d, (a, b) in enumerate(zip(updates, data, strict=True))
@@ -404,9 +405,10 @@ def scatter_slices(args: Arguments, context: TypeContext) -> TensorType:
     shapes = [dims_of(ty) for ty in (data, indices, updates)]
     if None in shapes:
         return data
-    sizes, (count,), given = (shape or () for shape in shapes)
+    sizes, chosen, given = (shape or () for shape in shapes)
     axis = axis_of(args, args.axis, len(sizes))
-    context.require_equal(count, given[axis], f"{args.name}: sizes of indices and updates", args.span)
+    for index in chosen:  # the one size of a vector
+        context.require_equal(index, given[axis], f"{args.name}: sizes of indices and updates", args.span)
     for d, (size, update) in enumerate(zip(sizes, given, strict=True)):
         if d != axis and prove_le(update, size, context.facts) is False:
             raise shape_error(args, f"{update} updates on axis {d} of size {size}", "W201")
