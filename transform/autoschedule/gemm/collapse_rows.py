@@ -24,11 +24,17 @@ __all__ = ["with_collapsed_rows"]
 
 
 def with_collapsed_rows(found: Contraction, enough: int) -> Contraction:
-    """The contraction with neighbouring axes of rows collapsed; itself where there are none, or r has `enough` rows."""
-    if found.r is None or (isinstance(rows := found.extents[found.r], int) and rows >= enough):
+    """The contraction with neighbouring axes of rows collapsed; itself where there are none, or r has `enough` rows.
+
+    Rows of an outer axis are far from each other, as far as the inner axes are long: however many they are, collapsed
+    ones are neighbours.
+    """
+    if found.r is None:
         return found
     run = max(_runs(found), key=lambda axes: rows_length(axes, found.extents), default=())
-    return _collapsed(found, run) if len(run) > 1 else found
+    rows = found.extents[found.r]
+    is_inner = found.r not in run[:-1]
+    return found if len(run) < 2 or (is_inner and isinstance(rows, int) and rows >= enough) else _collapsed(found, run)
 
 
 def _runs(found: Contraction) -> list[tuple[PrimVar, ...]]:
