@@ -40,6 +40,7 @@ from weft.ir import (
     MatchCast,
     Op,
     PrimFunc,
+    PrimType,
     SeqExpr,
     ShapeExpr,
     ShapeType,
@@ -455,8 +456,8 @@ def _is_known(ty: Type) -> bool:
 
 
 def _is_value(arg: Expr) -> bool:
-    """Whether an argument can be handed to a group: a tensor of known shape."""
-    return isinstance(arg, (Var, Constant)) and _is_known(arg.ty)
+    """Whether an argument can be handed to a group: a tensor of known shape, or a scalar, as the number of a step."""
+    return isinstance(arg, (Var, Constant)) and (_is_known(arg.ty) or isinstance(arg.ty, PrimType))
 
 
 class _Fuser(FunctionRewriter):

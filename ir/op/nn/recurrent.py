@@ -192,15 +192,15 @@ def _gru_cell(cell: _Cell, given: Expr, state: Sequence[Expr]) -> list[Expr]:
 
 def _lstm_cell(cell: _Cell, given: Expr, state: Sequence[Expr]) -> list[Expr]:
     h, c = state
-    product = call("matmul", h, cell.recurrent[cell.order])
-    i = cell.act(0, cell.seen("i", c, cell.gate(given, product, "i")))
+    both = call("add", given, call("matmul", h, cell.recurrent[cell.order]))
+    i = cell.act(0, cell.seen("i", c, cell.part(both, "i")))
     if cell.args.input_forget:
         f = call("add", call("negative", i), 1)
     else:
-        f = cell.act(0, cell.seen("f", c, cell.gate(given, product, "f")))
-    new = cell.act(1, cell.gate(given, product, "c"))
+        f = cell.act(0, cell.seen("f", c, cell.part(both, "f")))
+    new = cell.act(1, cell.part(both, "c"))
     kept = call("add", call("multiply", f, c), call("multiply", i, new))
-    o = cell.act(0, cell.seen("o", kept, cell.gate(given, product, "o")))
+    o = cell.act(0, cell.seen("o", kept, cell.part(both, "o")))
     return [call("multiply", o, cell.plain(2, kept)), kept]
 
 

@@ -97,3 +97,10 @@ def main(x: R.Tensor(("t", 2, 4), "float32"), w: R.Tensor((1, 4, 4), "float32"),
 def test_what_is_no_layer_is_refused_at_the_call(given: str, said: str) -> None:
     with pytest.raises(ShapeError, match=said):
         weft.parse(TEXT.replace("(x, w, r)", f"(x, w, r, {given})"))
+
+
+def test_what_a_step_is_given_is_no_copy() -> None:
+    """The number of a step is a scalar that kernels are fused over."""
+    module = weft.lower(weft.parse(TEXT), "llvm", stop="fuse")
+    assert "fused_take_matmul_add" in module.functions
+    assert "take" not in module.functions

@@ -14,9 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.ir import Block, For, FrozenMap, IRModule, PrimFunc, TensorType, Var, replace, walk
+from weft.ir import Block, For, FrozenMap, Function, IRModule, PrimFunc, TensorType, Var, replace, walk
 from weft.ir.builder import BlockBuilder
-from weft.ir.dim import Dim, symbol
+from weft.ir.dim import Dim, DimExpr, symbol
 from weft.ir.kernel.prim import const
 from weft.ir.op import get_op
 from weft.ir.tensor import Buffer, BufferStore, PrimExpr, PrimVar, SeqStmt, Stmt
@@ -865,3 +865,37 @@ def test_tiles_ask_for_the_part_of_the_result_that_they_are_added_to(k: Dim) -> 
     weft.assert_structural_equal(weft.parse(tiled.script()), tiled)
     a, b = random(400, 600), random(600, 1024)
     np.testing.assert_allclose(weft.compile(tiled)["main"](a, b), a @ b, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(("shape", "collapsed"), [((32, 2, 3), True), ((2, 32, 3), False)])
+def test_rows_far_from_each_other_are_collapsed_however_many_they_are(shape: tuple[int, ...], collapsed: bool) -> None:
+    """Tiles go along neighbours: the steps of a sequence are none, where a batch is between them."""
+    module = legalized("matmul", shape, (3, 32))
+    tiled = check(module, random(*shape), random(3, 32), vector_bits=512, registers=32)
+    assert ("matmul_flat" in tiled.script()) is collapsed
+
+
+@pytest.mark.parametrize(("steps", "far"), [(512, True), (8, False), (symbol("t"), True)])
+def test_tiles_ask_for_the_part_of_a_large_array_that_they_are_added_to(steps: Dim, far: bool) -> None:
+    text = f"""
+@R.function
+def main(x: R.Tensor(({f'"{steps}"' if isinstance(steps, DimExpr) else steps}, 8, 512), "float32"),
+         h: R.Tensor((8, 128), "float32"), w: R.Tensor((128, 512), "float32"), step: R.Prim("int64")):
+    with R.dataflow():
+        y = R.add(R.take(x, step, axis=0), R.matmul(h, w))
+        R.output(y)
+    return y
+"""
+    function = weft.parse(text)
+    assert isinstance(function, Function)
+    module = IRModule({"main": function})
+    fused = Pipeline([LegalizeOps(), AnnotateTIROpPattern(), FuseOps(), FuseTIR()])(module)
+    (kernel,) = (item for _, item in fused.items() if isinstance(item, PrimFunc))
+    tiled = TileContractions(machine=MachineModel(512, 32))(fused)
+    assert ('"prefetch", x[' in tiled.script()) is far
+    (decision,) = (item for item in decisions_of(tiled.functions[kernel.name or "main"]) if item.kind == "gemm")
+    assert (decision.values.get("operands") == "far") is far
+    weft.assert_structural_equal(weft.parse(tiled.script()), tiled)
+    x, h, w = random(8 if isinstance(steps, DimExpr) else steps, 8, 512), random(8, 128), random(128, 512)
+    for step in (0, 7, -1):
+        np.testing.assert_allclose(weft.compile(tiled)["main"](x, h, w, step), x[step] + h @ w, rtol=1e-4, atol=1e-4)

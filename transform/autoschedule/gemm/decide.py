@@ -16,6 +16,8 @@
     k_part                       products of each sum that tiles of matrices add before the next tile of rows does
     results                      far, where the second cache does not hold them: the steps of a tile prefetch where it
                                  ends, and tiles of rows go along what results are put together with
+    operands                     far, where results are put together with parts of an array that no near cache holds,
+                                 which the call chooses (of all steps of a loop, its own): prefetched in the same way
 
 The first seven may be pinned, but for lanes.
 """
@@ -44,6 +46,7 @@ from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.dot_products.dot import dot_of, matrix_dot_of
 from weft.transform.autoschedule.gemm.epilogue import (
     cases_without_terms,
+    chosen_parts,
     has_far_results,
     with_epilogue,
     with_parts,
@@ -181,8 +184,10 @@ def _parts(found: Contraction) -> dict[str, Any]:
 
 
 def _results(found: Contraction, capacity: Capacity) -> dict[str, Any]:
-    """What a record says of results that no near cache holds."""
-    return {"results": "far"} if has_far_results(found, capacity) else {}
+    """What a record says of results that no near cache holds, and of what they are put together with."""
+    if has_far_results(found, capacity):
+        return {"results": "far"}
+    return {"operands": "far"} if not found.outer and chosen_parts(found, capacity) else {}
 
 
 def _reason(found: Contraction, form: str) -> str:

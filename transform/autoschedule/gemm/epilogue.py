@@ -53,7 +53,16 @@ from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity
 from weft.transform.autoschedule.registry import Site, only_sets
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, step_along, uses
 
-__all__ = ["Vectors", "cases_without_terms", "ends_of", "has_far_results", "operands_of", "with_epilogue", "with_parts"]
+__all__ = [
+    "Vectors",
+    "cases_without_terms",
+    "chosen_parts",
+    "ends_of",
+    "has_far_results",
+    "operands_of",
+    "with_epilogue",
+    "with_parts",
+]
 
 _FEWEST_ROWS, _FEWEST_TERMS, _FEWEST_SPREAD_TERMS = 4, 32, 24
 """Of tiles that last long enough for what they prefetch, at once or spread over their steps."""
@@ -297,16 +306,17 @@ def ends_of(
     """Where results of a tile are, if a far cache has them, and what they are put together with, as a sum that is
     added: prefetched while the tile sums. With `at_once` only the latter are, before it.
 
-    Only where there are many products, as of images: what a single one is put together with was near in what was
-    measured (512x64x512 took 5 % longer).
+    Only where there are many products, as of images, or a part of a large array is chosen: what else a single one is
+    put together with was near in what was measured (512x64x512 took 5 % longer).
     """
     r, terms = found.r, product_of([found.extents[x] for x in found.reduction])
-    if r is None or row is None or rows < _FEWEST_ROWS or not found.outer or found.parts:
+    loads = list(operands_of(found) if found.outer else chosen_parts(found, capacity))
+    if r is None or row is None or rows < _FEWEST_ROWS or found.parts or not (found.outer or loads):
         return None
-    are_far, loads = not at_once and has_far_results(found, capacity), list(operands_of(found))
+    are_far = not at_once and (not found.outer or has_far_results(found, capacity))
     if not are_far and isinstance(terms, int) and terms < _FEWEST_TERMS:
         return None
-    if are_far:
+    if are_far and found.outer:
         loads.insert(0, BufferLoad(found.store.buffer, found.store.indices))
 
     def places(i: PrimExpr) -> Sequence[BufferLoad]:
@@ -337,6 +347,28 @@ def operands_of(found: Contraction) -> Sequence[BufferLoad]:
     if r is None or epilogue is None:
         return ()
     return [load for load in loads_in(epilogue.value) if _is_matrix(load, r, found.v)]
+
+
+def chosen_parts(found: Contraction, capacity: Capacity) -> Sequence[BufferLoad]:
+    """Those of them that are parts of arrays which no near cache holds, at an index that the call chooses: as what all
+    steps of a loop are given, of which each meets its own."""
+    terms = product_of([found.extents[x] for x in found.reduction])
+    if not isinstance(terms, int) or terms < _FEWEST_SPREAD_TERMS:
+        return ()
+    near, loads = 2 * capacity.machine.l2_bytes, operands_of(found)
+    return [x for x in loads if not _is_within(x.buffer, near) and any(_is_chosen(index, found) for index in x.indices)]
+
+
+def _is_within(buffer: Buffer, size: int) -> bool:
+    """Whether a buffer is known to have at most so many bytes."""
+    elements = product_of(list(buffer.shape))
+    return isinstance(elements, int) and elements * bits(buffer.dtype) // 8 <= size
+
+
+def _is_chosen(index: PrimExpr, found: Contraction) -> bool:
+    """Whether an index is none of the contraction, and no constant."""
+    variables = [part for part in walk(index) if isinstance(part, PrimVar)]
+    return bool(variables) and not any(x in found.extents for x in variables)
 
 
 def _is_matrix(load: BufferLoad, r: PrimVar, v: PrimVar) -> bool:
