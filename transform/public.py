@@ -120,6 +120,7 @@ from weft.transform.rewrite.fuse_attention import FuseAttention
 from weft.transform.rewrite.fuse_dequantize_matmul import FuseDequantizeMatmul
 from weft.transform.rewrite.fuse_transpose_matmul import FuseTransposeMatmul
 from weft.transform.rewrite.group_attention_heads import GroupAttentionHeads
+from weft.transform.rewrite.mask_attention import MaskAttention
 from weft.transform.rewrite.quantized.fold_quantize_dequantize import FoldQuantizeDequantize
 from weft.transform.rewrite.remove_redundant_casts import RemoveRedundantCasts
 from weft.transform.rewrite.remove_redundant_reshape import RemoveRedundantReshape
@@ -222,6 +223,7 @@ __all__ = [
     "LowerToEntry",
     "LowerToMemory",
     "LowerVectorLoops",
+    "MaskAttention",
     "MergeCompositeFunctions",
     "NameUnknownSizes",
     "NarrowDataType",

@@ -11,7 +11,7 @@ from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode
 from weft.frontend.torch.table import row
 from weft.ir.dim import Dim, maximum, product
-from weft.ir.graph import Constant, Expr, PrimValue, TupleGetItem
+from weft.ir.graph import Expr, PrimValue, TupleGetItem
 from weft.script import relax as R
 
 
@@ -193,17 +193,14 @@ def attention(
     """Attention of heads: queries (..., heads, length, size)."""
     if dropout or n.rank(q) != 4 or n.dtype(q) not in ("float32", "float16", "bfloat16"):
         raise Unsupported("dropout, or another rank than 4")
-    bias, kept = mask, None
-    if mask is not None and n.dtype(mask) == "bool":
-        kept = _attends(n, mask)
-        zero, least = n.cast(0.0, n.dtype(q)), n.cast(-3e38 if n.dtype(q) != "float16" else -6e4, n.dtype(q))
-        bias = R.where(mask, zero, least)
+    bias = mask
+    if mask is not None and n.dtype(mask) == "bool":  # rows of nothing but -inf give 0
+        bias = R.where(mask, n.cast(0.0, n.dtype(q)), n.cast(float("-inf"), n.dtype(q)))
     if bias is not None:
         bias = _of_scores(n, bias, (*n.shape(q)[:3], n.shape(k)[2]))
     query, key, value = (n.emit(R.permute_dims(x, (0, 2, 1, 3))) for x in (q, k, v))
     made = R.nn.attention(query, key, value, bias, scale, "TopLeft" if causal else None)
-    made = R.permute_dims(made, (0, 2, 1, 3))
-    return made if kept is None else R.where(kept, made, n.cast(0.0, n.dtype(q)))
+    return R.permute_dims(made, (0, 2, 1, 3))
 
 
 def _of_scores(n: FxNode, bias: Expr, scores: tuple[Dim, ...]) -> Expr:
@@ -213,13 +210,6 @@ def _of_scores(n: FxNode, bias: Expr, scores: tuple[Dim, ...]) -> Expr:
     sizes = tuple(1 if size == 1 else full for size, full in zip(own, scores, strict=True))
     bias = bias if len(own) == n.rank(bias) else n.emit(R.reshape(bias, own))
     return bias if sizes == own else R.broadcast_to(bias, sizes)
-
-
-def _attends(n: FxNode, mask: Expr) -> Expr | None:
-    """Which rows of a mask let something through, None where all are known to: others attend to nothing, and give 0."""
-    if isinstance(mask, Constant) and np.asarray(mask.data).any(-1).all():
-        return None
-    return R.astype(R.max(R.astype(mask, "uint8"), [n.rank(mask) - 1], True), "bool")
 
 
 def pairwise_distances(n: FxNode, x: Any, p: Any = 2.0) -> Expr:

@@ -85,7 +85,11 @@ def _lower_attention(kernel: Kernel) -> PrimFunc | None:
             at = (0 if size == 1 else index for size, index in zip(bias.shape, (b, n, s, t), strict=True))
             scaled = scaled + te.cast(wide, bias(*at))
         visible = _visible(args, s, t, rows, columns)
-        return scaled if visible is None else te.select(visible, scaled, te.const(float("-inf"), wide))
+        if visible is None:
+            return scaled
+        if args.masked_bias is None:
+            return te.select(visible, scaled, te.const(float("-inf"), wide))
+        return te.select(visible, scaled, scaled + te.const(args.masked_bias, wide))
 
     scores = te.compute(scores_shape, score, "scores")
     t = te.reduce_axis((0, columns), name="t")
@@ -163,6 +167,7 @@ def _attention_reference(
     causal_mask: str | None,
     window_size: int | None,
     safe_softmax: bool = True,
+    masked_bias: float | None = None,
 ) -> Any:
     heads = query.shape[2]
     key, value = (
@@ -181,7 +186,7 @@ def _attention_reference(
         seen = column <= row
         if window_size is not None:
             seen &= column > row - window_size
-        scores = untyped_np.where(seen, scores, -np.inf)
+        scores = untyped_np.where(seen, scores, -np.inf if masked_bias is None else scores + masked_bias)
     top = scores.max(-1, keepdims=True, initial=-np.inf)
     weights = untyped_np.where(np.isneginf(scores), 0.0, np.exp(scores - untyped_np.where(np.isneginf(top), 0.0, top)))
     total = weights.sum(-1, keepdims=True)
@@ -202,6 +207,7 @@ def _params(bias: Param) -> list[Param]:
         Param("causal_mask", "attr", None, "str?"),
         Param("window_size", "attr", None, "int?"),
         Param("safe_softmax", "attr", True, "bool"),
+        Param("masked_bias", "attr", None, "float?"),
     ]
 
 
@@ -211,6 +217,8 @@ def _rule(args: Arguments, context: TypeContext) -> TensorType:
         raise shape_error(args, f"unknown causal_mask {args.causal_mask!r}", "W205", hint)
     if args.window_size is not None and args.causal_mask is None:
         raise shape_error(args, "window_size needs a causal_mask", "W205")
+    if args.masked_bias is not None and args.causal_mask is None:
+        raise shape_error(args, "masked_bias needs a causal_mask", "W205")
     operands = {name: tensor(args, name, context) for name in ("query", "key", "value")}
     if args.bias is not None:
         operands["bias"] = tensor(args, "bias", context)
@@ -263,6 +271,7 @@ _EXAMPLES = (
     example(*(typed("float16", 1, 4, 1, 8) for _ in range(3))),
     example(f32(1, "s", 6, 4), f32(1, "t", 2, 4), f32(1, "t", 2, 4), causal_mask="BottomRight"),
     example(f32(1, "s", 2, 4), f32(1, "t", 2, 4), f32(1, "t", 2, 4), safe_softmax=False),
+    example(f32(1, "s", 2, 4), f32(1, "t", 2, 4), f32(1, "t", 2, 4), causal_mask="BottomRight", masked_bias=-1e30),
 )
 
 
@@ -281,8 +290,9 @@ def attention(args: Arguments, context: TypeContext) -> TensorType:
     query (b, s, n, h), key (b, t, m, h), value (b, t, m, v), bias with sizes 1 or (b, n, s, t) -> (b, s, n, v). Where
     n is a multiple of m, n / m neighbouring heads of the query share one of key and value. A causal mask lets query i
     see the keys up to i ("TopLeft"), or up to i + t - s ("BottomRight"); with window_size only that many of the last of
-    them. A query that sees no key (whose scores are all -inf) gives zeros; nan with safe_softmax=False, as
-    softmax(scores) value does where it is written out.
+    them. Scores that the mask hides are -inf; with masked_bias that is added to them instead. A query that sees no key
+    (whose scores are all -inf) gives zeros; nan with safe_softmax=False, as softmax(scores) value does where it is
+    written out.
     """
     return _rule(args, context)
 

@@ -41,13 +41,19 @@ def goes_by_keys(module: IRModule) -> bool:
     return "key_block" in loops
 
 
-def expected(*arrays: np.ndarray, causal_mask: str | None = None, window_size: int | None = None) -> np.ndarray:
+def expected(
+    *arrays: np.ndarray,
+    causal_mask: str | None = None,
+    window_size: int | None = None,
+    masked_bias: float | None = None,
+) -> np.ndarray:
     """What the declaration of the operator says, in float64."""
     bias = arrays[3] if len(arrays) > 3 else None
     formula = get_op("nn.attention").numpy
     assert formula is not None
     with np.errstate(all="ignore"):
-        return formula(*arrays[:3], bias, scale=None, causal_mask=causal_mask, window_size=window_size)
+        mask = {"causal_mask": causal_mask, "window_size": window_size, "masked_bias": masked_bias}
+        return formula(*arrays[:3], bias, scale=None, **mask)
 
 
 def agree(got: np.ndarray, want: np.ndarray) -> None:
@@ -65,7 +71,11 @@ def cases(draw: st.DrawFn) -> Case:
     shared = draw(st.sampled_from([count for count in (1, 2, 3, 6) if heads % count == 0]))
     s, t = draw(st.sampled_from((S, rows))), draw(st.sampled_from((T, keys)))
     mask = draw(st.sampled_from(MASKS))
-    options = {"causal_mask": mask, "window_size": None if mask is None else draw(st.sampled_from((None, 1, 9)))}
+    options = {
+        "causal_mask": mask,
+        "window_size": None if mask is None else draw(st.sampled_from((None, 1, 9))),
+        "masked_bias": None if mask is None else draw(st.sampled_from((None, -np.inf, -3e38, -2.0))),
+    }
     numbers = np.random.default_rng(draw(st.integers(0, 99)))
     sizes = ((batch, rows, heads, width), (batch, keys, shared, width), (batch, keys, shared, depth))
     arrays = [numbers.standard_normal(size).astype("float32") for size in sizes]
@@ -125,6 +135,29 @@ def test_rows_that_see_nothing_are_zeros() -> None:
     assert goes_by_keys(module)
     assert not got[:, ::3].any()
     agree(got, expected(*arrays))
+
+
+@pytest.mark.parametrize(
+    ("options", "skips"),
+    [
+        ({"causal_mask": "TopLeft"}, True),
+        ({"causal_mask": "TopLeft", "masked_bias": -np.inf}, True),
+        ({"causal_mask": "BottomRight", "masked_bias": -3e38}, True),
+        ({"causal_mask": "TopLeft", "masked_bias": -100.0}, False),  # too little to make a score vanish
+        ({}, False),
+    ],
+)
+def test_hidden_keys_are_left_out_where_they_vanish(options: dict[str, Any], skips: bool) -> None:
+    module = blocked(legalized("nn.attention", (1, S, 2, 4), (1, T, 2, 4), (1, T, 2, 4), **options))
+    loops = {node.loop_var.name for f in module.functions.values() for node in walk(f) if isinstance(node, For)}
+    assert ("again" in loops) == skips
+
+
+def test_hidden_keys_stay_where_a_bias_may_be_anything() -> None:
+    options = {"causal_mask": "TopLeft", "masked_bias": -np.inf}
+    module = blocked(legalized("nn.attention_bias", *((1, S, 2, 4),) * 3, (1, 1, S, S), **options))
+    loops = {node.loop_var.name for f in module.functions.values() for node in walk(f) if isinstance(node, For)}
+    assert "again" not in loops
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

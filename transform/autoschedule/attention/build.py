@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from weft.ir import FrozenMap, substitute, walk
-from weft.ir.kernel.prim import as_expr, binary, const
+from weft.ir.kernel.prim import as_expr, binary, const, unary
 from weft.ir.tensor import (
     AllocBuffer,
     Buffer,
@@ -24,6 +24,7 @@ from weft.transform.autoschedule.attention.key_blocks import KeyBlocks
 from weft.transform.autoschedule.attention.match import INFINITY, Attention, factors_of
 from weft.transform.autoschedule.attention.online_softmax import OnlineSoftmax
 from weft.transform.autoschedule.attention.row_block import RowBlock
+from weft.transform.autoschedule.attention.visible_keys import VisibleKeys
 from weft.transform.autoschedule.rules.axes import Chains, over_rows
 from weft.transform.autoschedule.rules.loops import CHAIN, INDEX, block_nest, minus, plus
 from weft.transform.fusion.fuse_tir import copied
@@ -37,9 +38,9 @@ def build_attention(found: Attention, loops: Sequence[PrimVar], size: Chains) ->
     Each statement is a nest that other rules turn into tiles and vectors.
     """
     whole = KeyBlocks(found, loops, size)
-    buffers = (whole.key, whole.value) if whole.mask_bounds is None else (whole.key, whole.value, whole.nonfinite)
+    buffers = (whole.key, whole.value, *whole.checks, *whole.totals)
     rows = over_rows(found.row, size.rows, lambda start, count, bound: _rows(whole, start, count, bound))
-    return SeqStmt((*map(AllocBuffer, buffers), whole.over_keys(whole.copies), *rows))
+    return SeqStmt((*map(AllocBuffer, buffers), whole.over_keys(whole.copies), *whole.total_checks(), *rows))
 
 
 def _rows(whole: KeyBlocks, start: PrimExpr, count: Extent, size: int) -> Stmt:
@@ -71,18 +72,38 @@ class _Rows:
             zero = BufferStore(block.query, const(0.0, whole.dtype), (plus(block.count, beyond), k))
             fill, rest = block_nest("queries", [(k, whole.head_size)], [], zero), minus(block.padded, block.count)
             body.append(For(beyond, 0, rest, fill, annotations=FrozenMap({CHAIN: True})))
-        if isinstance(whole.blocks, int):
-            body.append(self.softmax.all_keys(whole.size) if whole.blocks == 1 else self._blocks_of_keys())
-        else:
-            keys = as_expr(block.found.keys, INDEX)
-            few = binary("le", keys, const(whole.size, INDEX))
-            count = binary("min", keys, const(whole.size, INDEX))
-            at_once = copied(self.softmax.all_keys(count), {}, lambda name: name)
-            body.append(IfThenElse(few, at_once, self._blocks_of_keys()))
+        body.extend(self._over_visible_keys())
         body.extend(self._after())
         used = {part for stmt in body for part in walk(stmt) if isinstance(part, Buffer)}
-        kept = [buffer for buffer in (block.query, block.accumulators, *block.row_buffers.values()) if buffer in used]
+        buffers = (block.query, block.squares, block.accumulators, *block.row_buffers.values())
+        kept = [buffer for buffer in buffers if buffer in used]
         return SeqStmt((*map(AllocBuffer, sorted(kept, key=lambda buffer: buffer.name)), *body))
+
+    def _over_keys(self) -> Stmt:
+        """The keys, at once where they are few."""
+        block, whole = self.block, self.block.key_blocks
+        if isinstance(block.keys, int):
+            return self.softmax.all_keys(whole.size) if whole.blocks == 1 else self._blocks_of_keys()
+        if whole.blocks == 1:
+            return self.softmax.all_keys(block.keys)
+        keys = as_expr(block.keys, INDEX)
+        few = binary("le", keys, const(whole.size, INDEX))
+        count = binary("min", keys, const(whole.size, INDEX))
+        at_once = copied(self.softmax.all_keys(count), {}, lambda name: name)
+        return IfThenElse(few, at_once, self._blocks_of_keys())
+
+    def _over_visible_keys(self) -> Iterator[Stmt]:
+        """The keys up to the last one that the mask shows to a row; all of them again where hidden ones count."""
+        visible = VisibleKeys(self.block)
+        yield from visible.squares()
+        again = PrimVar("again", INDEX)
+        end = visible.end(again)
+        if end is None:
+            yield self._over_keys()
+            return
+        self.block.keys, first = end, binary("eq", again, const(0, INDEX))
+        needed = IfThenElse(binary("or", first, unary("not", visible.vanish())), self._over_keys(), None)
+        yield For(again, 0, 2, needed, annotations=FrozenMap({CHAIN: True}))
 
     def _fully_masked(self) -> Iterator[Stmt]:
         """Rows whose scores are all -inf: nan, where there was a key at all."""
@@ -119,24 +140,11 @@ class _Rows:
 
     def _visible_keys(self, number: PrimVar, start: PrimExpr, count: Extent) -> Stmt:
         """A block of keys, unless the mask hides it from all rows of the block."""
-        block = self.block
-        body = self.softmax.some_keys(number, start, count)
-        if block.key_blocks.mask_bounds is None:
-            return body
-        role, bounds = block.key_blocks.mask_bounds
-        row = block.found.row.variables[role.number]
-        first, last = block.start, plus(block.start, binary("sub", as_expr(block.count, INDEX), const(1, INDEX)))
-        outer = block.key_blocks.outer_values(role.number)
-        tests: list[PrimExpr] = []
-        for bound in bounds:
-            end = substitute(bound.end, {row: first if bound.is_first else last, **outer})
-            end_of_block = plus(start, as_expr(count, INDEX))
-            tests.append(binary("gt", end_of_block, end) if bound.is_first else binary("lt", start, end))
-        seen = tests[0]
-        for test in tests[1:]:
-            seen = binary("and", seen, test)
-        nonfinite = binary("ne", BufferLoad(block.key_blocks.nonfinite, (number,)), const(0.0, block.key_blocks.dtype))
-        return IfThenElse(binary("or", seen, nonfinite), body, None)
+        body, seen = (
+            self.softmax.some_keys(number, start, count),
+            VisibleKeys(self.block).in_block(number, start, count),
+        )
+        return body if seen is None else IfThenElse(seen, body, None)
 
     def _blocks_of_keys(self) -> Stmt:
         """Chains of keys one after another."""
@@ -146,6 +154,6 @@ class _Rows:
             block.each_row(block.row_max, lambda: const(-INFINITY, dtype)),
             block.each_row(block.row_sum, lambda: const(0.0, dtype)),
             block.each_accumulator(lambda row, d: const(0.0, dtype), block.padded),
-            block.key_blocks.over_keys(self._visible_keys),
+            block.key_blocks.over_keys(self._visible_keys, block.keys),
         ]
         return SeqStmt((*body, *(() if block.found.zeroes_masked else self._fully_masked())))

@@ -16,16 +16,17 @@ Probabilities that are divided by l before the second product are divided by wha
 quotient of both. Keys and values are copied once for all rows, into float types that vectors sum in.
 
 Masked scores (-inf) have probability 0. While a row has seen nothing else, its m is -inf; where the kernel takes
-exp(x - m) as it is, such a row is nan in the end, as it would be at once. Chains of keys that a condition on the
-positions masks for all rows of a block (causal masks, windows) are left out, unless they have a value that is not
-finite: 0 * nan and 0 * inf are nan, and belong to the sum.
+exp(x - m) as it is, such a row is nan in the end, as it would be at once. Keys that a condition on the positions
+(`mask_bounds`: causal masks, windows) masks for all rows of a block are left out: those behind the last visible one
+one by one, those before the first one in whole blocks. Not so where a value is not finite: 0 * nan and 0 * inf are nan,
+and belong to the sum.
 
 Source: Dao et al., FlashAttention, 2022.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from weft.dtypes import storage
 from weft.ir import FrozenMap, substitute
@@ -48,7 +49,7 @@ from weft.transform.autoschedule.rules.axes import Chains
 from weft.transform.autoschedule.rules.loops import CHAIN, INDEX, block_nest, plus, times, vector_loop
 from weft.transform.autoschedule.rules.strides import loads_in, uses
 
-__all__ = ["KeyBlocks", "ceil_div"]
+__all__ = ["KeyBlocks", "ceil_div", "total_nest"]
 
 
 class KeyBlocks:
@@ -59,14 +60,15 @@ class KeyBlocks:
         self.line_bytes = size.machine.line_bytes
         self.mask_bounds = mask_bounds_of(found)
         # Smaller blocks where some are skipped: those that a bound of the mask goes through are done whole.
-        self.size = _block_of_keys(found.keys, size.keys if self.mask_bounds is None else max(1, size.keys // 2))
+        skips = self.mask_bounds is not None and bool(self.mask_bounds.starts)
+        self.size = _block_of_keys(found.keys, max(1, size.keys // 2) if skips else size.keys)
         self.dtype = found.roles[0].nest.store.buffer.dtype
         self.value_size = self._extent("product", self.variable("product"))
         (self.head_size,) = (found.roles[0].nest.extents[var] for var in found.roles[0].nest.reduction)
         blocks = ceil_div(found.keys, self.size)
         self.blocks = blocks
         self.value = Buffer("values", (blocks, self.size, self._padded(self.value_size)), self.dtype)
-        self.nonfinite = Buffer("nonfinite", (blocks,), self.dtype)
+        self.checks, self.totals = (self._check_buffers(size) for size in (blocks, 1))
         rows, columns = size.tile(self.dtype)
         self.tile = rows if self._ignores(lambda role: found.row.variables[role.number]) else 1
         self.columns = columns if self._ignores(lambda role: role.key) else 1
@@ -117,14 +119,15 @@ class KeyBlocks:
             return count
         return binary("mul", as_expr(ceil_div(count, self.columns), INDEX), const(self.columns, INDEX))
 
-    def over_keys(self, body: Callable[[PrimVar, PrimExpr, Extent], Stmt]) -> Stmt:
-        """A loop over the blocks of keys: `body(block, first key, how many)`."""
-        index, extent = PrimVar("key_block", INDEX), self.found.keys
+    def over_keys(self, body: Callable[[PrimVar, PrimExpr, Extent], Stmt], keys: Extent | None = None) -> Stmt:
+        """A loop over the blocks of keys, of so many of them as are given: `body(block, first key, how many)`."""
+        index, extent = PrimVar("key_block", INDEX), self.found.keys if keys is None else keys
         start = as_expr(times(index, self.size), INDEX)
         count: Extent = self.size
         if not isinstance(extent, int) or extent % self.size:
             count = binary("min", binary("sub", as_expr(extent, INDEX), start), const(self.size, INDEX))
-        return For(index, 0, self.blocks, body(index, start, count), annotations=FrozenMap({CHAIN: True}))
+        blocks = ceil_div(extent, self.size)
+        return For(index, 0, blocks, body(index, start, count), annotations=FrozenMap({CHAIN: True}))
 
     # Copies
 
@@ -147,8 +150,7 @@ class KeyBlocks:
         value = substitute(factors_of(self.found, "product")[1], here)
         copy = BufferStore(self.value, value, (block, row, d))
         parts.append(block_nest("values", [(row, count), (d, self.value_size)], [], copy))
-        if self.mask_bounds is not None:
-            parts.append(self._nonfinite_flags(block, count))
+        parts.extend(self._checks(block, count))
         return SeqStmt(tuple(parts))
 
     def _zeros(self, block: PrimVar, count: Extent) -> Stmt:
@@ -161,14 +163,36 @@ class KeyBlocks:
         rest = binary("floormod", as_expr(count, INDEX), columns)
         return IfThenElse(binary("gt", rest, const(0, INDEX)), clear, None)
 
-    def _nonfinite_flags(self, block: PrimVar, count: Extent) -> Stmt:
-        """0 where all values of a block are finite, else nan."""
+    def _checks(self, block: PrimVar, count: Extent) -> Iterator[Stmt]:
+        """What hidden keys of a block may be left out by: 0 where all values are finite (else nan), squares of keys."""
+        if not self.checks:
+            return
         row, d, zero = PrimVar("vt", INDEX), PrimVar("vd", INDEX), const(0.0, self.dtype)
-        total = BufferLoad(self.nonfinite, (block,))
         term = binary("mul", BufferLoad(self.value, (block, row, d)), zero)
-        store = BufferStore(self.nonfinite, binary("add", total, term), (block,))
-        init = BufferStore(self.nonfinite, zero, (block,))
-        return block_nest("nonfinite", [], [(row, count), (d, self.value_size)], store, init)
+        yield total_nest(self.checks[0], block, [(row, count), (d, self.value_size)], term)
+        for squares in self.checks[1:]:
+            row, k = PrimVar("vt", INDEX), PrimVar("vk", INDEX)
+            load = BufferLoad(self.key, (block, k, row))
+            yield total_nest(squares, block, [(k, self.head_size), (row, count)], binary("mul", load, load))
+
+    def _check_buffers(self, size: Extent) -> tuple[Buffer, ...]:
+        """What `_checks` and `total_checks` are kept in."""
+        if self.mask_bounds is None:
+            return ()
+        names = ("nonfinite", "key_squares") if self.mask_bounds.added else ("nonfinite",)
+        return tuple(Buffer(name, (size,), self.dtype) for name in names)
+
+    def total_checks(self) -> Iterator[Stmt]:
+        """The checks of all blocks."""
+        for total, checks in zip(self.totals, self.checks, strict=True):
+            block = PrimVar("block", INDEX)
+            yield total_nest(total, const(0, INDEX), [(block, self.blocks)], BufferLoad(checks, (block,)))
+
+
+def total_nest(buffer: Buffer, at: PrimExpr, over: Sequence[tuple[PrimVar, Extent]], term: PrimExpr) -> Stmt:
+    """The sum of terms at a place of a buffer."""
+    store = BufferStore(buffer, binary("add", BufferLoad(buffer, (at,)), term), (at,))
+    return block_nest(buffer.name, [], list(over), store, BufferStore(buffer, const(0.0, buffer.dtype), (at,)))
 
 
 def ceil_div(extent: Extent, size: int) -> Extent:

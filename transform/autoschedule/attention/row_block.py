@@ -26,7 +26,7 @@ class RowBlock:
     """One block of rows: `count` from `start` on, `size` at most.
 
     Products of an unknown number of rows go in whole tiles: what stands beyond the last row are zeros. `row_buffers`
-    have a value for each row, `score_buffers` one for each key of it.
+    have a value for each row, `score_buffers` one for each key of it; `keys` are those that are looked at.
     """
 
     def __init__(self, whole: KeyBlocks, start: PrimExpr, count: Extent, size: int, tile: int) -> None:
@@ -37,6 +37,8 @@ class RowBlock:
             self.padded = binary("mul", as_expr(ceil_div(count, tile), INDEX), const(tile, INDEX))
             size = -(-size // tile) * tile
         self.query = Buffer("queries", (size, whole.head_size), dtype)
+        self.squares = Buffer("query_squares", (1,), dtype)
+        self.keys: Extent = found.keys
         self.row_buffers = {
             buffer: small_buffer(buffer, found.outer, [(found.row.places[buffer], size)])
             for buffer in found.own
