@@ -3023,14 +3023,15 @@ class nn:
         """
 
     @staticmethod
-    def attention(query: _t.Any, key: _t.Any, value: _t.Any, bias: _t.Any = None, scale: _t.Any = None, causal_mask: _t.Any = None, window_size: _t.Any = None, safe_softmax: _t.Any = True) -> _t.Any:
+    def attention(query: _t.Any, key: _t.Any, value: _t.Any, bias: _t.Any = None, scale: _t.Any = None, causal_mask: _t.Any = None, window_size: _t.Any = None, safe_softmax: _t.Any = True, masked_bias: _t.Any = None) -> _t.Any:
         """softmax(query key^T * scale + bias) value, for each batch and head; scale is 1 / sqrt(h) by default.
 
         query (b, s, n, h), key (b, t, m, h), value (b, t, m, v), bias with sizes 1 or (b, n, s, t) -> (b, s, n, v). Where
         n is a multiple of m, n / m neighbouring heads of the query share one of key and value. A causal mask lets query i
         see the keys up to i ("TopLeft"), or up to i + t - s ("BottomRight"); with window_size only that many of the last of
-        them. A query that sees no key (whose scores are all -inf) gives zeros; nan with safe_softmax=False, as
-        softmax(scores) value does where it is written out.
+        them. Scores that the mask hides are -inf; with masked_bias that is added to them instead. A query that sees no key
+        (whose scores are all -inf) gives zeros; nan with safe_softmax=False, as softmax(scores) value does where it is
+        written out.
 
         R.nn.attention(R.Tensor((2, 3, 2, 4), "float32"), R.Tensor((2, 5, 2, 4), "float32"), R.Tensor((2, 5, 2, 3), "float32")) -> R.Tensor((2, 3, 2, 3), "float32")
         R.nn.attention(R.Tensor((b, s, 2, 4), "float32"), R.Tensor((b, t, 2, 4), "float32"), R.Tensor((b, t, 2, 4), "float32"), scale=0.5, causal_mask='TopLeft') -> R.Tensor((b, s, 2, 4), "float32")
@@ -3039,11 +3040,12 @@ class nn:
         R.nn.attention(R.Tensor((1, 4, 1, 8), "float16"), R.Tensor((1, 4, 1, 8), "float16"), R.Tensor((1, 4, 1, 8), "float16")) -> R.Tensor((1, 4, 1, 8), "float16")
         R.nn.attention(R.Tensor((1, s, 6, 4), "float32"), R.Tensor((1, t, 2, 4), "float32"), R.Tensor((1, t, 2, 4), "float32"), causal_mask='BottomRight') -> R.Tensor((1, s, 6, 4), "float32")
         R.nn.attention(R.Tensor((1, s, 2, 4), "float32"), R.Tensor((1, t, 2, 4), "float32"), R.Tensor((1, t, 2, 4), "float32"), safe_softmax=False) -> R.Tensor((1, s, 2, 4), "float32")
+        R.nn.attention(R.Tensor((1, s, 2, 4), "float32"), R.Tensor((1, t, 2, 4), "float32"), R.Tensor((1, t, 2, 4), "float32"), causal_mask='BottomRight', masked_bias=-1e+30) -> R.Tensor((1, s, 2, 4), "float32")
         R.nn.attention(R.Tensor((2, 3, 2, 4), "float32"), R.Tensor((2, 5, 2, 4), "float32"), R.Tensor((2, 5, 2, 4), "float32"), R.Tensor((2, 1, 3, 5), "float32")) -> R.Tensor((2, 3, 2, 4), "float32")
         """
 
     @staticmethod
-    def attention_bias(query: _t.Any, key: _t.Any, value: _t.Any, bias: _t.Any, scale: _t.Any = None, causal_mask: _t.Any = None, window_size: _t.Any = None, safe_softmax: _t.Any = True) -> _t.Any:
+    def attention_bias(query: _t.Any, key: _t.Any, value: _t.Any, bias: _t.Any, scale: _t.Any = None, causal_mask: _t.Any = None, window_size: _t.Any = None, safe_softmax: _t.Any = True, masked_bias: _t.Any = None) -> _t.Any:
         """Attention with a bias that is always given; see nn.attention.
 
         R.nn.attention_bias(R.Tensor((2, 3, 2, 4), "float32"), R.Tensor((2, 5, 2, 4), "float32"), R.Tensor((2, 5, 2, 4), "float32"), R.Tensor((2, 2, 3, 5), "float32")) -> R.Tensor((2, 3, 2, 4), "float32")
