@@ -90,6 +90,8 @@ class ArgumentPacker:
         array = as_array(value)
         if array is None:
             hint = "pass a NumPy array, or anything with __dlpack__ or __array__"
+            if isinstance(value, (bool, int, float, list)) and ty.dtype is not None and is_numpy(ty.dtype):
+                hint = f"pass np.asarray({name}, {ty.dtype!r})"
             raise self.refuse(ty, value, position, name, hint=hint)
         dtype, dims, rank = ty.dtype, ty.dims, ty.rank
         given = array

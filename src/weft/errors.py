@@ -211,7 +211,8 @@ def value_words(value: object, longest: int = 80) -> str:
         text = _SHORT.repr(value) if isinstance(value, _HOLDERS) else repr(value)
     except Exception as error:  # a class of the user's, or numbers inside that are too long
         text = f"whose repr raises {type(error).__name__}"
-    return f"{kind} {' '.join(text.split())}"[:longest]
+    whole = f"{kind} {' '.join(text.split())}"
+    return whole if len(whole) <= longest else f"{whole[: longest - 3]}..."
 
 
 _HOLDERS = (tuple, list, dict, set, frozenset)

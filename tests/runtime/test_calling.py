@@ -89,6 +89,11 @@ def test_a_wrong_rank_is_refused(exe: weft.Executable) -> None:
     assert error.message == "argument 1 `x` of main: expected float32[(n, 4)], got float32[(4,)]"
 
 
+@pytest.mark.parametrize("value", [[1.0], 2.5, 1])
+def test_what_makes_an_array_of_a_number_is_told(exe: weft.Executable, value: object) -> None:
+    assert refusal(exe["main"], value, floats(4, 3), floats(3)).hint == "pass np.asarray(x, 'float32')"
+
+
 def test_what_is_no_array_is_refused(exe: weft.Executable) -> None:
     for value in ([1.0], 2.5, None, "x", object()):
         error = refusal(exe["main"], value, floats(4, 3), floats(3))

@@ -57,15 +57,21 @@ def _without_nan(n: FxNode, x: Expr) -> Expr:
 
 
 def norm(n: FxNode, x: Expr, order: Any = 2, axes: Any = None, keepdim: bool = False, **options: Any) -> Expr:
-    """The norm of vectors of an order."""
-    x = R.abs(x if is_complex(n.dtype(x)) else n.cast(x, n.dtype_out))
+    """The norm of vectors of an order; of halves it is computed in float32, as PyTorch does."""
+    wide = "float32" if n.dtype_out in ("float16", "bfloat16") else n.dtype_out
+    x = n.emit(R.abs(x if is_complex(n.dtype(x)) else n.cast(x, wide)))
+    return n.cast(n.emit(_norm(n, x, order, axes, keepdim)), n.dtype_out)
+
+
+def _norm(n: FxNode, x: Expr, order: Any, axes: Any, keepdim: bool) -> Expr:
+    """The norm of lengths, which are not negative."""
     if not n.rank(x):
-        return R.astype(R.not_equal(x, R.zeros_like(x)), n.dtype_out) if order == 0 else x
+        return R.astype(R.not_equal(x, R.zeros_like(x)), n.dtype(x)) if order == 0 else x
     along = n.axes(x, axes)
     if order in (float("inf"), -float("inf")):
         return (R.max if order > 0 else R.min)(x, along, keepdim)
     if order == 0:
-        return R.sum(R.astype(R.not_equal(x, R.zeros_like(x)), n.dtype_out), along, keepdim)
+        return R.sum(R.astype(R.not_equal(x, R.zeros_like(x)), n.dtype(x)), along, keepdim)
     if order == 1:
         return R.sum(x, along, keepdim)
     if order == 2:

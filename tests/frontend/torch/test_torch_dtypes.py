@@ -32,6 +32,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "norm of large halves": (lambda x, w: torch.nn.functional.rms_norm(x, (8,), w), (LARGE, LARGE[0] / 400)),
     "norm of small halves": (lambda x: torch.nn.functional.rms_norm(x, (8,)), (SMALL,)),
     "norm of rows, epsilon 0": (lambda x: torch.nn.functional.rms_norm(x, (3, 8), eps=0.0), (SMALL.float(),)),
+    "length of large halves": (lambda x: torch.linalg.vector_norm(x, dim=1), (LARGE,)),
+    "distance of halves": (lambda x, y: torch.dist(x, y, 3), (LARGE / 8, SMALL)),
+    "how many are not 0": (lambda x: torch.linalg.vector_norm(x, 0, dim=0, keepdim=True), (SMALL,)),
     "sum of bytes": (lambda x: torch.einsum("ij->j", x), (BYTES,)),
     "product of bytes": (lambda x: torch.einsum("ij,kj->ik", x, x), (BYTES,)),
 }
