@@ -139,9 +139,9 @@ class MachineModel:
     `vector_bits` and `vector_registers` are 0 where there are no vectors. `masks` says whether part of a vector is
     loaded and stored by one instruction (None: as wide vectors have it), `gather` whether lanes are loaded from
     anywhere, `compress` whether the lanes that a mask picks are put together, `compress_narrow` whether those of 16
-    bits are. `cores` is 0 where only the process that
-    runs the code knows. Results of `nontemporal_bytes` or more are stored past the caches (0: none is). `dot_features`
-    name the rows of `DOT_PRODUCTS` that there are. Buffers of at most `stack_bytes` stay on the stack.
+    bits are. `cores` is 0 where only the process that runs the code knows, and 1 where one thread runs it. Results of
+    `nontemporal_bytes` or more are stored past the caches (0: none is). `dot_features` name the rows of `DOT_PRODUCTS`
+    that there are. Buffers of at most `stack_bytes` stay on the stack.
 
     >>> model = MachineModel(vector_bits=512, vector_registers=32)
     >>> model.has_masks, model.lanes(["float32", "float16"]), model.dot_products
@@ -251,7 +251,10 @@ def _shown(value: object) -> str:
 
 
 def machine_model(facts: CPUFacts | None, options: Mapping[str, Any], features: Sequence[str] = ()) -> MachineModel:
-    """The model of a processor (None: nothing is known of it) under the options and `+features` of a target."""
+    """The model of a processor (None: nothing is known of it) under the options and `+features` of a target.
+
+    Code of one thread is cut for one core.
+    """
     known = facts or CPUFacts("")
     flags = ",".join(features)
     if flags:
@@ -268,6 +271,7 @@ def machine_model(facts: CPUFacts | None, options: Mapping[str, Any], features: 
         l2_bytes=l2,
         l3_bytes=l3,
         nontemporal_bytes=known.nontemporal_bytes,
+        cores=1 if options.get("threads") == 1 else 0,
         dot_features=useful_dots(known, has),
     )
     given = {OVERRIDES[name]: value for name, value in options.items() if name in OVERRIDES and value is not None}

@@ -39,6 +39,13 @@ def test_what_a_target_says_of_its_machine_wins(option: str, field: str, value: 
     assert f"machine.{field} = {str(value).lower()} (given)" not in weft.Target("llvm -mcpu=x86-64-v4").explain()
 
 
+@pytest.mark.parametrize(
+    ("options", "cores"), [("", 0), ("-threads=1", 1), ("-threads=2", 0), ("-threads=1 -cores=4", 4)]
+)
+def test_code_of_one_thread_is_cut_for_one_core(options: str, cores: int) -> None:
+    assert weft.Target(f"llvm -mcpu=sapphirerapids {options}").machine.cores == cores
+
+
 def test_features_add_and_remove_instructions() -> None:
     assert "dotprod" in weft.Target("llvm -mcpu=neoverse-n1").machine.dot_features
     assert "dotprod" not in weft.Target("llvm -mcpu=neoverse-n1 -mattr=-dotprod").machine.dot_features

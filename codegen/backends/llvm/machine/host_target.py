@@ -72,6 +72,8 @@ def _described(target: HostTarget) -> Target:
     chosen: dict[str, Any] = {**dict(target.overrides), **({"mattr": added} if added else {})}
     if target.planner:
         chosen["planner"] = target.planner
+    if target.threads == 1:  # loops are cut for one core
+        chosen["threads"] = 1
     if host().triple.startswith("aarch64"):
         return Target({"kind": "llvm", "mcpu": "generic-aarch64", **chosen})
     level = "x86-64-v4" if "avx512f" in has else "x86-64-v3" if {"avx2", "fma"} <= has else "x86-64"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.transform.autoschedule.gemm.convolutions import WITHOUT_MATRICES, convolution, expected
 
 import weft
+from weft.codegen.backends.llvm.machine.host_target import scheduled_machine
 from weft.ir import AllocBuffer, IRModule, Node, PrimFunc, walk
 from weft.ir.tensor import MATRIX_TILES, AttrStmt, For
 from weft.runtime.device.host import host
@@ -264,6 +265,12 @@ class M:
         exe = weft.compile(module, Target(f"llvm -threads={threads}"))
         got = exe["main"](x.astype(ml_dtypes.bfloat16), w.astype(ml_dtypes.bfloat16))
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(("options", "cores"), [("", 0), ("-threads=1", 1), ("-threads=2", 0)])
+def test_code_of_one_thread_is_scheduled_for_one_core(options: str, cores: int) -> None:
+    """Blocks of columns that threads share are shorter runs of memory: one thread reads them slower."""
+    assert scheduled_machine(Target(f"llvm {options}")).cores == cores
 
 
 @pytest.mark.parametrize(("kinds", "k", "columns"), [(KINDS[4], 512, 70), (KINDS[0], 1024, 300)])
