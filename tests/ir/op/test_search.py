@@ -28,3 +28,16 @@ def main(s: R.Tensor(({count},), "float32"), x: R.Tensor(("n",), "float32")):
             )["main"]
         want = np.searchsorted(boundaries, values, "right" if right else "left")
         np.testing.assert_array_equal(compiled(boundaries, values), want, str(size))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "uint8"])
+def test_elements_are_looked_for_in_large_sets(dtype: str) -> None:
+    head = f'x: R.Tensor(("n",), "{dtype}"), s: R.Tensor((90,), "{dtype}")'
+    text = f"@R.function\ndef main({head}):\n    return R.isin(x, s)"
+    run = weft.compile(weft.parse(text))["main"]
+    rng = np.random.default_rng(0)
+    for size in (0, 1, 500):
+        x, s = (rng.integers(0, 250, count).astype(dtype) for count in (size, 90))
+        if x.dtype.kind == "f":
+            x[::5], x[1::7], s[::9], s[4] = np.nan, -0.0, np.nan, 0.0
+        np.testing.assert_array_equal(run(x, s), np.isin(x, s))
