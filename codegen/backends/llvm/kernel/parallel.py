@@ -84,6 +84,8 @@ PAYS = 90_000
 """The least work, in scalar operations, that is worth waking threads for: about 20 microseconds."""
 ENOUGH = 16
 """The iterations of a loop that are enough to share where loops inside of it could be shared."""
+_ENOUGH_OF_SYMBOL = 8
+"""Those of a loop of a symbolic extent: its iterations are images of a batch, each of which stays with one thread."""
 _FIRST_WORD = 4
 
 
@@ -171,7 +173,7 @@ def _serial(stmt: Stmt) -> For | None:
 def _enough(stmt: For) -> int:
     """The iterations from which on a loop of a symbolic extent goes before the parallel loops inside of it."""
     inner = [part.extent for part in statements(stmt.body) if isinstance(part, For) and part.kind == "parallel"]
-    return min(ENOUGH, max((extent for extent in inner if isinstance(extent, int)), default=0))
+    return min(_ENOUGH_OF_SYMBOL, max((extent for extent in inner if isinstance(extent, int)), default=0))
 
 
 def memory_before(loop: For) -> tuple[list[AllocBuffer], For]:
