@@ -35,9 +35,16 @@ from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of, has_matrices
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
-from weft.transform.autoschedule.gemm.convolutions.channels import Channels, channels_of, with_images
+from weft.transform.autoschedule.gemm.convolutions.channels import (
+    Channels,
+    channels_of,
+    cost_of_direct,
+    cost_of_matrices,
+    with_images,
+)
 from weft.transform.autoschedule.gemm.convolutions.columns import Columns, columns_of
 from weft.transform.autoschedule.gemm.convolutions.implicit_gemm import match_planes, match_windows
+from weft.transform.autoschedule.gemm.convolutions.look_ahead import looks_ahead
 from weft.transform.autoschedule.gemm.convolutions.planes import Planes, planes_of, with_planes
 from weft.transform.autoschedule.gemm.convolutions.winograd import FORMS as _WINOGRAD
 from weft.transform.autoschedule.gemm.convolutions.winograd import Winograd, form_of_windows, winograd_of
@@ -84,18 +91,41 @@ def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: f
     packs, in_place = _packs(found, capacity, constants), _in_place(found, capacity.knobs, constants)
     if packs is False and in_place is None:
         return None
-    form = _PLANES if planes_of(found, capacity) is not None else _form_of_windows(found, capacity, constants, True)
+    form = _PLANES if planes_of(found, capacity) is not None else _form_of_windows(found, capacity, constants)
     if form is None:
         form = _by_matrices(found, capacity, constants, packs, in_place)
     return Decision(about, GemmRule.name, _values(found, capacity, constants, form), _reason(found, form))
 
 
-def _form_of_windows(found: Contraction, capacity: Capacity, constants: frozenset[Buffer], copies: bool) -> str | None:
-    """The form that reads windows where they are; None where matrices are better, of windows that are copied or not."""
+def _form_of_windows(
+    found: Contraction, capacity: Capacity, constants: frozenset[Buffer], product: Contraction | None = None
+) -> str | None:
+    """The form that reads windows where they are; None where matrices are better, as which they are that product."""
     if matrix_dot_of(found, capacity.machine, capacity.pins) is not None:
         return None
     channels = channels_of(found, capacity, constants)
-    return None if channels is None else form_of_windows(channels, _largest_winograd(found, capacity.knobs), copies)
+    if channels is None:
+        return None
+    matrices = _cost_of_product(channels, capacity, constants, product)
+    return form_of_windows(channels, _largest_winograd(found, capacity.knobs), matrices)
+
+
+def _cost_of_product(
+    channels: Channels, capacity: Capacity, constants: frozenset[Buffer], product: Contraction | None
+) -> float | None:
+    """What windows cost as a product of matrices; None where columns of windows of one element are better: those that
+    are far are read in longer runs, and few of them are copied as near as panels are."""
+    columns = columns_of(channels)
+    if product is None or columns is None or not columns.is_one_run:
+        is_plain = columns is not None and columns.is_one_run
+        return None if is_plain else cost_of_matrices(channels, product is None or not product.runs)
+    ahead, l2 = looks_ahead(product, capacity), capacity.machine.l2_bytes
+    if not ahead and channels.image_bytes > l2:
+        return None
+    if ahead or _packs(product, capacity, constants) is False:
+        return cost_of_direct(channels)
+    copied = columns.products * columns.columns * bits(columns.found.dtype) // 8
+    return None if 4 * copied < l2 else cost_of_matrices(channels, copies=False)
 
 
 def _largest_winograd(found: Contraction, knobs: Knobs) -> int:
@@ -126,6 +156,8 @@ def _in_place(found: Contraction, knobs: Knobs, constants: frozenset[Buffer]) ->
 
 def _packs(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> bool | PrimExpr:
     """Whether to pack, or the condition on symbolic sizes under which to."""
+    if looks_ahead(found, capacity):
+        return False
     if _in_place(found, capacity.knobs, constants) != _INNER:
         return packing_pays(found, capacity, constants)
     assert found.r is not None
@@ -422,9 +454,8 @@ def _recognised(site: Site, machine: MachineModel, knobs: Knobs) -> Contraction 
     windows = match_windows(products, keeps_windows=True)
     if windows is None:
         return found
-    copies = found is None or not found.runs
     windows = with_images(site, windows, machine)
-    form = _form_of_windows(windows, Capacity(machine, knobs, windows.dtype), site.constants, copies)
+    form = _form_of_windows(windows, Capacity(machine, knobs, windows.dtype), site.constants, found)
     return found if form is None else windows
 
 
@@ -432,6 +463,8 @@ def _are_better(windows: Contraction, found: Contraction, machine: MachineModel)
     """Whether windows are better than the product of matrices, row by row of positions, that a nest is as well."""
     if matrix_dot_of(windows, machine, {}) is not None:
         return True
+    if windows.window is None and found.r is not None and isinstance(windows.extents[windows.v], int):
+        return True  # all positions as one row leave one remainder, and are many to look ahead in
     return found.r is not None and not (found.runs and _reads_well(found, machine))
 
 

@@ -30,6 +30,7 @@ from weft.ir.tensor import (
 )
 from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import most_of
+from weft.transform.autoschedule.gemm.convolutions.look_ahead import later_columns, looks_ahead
 from weft.transform.autoschedule.gemm.epilogue import ends_of
 from weft.transform.autoschedule.gemm.match import Contraction, steps_of
 from weft.transform.autoschedule.gemm.tiles import (
@@ -156,7 +157,7 @@ def _completed(found: Contraction, capacity: Capacity, vectors: int, sums: Buffe
 
 def streams(found: Contraction, capacity: Capacity) -> bool:
     """Whether rows of B are read from end to end, and C holds partial sums: it comes from a far cache, or may do so."""
-    return found.partial_sums is None and _is_far(found, capacity)
+    return found.partial_sums is None and not looks_ahead(found, capacity) and _is_far(found, capacity)
 
 
 def _streams_partial_sums(found: Contraction, capacity: Capacity) -> bool:
@@ -467,6 +468,8 @@ def _tile(
         later = {found.reduction[0]: plus(row_of_b, loops[0][0])}
         places = (plus(column, const(j * lanes, INDEX)) for j in range(vectors))
         prefetch_b = [substitute(vector_at(found.vector, found.v, at, lanes), later) for at in places]
+    elif row is not None and capacity is not None and k_range is None and looks_ahead(found, capacity):
+        prefetch_b = later_columns(found, capacity, panel, row(_ZERO), rows, loops[0][0])
     is_last = None if k_range is None else k_range.is_last
     return Tile(
         rows,

@@ -71,6 +71,7 @@ __all__ = [
     "Channels",
     "channels_of",
     "cost_of_channels",
+    "cost_of_direct",
     "cost_of_matrices",
     "panels_of_weights",
     "with_images",
@@ -85,8 +86,10 @@ _CONVERTING = 4
 _FAR_PLANES, _PAGE_PART = 0.25, 2048
 """What it costs, as a part of all multiplications, that windows of one element meet another plane at each step of k,
 and bytes of planes from which on it does: most steps are in a page of their own, which no processor prefetches."""
-_COPYING, _LOADING = 0.15, 0.08
+_COPYING, _LOADING = 0.15, 0.05
 """What it costs to copy windows, and to read rows of B in their own order, as a part of all multiplications."""
+_MEETING, _STORING = 3, 16
+"""What an element and a result cost where both stay where they are, in multiplications."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -561,7 +564,10 @@ def cost_of_channels(channels: Channels) -> float:
     results = known(channels.found.extents[channels.r])
     converting = _CONVERTING / channels.nr_vectors if channels.found.casts[1] and channels.filling is None else 0
     empty = _empty(results, channels.capacity.lanes)
-    far = _FAR_PLANES if channels.granularity == 1 and _plane_bytes(channels) >= _PAGE_PART else 0
+    far = 0
+    if channels.granularity == 1:  # the second cache gives elements for each panel, which takes as long for short ones
+        empty = _empty(results, channels.nr)
+        far = _FAR_PLANES if _plane_bytes(channels) >= _PAGE_PART else 0
     return channels.multiplications * (1 + _TRANSPOSING / channels.products + empty + converting + far)
 
 
@@ -576,6 +582,14 @@ def cost_of_matrices(channels: Channels, copies: bool) -> float:
     that."""
     positions = _empty(channels.width * channels.height, channels.capacity.lanes)
     return channels.multiplications * (1 + positions + (_COPYING if copies else _LOADING))
+
+
+def cost_of_direct(channels: Channels) -> float:
+    """What windows of one element cost as a product of matrices that are read where they are: elements that a panel
+    meets for the first time, and results, which it stores in pieces of rows."""
+    positions = _empty(channels.width * channels.height, channels.capacity.lanes)
+    results = known(channels.found.extents[channels.r])
+    return channels.multiplications * (1 + positions + _MEETING / results + _STORING / channels.products)
 
 
 def _empty(extent: int, lanes: int) -> float:

@@ -12,13 +12,13 @@ written. Weights are constants, packed when the module is compiled.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from weft.dtypes import bits, with_lanes
 from weft.ir import substitute
-from weft.ir.kernel.prim import binary, const
+from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
     AllocBuffer,
     Buffer,
@@ -42,6 +42,7 @@ from weft.transform.autoschedule.gemm.epilogue import ends_of
 from weft.transform.autoschedule.gemm.match import Moves, Window, uses
 from weft.transform.autoschedule.gemm.packing import places_of
 from weft.transform.autoschedule.gemm.tiles import (
+    Ends,
     Panel,
     Tile,
     blocks,
@@ -186,7 +187,7 @@ class Columns(Positions):
                 count,
                 self.nr_vectors,
                 capacity,
-                lambda panel: self._tile(near, at, channels, panel, first),
+                lambda panel: self._tile(near, at, channels, panel, first, count),
             )
 
         tiers = [(n, 1) for n in (self.mr, channels % self.mr) if n]
@@ -230,8 +231,8 @@ class Columns(Positions):
         parts = [For(j, 0, whole, vector(j, lanes))] if whole else []
         return sequence([*parts, *([vector(const(whole, INDEX), left)] if left else [])])
 
-    def _tile(self, near: Buffer, at: PrimExpr, channels: int, panel: Panel, first: PrimExpr) -> Stmt:
-        """The tile of `channels` channels from `at` on, for a panel of a block that begins at position `first`."""
+    def _tile(self, near: Buffer, at: PrimExpr, channels: int, panel: Panel, first: PrimExpr, count: int) -> Stmt:
+        """The tile of `channels` channels from `at` on, for a panel of a block of `count` positions from `first` on."""
         found, p, lanes = self.found, PrimVar("p", INDEX), panel.lanes
         there = replace(panel, start=plus(first, panel.start))
         tile = binary("floordiv", at, const(self.mr, INDEX))
@@ -252,8 +253,58 @@ class Columns(Positions):
             loops=[(p, self.products)],
             epilogue=epilogue_of(found, there, row),
             long_epilogue=found.has_long_epilogue,
-            ends=ends_of(found, self.capacity, there, channels, row, None),
+            ends=self._with_later_elements(
+                ends_of(found, self.capacity, there, channels, row, None), tile, channels, panel, first, count
+            ),
         ).build(found.dtype)
+
+    def _with_later_elements(
+        self, ends: Ends | None, tile: PrimExpr, channels: int, panel: Panel, first: PrimExpr, count: int
+    ) -> Ends | None:
+        """What a tile prefetches: besides where it ends its share of what the next block copies, at the same columns.
+
+        So memory is read while a block sums, and copies find their elements in the second cache.
+        """
+        found, line = self.found, max(1, self.capacity.machine.line_bytes * 8 // bits(self.found.vector.dtype))
+        total = self.width * self.height
+        if not self.is_one_run or (count == total and not self._has_images):
+            return ends
+        lines = ceil_div(panel.width if panel.left is None else known(panel.left), line)
+        share = ceil_div(self.products * lines, ceil_div(known(found.extents[self.r]), self.mr))
+        each = ceil_div(share, channels)
+        image, start = self._after(plus(first, const(count, INDEX)))
+        gone = {x: const(0, INDEX) for x in found.reduction}
+
+        def places(i: PrimExpr) -> Sequence[BufferLoad]:
+            results = () if ends is None else ends.places(i)
+            return [*results, *(element(plus(times(i, each), const(number, INDEX))) for number in range(each))]
+
+        def element(number: PrimExpr) -> BufferLoad:
+            number = binary("min", plus(times(tile, share), number), const(self.products * lines - 1, INDEX))
+            p, part = number, const(0, INDEX)
+            if lines > 1:
+                p, part = (binary(kind, number, const(lines, INDEX)) for kind in ("floordiv", "floormod"))
+            at = plus(plus(start, panel.start), times(part, line))
+            load = substitute(found.vector, {**gone, **image, self.k: p})
+            place = binary("min", at, const(total - 1, INDEX))
+            return BufferLoad(self.flat, (*load.indices[: self.flat.ndim - 1], place))
+
+        return Ends(channels, places, is_spread=True)
+
+    @property
+    def _has_images(self) -> bool:
+        """Whether blocks go through images, one after the other."""
+        outer = self.found.outer
+        return len(outer) == 1 and self.found.vector.indices[0] is outer[0]
+
+    def _after(self, position: PrimExpr) -> tuple[Mapping[PrimVar, PrimExpr], PrimExpr]:
+        """The image and the position in it of what follows one, which may be past its end."""
+        if not self._has_images:
+            return {}, position
+        (batch,), total = self.found.outer, const(self.width * self.height, INDEX)
+        last = binary("sub", as_expr(self.found.extents[batch], INDEX), const(1, INDEX))
+        image = plus(batch, binary("floordiv", position, total))
+        return {batch: binary("min", image, last)}, binary("floormod", position, total)
 
 
 def columns_of(channels: Channels | None) -> Columns | None:

@@ -26,7 +26,6 @@ from weft.transform.autoschedule.gemm.blocking import block_size, known
 from weft.transform.autoschedule.gemm.convolutions.channels import (
     Channels,
     cost_of_channels,
-    cost_of_matrices,
     panels_of_weights,
 )
 from weft.transform.autoschedule.gemm.convolutions.columns import columns_of, cost_of_columns
@@ -166,13 +165,17 @@ class Winograd(Positions):
         return products + transforms + streamed
 
 
-def form_of_windows(channels: Channels, highest: int, copies: bool) -> str | None:
+def form_of_windows(channels: Channels, highest: int, matrices: float | None) -> str | None:
     """The form of windows that costs least: by channels or columns, or Winograd's up to a number of results; None where
-    that is a product of matrices, for which windows may have to be copied."""
-    costs: dict[str | None, float] = {"channels": cost_of_channels(channels), None: cost_of_matrices(channels, copies)}
+    that is a product of matrices, which costs so much (None: it is no option)."""
+    costs: dict[str | None, float] = {"channels": cost_of_channels(channels)}
+    if matrices is not None:
+        costs[None] = matrices
     columns = columns_of(channels)
-    if columns is not None and columns.has_several_tiles:  # a product of matrices would copy as much, in shorter runs
-        costs = {"channels": costs["channels"], "columns": cost_of_columns(columns)}
+    if columns is not None and (columns.is_one_run or columns.has_several_tiles):
+        costs["columns"] = cost_of_columns(columns)
+        if not columns.is_one_run:  # a product of matrices would copy as much, in shorter runs
+            costs.pop(None, None)
     for form, m in FORMS.items():
         winograd = winograd_of(channels, m) if m <= highest else None
         if winograd is not None:
