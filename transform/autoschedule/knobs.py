@@ -99,7 +99,7 @@ class Knobs:
     split_results: int = _knob(1 << 12, 1, 1 << 30, "results up to which a reduction is split")
     max_stride: int = _knob(4, 1, 64, "the widest constant stride that a vector is gathered from whole loads with")
     map_vectors: int = _knob(4, 1, 64, "vectors in a step of a cheap elementwise loop")
-    gather_ahead: int = _knob(2, 0, 64, "rows ahead of which a gathered row is prefetched")
+    gather_ahead: int = _knob(2, 0, 64, "rows ahead of which a gathered row is prefetched, 0 for none")
     gather_lines: int = _knob(4, 1, 64, "cache lines of such a row that are prefetched")
 
     parallel_iterations: int = _knob(16, 1, 1 << 20, "iterations that are enough for an outer loop to be shared")

@@ -393,6 +393,23 @@ def test_wrong_numbers_of_rows_are_found_and_rows_of_no_elements_have_none() -> 
     weft.interpret(VectorizeNests()(checked(GATHER)))["main"](random(4, 0), index, np.zeros((3, 0), "float32"))
 
 
+@pytest.mark.parametrize(("length", "lines"), [(2, 0), (15, 0), (16, 1), (40, 3)])
+def test_rows_shorter_than_a_cache_line_are_not_prefetched(length: int, lines: int) -> None:
+    module = checked(GATHER.replace('"m"', str(length)).replace("(m)", f"({length})"))
+    new = VectorizeNests()(module)
+    found = [part.key for _, f in new.items() for part in walk(f) if isinstance(part, AttrStmt)]
+    assert found == ["prefetch"] * lines
+    x, i = random(50, length), np.array([3, 0, 49, 3], "int64")
+    y = np.zeros((4, length), "float32")
+    weft.compile(module)["main"](x, i, y)
+    np.testing.assert_array_equal(y, x[i] * np.float32(2))
+
+
+def test_rows_are_not_prefetched_where_a_knob_says_so() -> None:
+    new = VectorizeNests(knobs=Knobs(gather_ahead=0))(checked(GATHER))
+    assert not any(isinstance(part, AttrStmt) for _, f in new.items() for part in walk(f))
+
+
 def test_assertions_about_elements_stay_where_they_are() -> None:
     text = GATHER.replace("x[i[va], vb]", "x[i[va], i[vb]]").replace('"m"', '"n"').replace("(m)", "(n)")
     module = checked(text)

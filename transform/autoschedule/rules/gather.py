@@ -4,7 +4,8 @@
 
     for i: assert 0 <= index[i] < n; prefetch x[index[i + 2], ...]; for j: y[i, j] = x[index[i], j] on vectors
 
-The processor cannot guess where the next row lies, so that its first cache lines are prefetched.
+The processor cannot guess where the next row lies, so that its first cache lines are prefetched. Rows of less than a
+line are not: the processor is many of them ahead by itself, and finding a place takes as long as a row.
 """
 
 from __future__ import annotations
@@ -50,13 +51,20 @@ class _Gather:
     gathered: Sequence[BufferLoad]
     asserts: Sequence[AssertStmt]
 
+    def is_short(self, machine: MachineModel) -> bool:
+        """Whether all rows are known to be shorter than a cache line."""
+        length = self.found.nest.extents[self.found.nest.spatial[-1]]
+        bits = max(dtypes.bits(load.buffer.dtype) for load in self.gathered)
+        return isinstance(length, int) and length * bits < machine.line_bytes * 8
+
     def build(self, machine: MachineModel, ahead: int, lines: int) -> Stmt:
         nest = self.found.nest
         *_, row, last = nest.spatial
 
         def before(variables: dict[PrimVar, PrimVar]) -> list[Stmt]:
             checks = [_for_rows(part, nest.extents[last]) for part in self.asserts]
-            places = [x for load in self.gathered for x in _places(load, row, last, nest, machine, ahead, lines)]
+            loads = self.gathered if ahead else ()
+            places = [x for load in loads for x in _places(load, row, last, nest, machine, ahead, lines)]
             return [substitute(part, variables) for part in (*checks, *(_prefetch(place) for place in places))]
 
         return self.found.build(before)
@@ -95,14 +103,16 @@ class GatherRule(Rule):
         found = site.once(_gather_of, site.stmt, machine, knobs)
         if found is None:
             return None
-        ahead = {"prefetch_rows": knobs.gather_ahead, "prefetch_lines": knobs.gather_lines}
-        return Decision(site.name, self.name, {**values_of(found.found), **ahead}, "rows at indices from memory")
+        short = found.is_short(machine)
+        ahead = {"prefetch_rows": 0 if short else knobs.gather_ahead, "prefetch_lines": knobs.gather_lines}
+        reason = "rows at indices from memory" + (", shorter than a cache line" if short else "")
+        return Decision(site.name, self.name, {**values_of(found.found), **ahead}, reason)
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """The loops."""
         found = site.once(_gather_of, site.stmt, machine, knobs)
         assert found is not None
-        ahead = checked(decision, "prefetch_rows", 0, 64, "rows ahead")
+        ahead = checked(decision, "prefetch_rows", 0, 64, "rows ahead, 0 for none")
         lines = checked(decision, "prefetch_lines", 1, 64, "cache lines of a row")
         return replace_fields(found, found=pinned_map(found.found, decision)).build(machine, ahead, lines)
 
