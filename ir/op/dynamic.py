@@ -467,7 +467,11 @@ def _lower_range_shape(kernel: Kernel) -> PrimFunc | None:
     lowering=_lower_range_shape,
     numpy=numpy_range_shape,
     pure=True,
-    examples=(example(i64(), symbol("n"), 2), example(9, i64(), -3), example(f32(), 4.0, 0.5)),
+    examples=(
+        example(i64(), symbol("n"), 2),
+        example(9, i64(), -3),
+        example(f32(), 4.0, 0.5, ranges={"start": (-2, 2)}),
+    ),
 )
 def range_shape(args: Arguments, context: TypeContext) -> Type:
     """How many elements arange gives, as a shape. BoundsError for a step of 0, and for too many."""
