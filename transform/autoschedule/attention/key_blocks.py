@@ -143,7 +143,7 @@ class KeyBlocks:
         value = substitute(factors_of(self.found, "scores")[1], here)
         store = BufferStore(self.key, value, (block, k, key))
         parts = [block_nest("keys", [(key, count), (k, self.head_size)], [], store)]
-        if not isinstance(count, int) and self.columns > 1:
+        if self.columns > 1 and self._has_remainder(count):
             parts.insert(0, self._zeros(block, count))
         row, d = PrimVar("vt", INDEX), PrimVar("vd", INDEX)
         here = {product.key: plus(start, row), self.variable("product"): d, **self.outer_values(product.number)}
@@ -152,6 +152,13 @@ class KeyBlocks:
         parts.append(block_nest("values", [(row, count), (d, self.value_size)], [], copy))
         parts.extend(self._checks(block, count))
         return SeqStmt(tuple(parts))
+
+    def _has_remainder(self, count: Extent) -> bool:
+        """Whether tiles of keys may read beyond a block's: those of a mask are any number of it."""
+        if not isinstance(count, int):
+            return True
+        masked = self.mask_bounds is not None and bool(self.mask_bounds.ends)
+        return masked and count % self.columns > 0
 
     def _zeros(self, block: PrimVar, count: Extent) -> Stmt:
         """Zeros in the last tile of keys, where that is not full."""
