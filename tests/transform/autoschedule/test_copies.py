@@ -130,3 +130,18 @@ class Module:
     assert "cls.reshape" not in lowered.script()
     x, w = np.random.default_rng(0).random((2, 9, 4, 16), "float32"), np.ones((64, 48), "float32")
     np.testing.assert_allclose(weft.compile(module)["main"](x, w), np.full((2, 9, 48), 5.0), rtol=1e-5)
+
+
+def test_a_copy_of_nothing_writes_its_output_up_to_both_ends() -> None:
+    """Sizes with a 0 among them have one product, whatever order they are in."""
+    module = weft.parse("""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4, 0, 2), "float32")):
+        y = R.strided_slice(x, (2,), (0,), (1,))
+        return R.permute_dims(R.squeeze(y, (2,)), (1, 0))
+""")
+    assert isinstance(module, weft.IRModule)
+    assert weft.verify(weft.lower(module, stop="schedule")) == []
+    assert weft.compile(module)["main"](np.zeros((4, 0, 2), "float32")).shape == (0, 4)

@@ -64,7 +64,7 @@ def _loops(nest: Nest) -> Stmt:
 
 
 def _over_parts(nest: Nest) -> Stmt | None:
-    """The copy by sums of products alone, no quotients; None where axes are not whole products of others.
+    """The copy by sums of products alone, no quotients; None where axes are not whole products of others, or empty.
 
     y[v] = x[v // m, v % m]         for i: for j: y[i * m + j] = x[i, j]
     """
@@ -74,9 +74,9 @@ def _over_parts(nest: Nest) -> Stmt | None:
     names = {var: f"x{number}" for number, var in enumerate(variables_in(*shapes[0], *shapes[1]))}
     given, wanted = ([prim_to_dim(extent, names) for extent in shape] for shape in shapes)
     sizes = [dim for dim in given if dim is not None], [dim for dim in wanted if dim is not None]
-    if (
-        None in given or None in wanted or not same(product(sizes[0]), product(sizes[1]))
-    ):  # or the start of a longer one
+    if None in given or None in wanted or not same(product(sizes[0]), product(sizes[1])):  # the start of a longer one
+        return None
+    if 0 in (*sizes[0], *sizes[1]):  # any parts have the same product
         return None
     loops: list[tuple[PrimVar, Extent]] = []
     places: tuple[list[PrimExpr], list[PrimExpr]] = [], []
