@@ -30,7 +30,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Example, OpDef, Param, Reference
-from weft.ir.op.dynamic import decompose_range, numpy_range_shape
+from weft.ir.op.dynamic import decompose_range, range_length
 from weft.ir.op.precision import follow
 from weft.ir.op.registry import add_op, register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -216,11 +216,10 @@ def _lower_arange(kernel: Kernel) -> PrimFunc | None:
 def _numpy_arange(start: Any, end: Any, step: Any, dtype: str | None) -> np.ndarray:
     if end is None:
         start, end = 0, start
-    numpy_range_shape(start, end, step)  # says what has no range
     floating = any(np.asarray(value).dtype.kind == "f" for value in (start, end, step))
-    return np.arange(
-        *(np.asarray(value).item() for value in (start, end, step)), dtype=dtype or ("float32" if floating else "int64")
-    )
+    start, end, step = (np.asarray(value).item() for value in (start, end, step))
+    range_length(start, end, step)  # refuses what is no range
+    return np.arange(start, end, step, dtype=dtype or ("float32" if floating else "int64"))
 
 
 def _decompose_arange(args: Arguments, builder: Any) -> Expr:
@@ -258,8 +257,10 @@ def arange(args: Arguments, context: TypeContext) -> TensorType:
     """
     given = [name for name in ("start", "end", "step") if args[name] is not None]
     scalars = [require_scalar(args, name, context, args.dtype) for name in given]
-    floating = any(is_float(getattr(ty, "dtype", None) or "int64") for ty in scalars)
-    dtype = args.dtype or ("float32" if floating else "int64")
+    own = [getattr(ty, "dtype", None) or "int64" for ty in scalars]
+    if any(map(is_complex, own)):
+        raise dtype_error(args, "a range has no complex boundaries", "W321", "take R.real(x)")
+    dtype = args.dtype or ("float32" if any(map(is_float, own)) else "int64")
     if is_bool(dtype):
         raise dtype_error(args, "a range has no truth values", hint="compare it with R.not_equal(x, 0)")
     count = _count(args)

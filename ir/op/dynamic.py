@@ -47,7 +47,7 @@ from weft.ir.op.registry import OPS, register_op
 from weft.ir.tensor import Bind, Extent, IfThenElse, PrimCall, PrimExpr, PrimFunc, PrimVar, Stmt
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
 
-__all__ = ["decompose_range", "numpy_range_shape"]
+__all__ = ["decompose_range", "range_length"]
 
 
 def _hint(expr: Expr) -> str:
@@ -421,16 +421,29 @@ def decompose_range(args: Arguments, builder: Any) -> Expr:
 _RANGE = ("start", "end", "step")
 
 
-def numpy_range_shape(start: Any, end: Any, step: Any) -> np.ndarray:
-    """How many elements a range has, as a shape; BoundsError where there is none."""
-    start, end, step = (np.asarray(value).item() for value in (start, end, step))
+def range_length(start: float, end: float, step: float) -> int:
+    """How many elements a range of numbers has.
+
+    BoundsError for a step of 0, fractions that are not finite, and more elements than any memory holds.
+    """
     if step == 0:
         raise BoundsError("R.arange: the step is 0")
-    if not all(-_MOST_STEPS < value < _MOST_STEPS for value in (start, end, step)):
+    if isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
+        count = -((start - end) // step)
+    elif all(-_MOST_STEPS < value < _MOST_STEPS for value in (start, end, step)):
+        count = math.ceil((end - start) / step)
+    else:
         raise BoundsError("R.arange: a boundary or the step is too large")
-    if all(isinstance(value, int) for value in (start, end, step)):
-        return np.asarray([len(range(start, end, step))])
-    return np.asarray([max(0, math.ceil((end - start) / step))])
+    if count >= _MOST_STEPS:
+        raise BoundsError("R.arange: the range is too large")
+    return max(count, 0)
+
+
+def _numpy_range_shape(start: Any, end: Any, step: Any) -> np.ndarray:
+    start, end, step = (np.asarray(value).item() for value in (start, end, step))
+    if not all(-_MOST_STEPS < value < _MOST_STEPS for value in (start, end)) or step == -(1 << 63):
+        raise BoundsError("R.arange: a boundary or the step is too large")
+    return np.asarray([range_length(start, end, step)])
 
 
 @kernel_lowering
@@ -444,12 +457,15 @@ def _lower_range_shape(kernel: Kernel) -> PrimFunc | None:
     start, end, step = (te.cast(work, value) for value in given)
     most = te.const(_MOST_STEPS, work)
     require(te.not_equal(step, te.const(0, work)), "the step is 0")
-    near = [te.all(value < most, -most < value) for value in (start, end, step)]
+    near = [te.all(value < most, -most < value) for value in (start, end)]
+    large = te.const(-(1 << 63), INDEX) if work == INDEX else -most  # whose absolute value 64 bits do not hold
+    near.append(te.all(large < step) if work == INDEX else te.all(step < most, large < step))
     require(te.all(*near), "a boundary or the step is too large")
     ahead = step > te.const(0, work)
     away, pace = te.select(ahead, end - start, start - end), te.abs(step)
     if work == INDEX:
-        count = (away + te.maximum(pace, 1) - 1) // te.maximum(pace, 1)
+        pace = te.maximum(pace, 1)
+        count = away // pace + te.cast(INDEX, away % pace > te.const(0, work))  # rounded up, within 64 bits
     else:
         steps = te.ceil(away / pace)
         require(steps < most, "the range is too long")
@@ -465,7 +481,7 @@ def _lower_range_shape(kernel: Kernel) -> PrimFunc | None:
     "dynamic.range_shape",
     [Param(name, "prim", of="dim") for name in _RANGE],
     lowering=_lower_range_shape,
-    numpy=numpy_range_shape,
+    numpy=_numpy_range_shape,
     pure=True,
     examples=(
         example(i64(), symbol("n"), 2),
@@ -474,9 +490,12 @@ def _lower_range_shape(kernel: Kernel) -> PrimFunc | None:
     ),
 )
 def range_shape(args: Arguments, context: TypeContext) -> Type:
-    """How many elements arange gives, as a shape. BoundsError for a step of 0, and for too many."""
+    """How many elements arange gives, as a shape.
+
+    Errors: DTypeError W321 complex numbers; when it runs BoundsError a step of 0, boundaries of 2**61 and more.
+    """
     for name in _RANGE:
-        require_scalar(args, name, context, None)
+        require_scalar(args, name, context, "float64")
     return TensorType((1,), "int64")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.errors import BoundsError, ShapeError
+from weft.errors import BoundsError, DTypeError, ShapeError
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.infer import infer_type, type_text
 from weft.ir.dim import symbol
@@ -218,7 +218,7 @@ def test_a_slice_of_unknown_rank_has_that_of_its_boundaries(size: int | str, ran
             main(data.reshape(2, 2, 5), *given)
 
 
-_SCALARS = [(1, 9, 3), (9, -1, -3), (0, 0, 1), (5, 1, 2)]
+_SCALARS = [(1, 9, 3), (9, -1, -3), (0, 0, 1), (5, 1, 2), (0, 5, 2**63 - 1), (4, -3, -(2**62))]
 
 
 @pytest.mark.parametrize("given", [*_SCALARS, (0.5, 3.0, 0.25), (2.0, -1.0, -0.7)])
@@ -238,10 +238,16 @@ def test_a_range_by_a_size_has_a_length_that_the_run_knows() -> None:
         assert got.tolist() == [0, 4, 8]
 
 
-@pytest.mark.parametrize("given", [(0, 3, 0), (0, 2**62, 1)])
+@pytest.mark.parametrize("given", [(0, 3, 0), (0, 2**62, 1), (2**62, 0, -1)])
 def test_a_run_refuses_what_is_no_range(given: tuple[int, ...]) -> None:
     params = [Var(name, TensorType((), "int64")) for name in "abc"]
     module = program(params, lambda builder: builder.emit(get_op("arange")(*params)))
     for main in (interpret(module)["main"], weft.compile(module)["main"]):
         with pytest.raises(BoundsError, match=r"R\.arange: .*(is 0|too large)"):
             main(*(np.asarray(value) for value in given))
+
+
+def test_a_range_has_no_complex_boundaries() -> None:
+    for name in ("arange", "dynamic.range_shape"):
+        with pytest.raises(DTypeError, match="W321"):
+            infer_type(get_op(name)(Var("a", TensorType((), "complex64")), 4, 1))
