@@ -1,5 +1,3 @@
-declare i64 @llvm.smin.i64(i64, i64)
-declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)
 define i32 @weft.kernel.take(ptr %frame, ptr noalias nocapture %p0, ptr noalias nocapture %p1, ptr noalias nocapture %p2) nounwind noinline {
 entry:
   %.1 = alloca [4 x i8], align 64
@@ -94,31 +92,21 @@ assert.19:
   store i64 %for.16.i, ptr %.39
   ret i32 1
 ok.20:
-  %.40 = add i64 %for.16.i, 2
-  %.41 = call i64 @llvm.smin.i64(i64 %.40, i64 5)
-  %.42 = getelementptr i64, ptr %p1, i64 %.41
-  %.43 = load i64, ptr %.42, align 8
-  %.44 = icmp slt i64 %.43, 0
-  %.45 = add i64 %.43, 9
-  %.46 = select i1 %.44, i64 %.45, i64 %.43
-  %.47 = mul i64 %.46, 4
-  %.48 = getelementptr float, ptr %p0, i64 %.47
-  call void @llvm.prefetch.p0(ptr %.48, i32 0, i32 2, i32 1)
-  %.49 = load i64, ptr %.25, align 8
-  %.50 = icmp slt i64 %.49, 0
-  %.51 = add i64 %.49, 9
-  %.52 = select i1 %.50, i64 %.51, i64 %.49
-  %.53 = mul i64 %.52, 4
-  %.54 = getelementptr float, ptr %p0, i64 %.53
-  %.55 = load <4 x float>, ptr %.54, align 4
-  %.56 = mul i64 %for.16.i, 4
-  %.57 = getelementptr float, ptr %p2, i64 %.56
-  store <4 x float> %.55, ptr %.57, align 4
+  %.40 = load i64, ptr %.25, align 8
+  %.41 = icmp slt i64 %.40, 0
+  %.42 = add i64 %.40, 9
+  %.43 = select i1 %.41, i64 %.42, i64 %.40
+  %.44 = mul i64 %.43, 4
+  %.45 = getelementptr float, ptr %p0, i64 %.44
+  %.46 = load <4 x float>, ptr %.45, align 4
+  %.47 = mul i64 %for.16.i, 4
+  %.48 = getelementptr float, ptr %p2, i64 %.47
+  store <4 x float> %.46, ptr %.48, align 4
   br label %for.next.17
 for.next.17:
   %for.16.n = add nsw i64 %for.16.i, 1
-  %.58 = icmp ne i64 %for.16.n, 6
-  br i1 %.58, label %for.16, label %for.done.18
+  %.49 = icmp ne i64 %for.16.n, 6
+  br i1 %.49, label %for.16, label %for.done.18
 for.done.18:
   ret i32 0
 }

@@ -267,7 +267,7 @@ def test_groups_of_images_can_be_pinned(group: int) -> None:
 
 @pytest.mark.parametrize(
     ("channels", "kernel", "strides", "prefetched"),
-    [(32, 1, 1, True), (40, 1, 1, True), (32, 1, 2, False), (32, 3, 1, False), (256, 1, 1, False)],
+    [(32, 1, 1, True), (48, 1, 1, True), (32, 1, 2, False), (32, 3, 1, False), (256, 1, 1, False)],
 )
 def test_tiles_of_single_elements_prefetch_those_of_the_next_block(
     channels: int, kernel: int, strides: int, prefetched: bool
