@@ -420,15 +420,8 @@ def _part(n: FxNode, both: Expr, index_: int) -> Expr:
 def kth_value(n: FxNode, x: Expr, k: int, axis: int = -1, keepdim: bool = False) -> Any:
     """The k-th least element of an axis, and its place."""
     wide = n.emit(_raised(n, x))
-    axis = n.axis(wide, axis)
-    order = n.emit(R.argsort(wide, axis, False, "int64"), "order")
-    place = n.emit(R.strided_slice(order, [axis], [k - 1], [k]), "place")
-    values = R.gather_elements(wide, place, axis)
-    return [_kept(n, part, axis, keepdim) for part in (values, place)]
-
-
-def _kept(n: FxNode, x: Expr, axis: int, keepdim: bool) -> Expr:
-    return R.reshape(x, n.dims_out) if not keepdim else x
+    both = n.emit(R.kthvalue(wide, k, n.axis(wide, axis), keepdim and bool(n.rank(x))))
+    return [TupleGetItem(both, 0), TupleGetItem(both, 1)]
 
 
 def median_without_nan(n: FxNode, x: Expr, axis: int | None = None, keepdim: bool = False) -> Any:
