@@ -13,11 +13,11 @@ import dataclasses
 from collections.abc import Sequence
 
 from weft.ir import Node, replace, rewrite, substitute
-from weft.ir.kernel.prim import as_expr, binary
+from weft.ir.kernel.prim import as_expr, binary, extent_product
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, DeclBuffer, PrimExpr, PrimVar
 from weft.transform.analysis.access_pattern import same_extents
 from weft.transform.autoschedule.gemm.match import Contraction, rows_length, uses
-from weft.transform.autoschedule.gemm.tiles import flat_view, product_of
+from weft.transform.autoschedule.gemm.tiles import flat_view
 from weft.transform.autoschedule.gemm.tiling import INDEX
 
 __all__ = ["with_collapsed_rows"]
@@ -112,7 +112,7 @@ def _collapsed(found: Contraction, axes: tuple[PrimVar, ...]) -> Contraction:
         epilogue=epilogue,
         r=row,
         partial_sums=None if found.partial_sums is None else moved_store(found.partial_sums),
-        extents={row: product_of([found.extents[x] for x in axes]), **rest},
+        extents={row: extent_product([found.extents[x] for x in axes]), **rest},
         outer=tuple(x for x in (found.r, *found.outer) if x is not None and x not in axes),
         views=(*found.views, *map(DeclBuffer, views.values())),
     )

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from weft.dtypes import bits
 from weft.ir import Node, replace, rewrite, structural_equal, substitute, walk
-from weft.ir.kernel.prim import as_expr, binary, const
+from weft.ir.kernel.prim import as_expr, binary, const, extent_product
 from weft.ir.tensor import (
     AllocBuffer,
     Binary,
@@ -48,7 +48,7 @@ from weft.transform.analysis.access_pattern import (
     writes_whole,
 )
 from weft.transform.autoschedule.gemm.match import Contraction, Epilogue, Parts
-from weft.transform.autoschedule.gemm.tiles import Ends, Panel, flat_view, plus, product_of
+from weft.transform.autoschedule.gemm.tiles import Ends, Panel, flat_view, plus
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity
 from weft.transform.autoschedule.registry import Site, only_sets
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, step_along, uses
@@ -309,7 +309,7 @@ def ends_of(
     Only where there are many products, as of images, or a part of a large array is chosen: what else a single one is
     put together with was near in what was measured (512x64x512 took 5 % longer).
     """
-    r, terms = found.r, product_of([found.extents[x] for x in found.reduction])
+    r, terms = found.r, extent_product([found.extents[x] for x in found.reduction])
     loads = list(operands_of(found) if found.outer else chosen_parts(found, capacity))
     if r is None or row is None or rows < _FEWEST_ROWS or found.parts or not (found.outer or loads):
         return None
@@ -332,11 +332,11 @@ def has_far_results(found: Contraction, capacity: Capacity) -> bool:
     So it is where results and what they are put together with are twice what the second cache holds, as far as sizes
     are known. Half as much gained nothing in networks, though it did alone.
     """
-    terms = product_of([found.extents[var] for var in found.reduction])
+    terms = extent_product([found.extents[var] for var in found.reduction])
     if found.r is None or not found.outer or found.parts or not isinstance(terms, int) or terms < _FEWEST_SPREAD_TERMS:
         return False
     sizes = [found.extents[var] for var in (found.r, found.v, *found.outer)]
-    results = product_of([*sizes[:2], *(size for size in sizes[2:] if isinstance(size, int))])
+    results = extent_product([*sizes[:2], *(size for size in sizes[2:] if isinstance(size, int))])
     arrays = (1 + len(operands_of(found))) * bits(found.store.buffer.dtype) // 8
     return isinstance(results, int) and results * arrays > 2 * capacity.machine.l2_bytes
 
@@ -352,7 +352,7 @@ def operands_of(found: Contraction) -> Sequence[BufferLoad]:
 def chosen_parts(found: Contraction, capacity: Capacity) -> Sequence[BufferLoad]:
     """Those of them that are parts of arrays which no near cache holds, at an index that the call chooses: as what all
     steps of a loop are given, of which each meets its own."""
-    terms = product_of([found.extents[x] for x in found.reduction])
+    terms = extent_product([found.extents[x] for x in found.reduction])
     if not isinstance(terms, int) or terms < _FEWEST_SPREAD_TERMS:
         return ()
     near, loads = 2 * capacity.machine.l2_bytes, operands_of(found)
@@ -361,7 +361,7 @@ def chosen_parts(found: Contraction, capacity: Capacity) -> Sequence[BufferLoad]
 
 def _is_within(buffer: Buffer, size: int) -> bool:
     """Whether a buffer is known to have at most so many bytes."""
-    elements = product_of(list(buffer.shape))
+    elements = extent_product(list(buffer.shape))
     return isinstance(elements, int) and elements * bits(buffer.dtype) // 8 <= size
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from weft.dtypes import with_lanes
 from weft.ir import replace, substitute
-from weft.ir.kernel.prim import as_expr, binary, const
+from weft.ir.kernel.prim import as_expr, binary, const, extent_product
 from weft.ir.tensor import (
     NEAREST,
     PREFETCH,
@@ -56,7 +56,6 @@ __all__ = [
     "panels_of_chunk",
     "plus",
     "prefetch",
-    "product_of",
     "row_at",
     "runs_of_panels",
     "store",
@@ -432,25 +431,13 @@ def fresh(var: PrimVar) -> PrimVar:
     return PrimVar(var.name.removeprefix("v"), INDEX)
 
 
-def product_of(sizes: Sequence[Extent]) -> Extent:
-    """The product of sizes."""
-    result: Extent = 1
-    for size in sizes:
-        if isinstance(result, int) and isinstance(size, int):
-            result *= size
-        else:
-            one = isinstance(result, int) and result == 1
-            result = size if one else binary("mul", as_expr(result, INDEX), as_expr(size, INDEX))
-    return result
-
-
 def flat_view(buffer: Buffer, count: int, lead: int | None = None) -> Buffer:
     """A view of a buffer in which `count` axes from `lead` on are one (None: the last ones)."""
     lead = buffer.ndim - count if lead is None else lead
     first = BufferLoad(buffer, tuple(const(0, INDEX) for _ in buffer.shape))
     pointer = PrimCall("address_of", (first,), "handle")
     end = lead + count
-    shape = (*buffer.shape[:lead], product_of(buffer.shape[lead:end]), *buffer.shape[end:])
+    shape = (*buffer.shape[:lead], extent_product(buffer.shape[lead:end]), *buffer.shape[end:])
     return Buffer(f"{buffer.name}_flat", shape, buffer.dtype, data=pointer)
 
 

@@ -17,7 +17,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from weft.ir import Node, replace, rewrite, substitute, walk
-from weft.ir.kernel.prim import binary, const
+from weft.ir.kernel.prim import binary, const, extent_product
 from weft.ir.tensor import (
     Binary,
     BufferLoad,
@@ -28,7 +28,7 @@ from weft.ir.tensor import (
 )
 from weft.transform.analysis.access_pattern import same_extents
 from weft.transform.autoschedule.gemm.match import Contraction, Products, Window, row_variable, uses
-from weft.transform.autoschedule.gemm.tiles import flat_view, product_of
+from weft.transform.autoschedule.gemm.tiles import flat_view
 from weft.transform.autoschedule.gemm.tiling import INDEX
 from weft.transform.autoschedule.rules.strides import step_along
 
@@ -116,7 +116,7 @@ def _match(
     row = [x for x in rest if uses(scalar.indices, x) and not uses(vector.indices, x)]
     r = row_variable(replace(store, indices=tuple(rest)), scalar, vector, row, found.extents)
     v = PrimVar("columns", INDEX)
-    count = product_of(sizes)
+    count = extent_product(sizes)
     extents = {v: count, **{x: extent for x, extent in found.extents.items() if x not in axes}}
     flat = flat_view(store.buffer, len(axes))
     target = replace(store, buffer=flat, indices=(*store.indices[: -len(axes)], v))
