@@ -118,6 +118,8 @@ def main() -> int:
     examples: dict[str, int] = {}
     began = time.monotonic()
     for seed in range(options.start, options.start + options.count):
+        if seed % 10 == 0:
+            print(f"seed {seed}, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
         program = made(seed)
         if options.show:
             print(program.text())

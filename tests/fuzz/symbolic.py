@@ -124,6 +124,8 @@ def main() -> int:
     examples: dict[str, int] = {}
     began = time.monotonic()
     for seed in range(options.start, options.start + options.count):
+        if seed % 10 == 0:
+            print(f"seed {seed}, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
         program = made(seed)
         executors = chosen if seed % options.compiled == 0 else [name for name in chosen if name == "interpreter"]
         if options.show:
