@@ -191,3 +191,11 @@ def test_bytes_repeated_edges_and_positions_that_are_no_numbers() -> None:
     g = drawn(2, 2, 3, 2)
     g[0, 0, 0, 0] = float("nan")
     compared(several, drawn(2, 3, 3, 4), g, torch.tensor([[0, 3], [0, 0]], dtype=torch.uint8))
+
+
+def test_the_kth_value_of_an_axis() -> None:
+    def kth(x: Any) -> Any:
+        return [*torch.kthvalue(x, 3, -1), *torch.kthvalue(x, 2, 0, keepdim=True)]
+
+    compared(kth, drawn(6, 7))
+    compared(lambda x: [*torch.kthvalue(x, 1, 0, keepdim=True)], torch.tensor(3.0))
