@@ -2285,7 +2285,9 @@ class dynamic:
 
     @staticmethod
     def range_shape(start: _t.Any, end: _t.Any, step: _t.Any) -> _t.Any:
-        """How many elements arange gives, as a shape. BoundsError for a step of 0, and for too many.
+        """How many elements arange gives, as a shape.
+
+        Errors: DTypeError W321 complex numbers; when it runs BoundsError a step of 0, boundaries of 2**61 and more.
 
         R.dynamic.range_shape(R.Tensor((), "int64"), n, 2) -> R.Tensor((1,), "int64")
         R.dynamic.range_shape(9, R.Tensor((), "int64"), -3) -> R.Tensor((1,), "int64")
