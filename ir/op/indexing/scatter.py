@@ -183,6 +183,22 @@ def _known(types: Sequence[TensorType]) -> bool:
     return all(dims_of(ty) is not None and ty.dtype is not None for ty in types)
 
 
+def _unequal(sizes: Sequence[Dim], others: Sequence[Dim], context: TypeContext) -> list[tuple[str, Dim, Dim]]:
+    """The checks that sizes are those of others, where it is not proved."""
+    return [("eq", a, b) for a, b in zip(sizes, others, strict=True) if prove_equal(a, b, context.facts) is not True]
+
+
+def _beyond(sizes: Sequence[Dim], data: Sequence[Dim], axis: int, context: TypeContext) -> list[tuple[str, Dim, Dim]]:
+    """The checks that sizes fit into those of the data on all axes but one, where it is not proved."""
+    pairs = enumerate(zip(sizes, data, strict=True))
+    return [("le", a, b) for d, (a, b) in pairs if d != axis and prove_le(a, b, context.facts) is not True]
+
+
+def _but(axis: int) -> Callable[[Sequence[PrimExpr]], list[PrimExpr]]:
+    """What takes the indices of all axes but one."""
+    return lambda i: [index for d, index in enumerate(i) if d != axis]
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Elements
 # ---------------------------------------------------------------------------------------------------------------------
@@ -194,20 +210,11 @@ def _lower_elements(args: Arguments, context: TypeContext, name: str) -> PrimFun
         return None
     data, indices, updates = (dims_of(ty) or () for ty in types)
     axis = axis_of(args, args.axis, len(data))
-    checks = [
-        ("eq", a, b) for a, b in zip(indices, updates, strict=True) if prove_equal(a, b, context.facts) is not True
-    ]
-    checks += [
-        ("le", a, b)
-        for d, (a, b) in enumerate(zip(indices, data, strict=True))
-        if d != axis and prove_le(a, b, context.facts) is not True
-    ]
-
-    def rest(i: Sequence[PrimExpr]) -> list[PrimExpr]:
-        return [index for d, index in enumerate(i) if d != axis]
-
+    checks = [*_unequal(indices, updates, context), *_beyond(indices, data, axis, context)]
     outer = len(indices)
-    return _Scatter(name, args.name, types, args.reduction, (axis,), lambda i: [list(i)], rest, checks, outer).build()
+    return _Scatter(
+        name, args.name, types, args.reduction, (axis,), lambda i: [list(i)], _but(axis), checks, outer
+    ).build()
 
 
 def _numpy_elements(
@@ -277,9 +284,7 @@ def _lower_nd(args: Arguments, context: TypeContext, name: str) -> PrimFunc | No
     data, indices, updates = (dims_of(ty) or () for ty in types)
     depth, count = depth_of(args, types[1]), len(indices) - 1
     wanted = (*indices[:-1], *data[depth:])
-    checks = [
-        ("eq", a, b) for a, b in zip(wanted, updates, strict=True) if prove_equal(a, b, context.facts) is not True
-    ]
+    checks = _unequal(wanted, updates, context)
 
     def index_at(i: Sequence[PrimExpr]) -> list[list[PrimExpr]]:
         return [[*i[:count], _index(position)] for position in range(depth)]
@@ -343,19 +348,9 @@ def _lower_slices(args: Arguments, context: TypeContext, name: str) -> PrimFunc 
         return None
     data, indices, updates = (dims_of(ty) or () for ty in types)
     axis = axis_of(args, args.axis, len(data))
-    pairs = zip(indices, (updates[axis],), strict=True)
-    checks = [("eq", a, b) for a, b in pairs if prove_equal(a, b, context.facts) is not True]
-    checks += [
-        ("le", a, b)
-        for d, (a, b) in enumerate(zip(updates, data, strict=True))
-        if d != axis and prove_le(a, b, context.facts) is not True
-    ]
-
-    def rest(i: Sequence[PrimExpr]) -> list[PrimExpr]:
-        return [index for d, index in enumerate(i) if d != axis]
-
+    checks = [*_unequal(indices, updates[axis : axis + 1], context), *_beyond(updates, data, axis, context)]
     return _Scatter(
-        name, args.name, types, args.reduction, (axis,), lambda i: [[i[axis]]], rest, checks, axis + 1
+        name, args.name, types, args.reduction, (axis,), lambda i: [[i[axis]]], _but(axis), checks, axis + 1
     ).build()
 
 
