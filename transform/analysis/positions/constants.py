@@ -9,11 +9,9 @@ import numpy as np
 from weft.dtypes import can_hold, is_integer
 from weft.ir import Constant
 from weft.ir.dim import Dim, Facts
-from weft.transform.analysis.positions.formulas import Element, choose, is_nonnegative
+from weft.transform.analysis.positions.formulas import SMALL, Element, choose, is_nonnegative
 
 __all__ = ["element_of_constant", "number_in"]
-
-_SMALL = 1 << 30
 
 
 def number_in(dtype: str, number: float) -> Element | None:
@@ -21,7 +19,7 @@ def number_in(dtype: str, number: float) -> Element | None:
     if dtype == "bool":
         return bool(number)
     if is_integer(dtype):
-        whole = abs(number) < _SMALL and number == int(number) and can_hold(dtype, int(number))
+        whole = abs(number) < SMALL and number == int(number) and can_hold(dtype, int(number))
         return int(number) if whole else None
     if dtype not in ("float16", "float32", "float64") or math.isnan(number):
         return None
@@ -47,7 +45,7 @@ def element_of_constant(constant: Constant, at: tuple[Dim, ...], facts: Facts) -
 
 def _range(data: np.ndarray, index: Dim) -> Element | None:
     start, step = int(data[0]), int(data[1]) - int(data[0])
-    if max(abs(start), abs(step)) >= _SMALL or abs(int(data[-1])) >= _SMALL:
+    if max(abs(start), abs(step)) >= SMALL or abs(int(data[-1])) >= SMALL:
         return None
     return start + index * step if np.array_equal(data, start + step * np.arange(len(data))) else None
 

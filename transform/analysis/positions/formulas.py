@@ -16,7 +16,22 @@ from typing import TypeAlias
 from weft.ir.dim import Dim, DimExpr, Facts, prove_equal, prove_nonnegative
 from weft.support.records import dataclass
 
-__all__ = ["All", "Choice", "Condition", "Element", "both", "choose", "is_dim", "is_nonnegative", "mapped", "negated"]
+__all__ = [
+    "SMALL",
+    "All",
+    "Choice",
+    "Condition",
+    "Element",
+    "both",
+    "choose",
+    "is_dim",
+    "is_nonnegative",
+    "mapped",
+    "negated",
+]
+
+SMALL = 1 << 30
+"""Numbers and factors in formulas are below it in absolute value."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from weft.ir.dim.expression import terms_of
 from weft.transform.analysis.positions.constants import number_in
 from weft.transform.analysis.positions.evaluate import Operator, Position, View, position_in
 from weft.transform.analysis.positions.formulas import (
+    SMALL,
     All,
     Choice,
     Element,
@@ -34,10 +35,10 @@ _Binary: TypeAlias = "Callable[[View, Element, Element], Element | None]"
 def _small(value: Dim) -> Dim | None:
     """An integer that does not wrap: a sum of symbols with small factors."""
     if isinstance(value, int):
-        return value if abs(value) < 1 << 30 else None
+        return value if abs(value) < SMALL else None
     terms = terms_of(value)
     plain = all(sum(power for _, power in monomial.powers) <= 1 for monomial in terms)
-    return value if plain and all(abs(factor) < 1 << 30 for factor in terms.values()) else None
+    return value if plain and all(abs(factor) < SMALL for factor in terms.values()) else None
 
 
 # Sources -------------------------------------------------------------------------------------------------------------
