@@ -75,6 +75,7 @@ FAMILIES = (
     "program.loop",
     "elementwise.special",
     "elementwise.gamma",
+    "composite.membership",
     "composite.reductions",
     "composite.arrangement",
     "composite.activations",

@@ -1,4 +1,4 @@
-"""Reductions: any, all, logsumexp, trace, and membership."""
+"""Reductions: any, all, logsumexp, trace."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_float, is_integer, is_numpy
-from weft.ir.deduction.subtyping import dims_of
-from weft.ir.dim import product
 from weft.ir.graph import Expr
 from weft.ir.op.common import example, f32, i64, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
@@ -93,43 +90,3 @@ def logsumexp(args: Parts) -> Expr:
     total = call("sum", call("exp", call("subtract", args.x, shift)), axis=args.axis, keepdims=True)
     result = call("add", call("log", total), shift)
     return result if args.keepdims else call("sum", result, axis=args.axis)
-
-
-def _is_number(dtype: str | None) -> bool:
-    """Whether a dtype is one of NumPy's numbers that are in order."""
-    return dtype is not None and is_numpy(dtype) and (is_float(dtype) or is_integer(dtype))
-
-
-_FEW = 64
-"""So many elements of a set are all compared; more are searched."""
-
-
-@composite(
-    "isin",
-    [Param("x"), Param("test_elements"), Param("invert", "attr", False, "bool")],
-    family="reductions_statistical",
-    numpy=lambda x, test_elements, invert: np.isin(x, test_elements, invert=invert),
-    examples=(
-        example(typed("int32", 2, 3), typed("int32", 4)),
-        example(i64("n"), i64("m"), invert=True),
-        example(f32(3), f32(2, 2)),
-        example(typed("int32", "n", 3), typed("int32", 9, 9), ranges={"x": (-60, 60), "test_elements": (-60, 60)}),
-        example(typed("float64", "n"), typed("float64", 70), invert=True),
-    ),
-)
-def isin(args: Parts) -> Expr:
-    """Whether each element of x is one of test_elements (none of them, with invert); bool, in the shape of x.
-
-    Up to 64 of them, those of an unknown number and bools are compared with each element; more numbers are sorted, and
-    searched in halves.
-    """
-    ty = args.type("test_elements")
-    test = call("flatten", args.test_elements) if ty.ndim != 1 else args.test_elements
-    count = product(dims_of(ty) or (0,))
-    if isinstance(count, int) and count > _FEW and _is_number(ty.dtype):
-        ordered = call("sort", test)
-        place = call("minimum", call("searchsorted", ordered, args.x), call("full", (), count - 1, "int64"))
-        found = call("equal", call("take", ordered, place, axis=0), args.x)
-    else:
-        found = call("any", call("equal", call("expand_dims", args.x, axis=-1), test), axis=-1)
-    return call("logical_not", found) if args.invert else found

@@ -41,3 +41,20 @@ def test_elements_are_looked_for_in_large_sets(dtype: str) -> None:
         if x.dtype.kind == "f":
             x[::5], x[1::7], s[::9], s[4] = np.nan, -0.0, np.nan, 0.0
         np.testing.assert_array_equal(run(x, s), np.isin(x, s))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "int8", "uint8", "bool"])
+@pytest.mark.parametrize("count", ["2, 3", "0", "64", "300", '"m", 3'])
+def test_elements_are_looked_for_in_sets_of_any_size(dtype: str, count: str) -> None:
+    head = f'x: R.Tensor(("n", 3), "{dtype}"), s: R.Tensor(({count},), "{dtype}")'
+    rng = np.random.default_rng(0)
+    shape = tuple(int(part.strip('"').replace("m", "20")) for part in count.split(", "))
+    for invert in (False, True):
+        run = weft.compile(weft.parse(f"@R.function\ndef main({head}):\n    return R.isin(x, s, {invert})"))["main"]
+        for size in (1, 50):
+            x, s = (rng.integers(0, 256, each).astype(dtype) for each in ((size, 3), shape))
+            if dtype == "bool":
+                s[:] = True
+            elif dtype == "float32" and s.size:
+                x[0, 0], x[0, 1], s.reshape(-1)[-2:] = np.nan, -0.0, (np.nan, 0.0)
+            np.testing.assert_array_equal(run(x, s), np.isin(x, s, invert=invert))
