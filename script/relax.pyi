@@ -1014,14 +1014,16 @@ def isfinite(x: _t.Any) -> _t.Any:
 def isin(x: _t.Any, test_elements: _t.Any, invert: _t.Any = False) -> _t.Any:
     """Whether each element of x is one of test_elements (none of them, with invert); bool, in the shape of x.
 
-        Up to 64 of them, those of an unknown number and bools are compared with each element; more numbers are sorted, and
-        searched in halves.
+    Up to 64 of them are compared with each element; numbers of 8 bits and bools are looked up in a table; more numbers
+    are sorted, and searched in halves; those of an unknown number are compared with each element. Errors: DTypeError
+    W320 two dtypes.
 
     R.isin(R.Tensor((2, 3), "int32"), R.Tensor((4,), "int32")) -> R.Tensor((2, 3), "bool")
     R.isin(R.Tensor((n,), "int64"), R.Tensor((m,), "int64"), invert=True) -> R.Tensor((n,), "bool")
     R.isin(R.Tensor((3,), "float32"), R.Tensor((2, 2), "float32")) -> R.Tensor((3,), "bool")
     R.isin(R.Tensor((n, 3), "int32"), R.Tensor((9, 9), "int32")) -> R.Tensor((n, 3), "bool")
     R.isin(R.Tensor((n,), "float64"), R.Tensor((70,), "float64"), invert=True) -> R.Tensor((n,), "bool")
+    R.isin(R.Tensor((2, n), "int8"), R.Tensor((m,), "int8"), invert=True) -> R.Tensor((2, n), "bool")
     """
 
 def isinf(x: _t.Any) -> _t.Any:

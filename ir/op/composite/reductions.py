@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from weft.ir.graph import Expr
-from weft.ir.op.common import example, f32, i64, typed
+from weft.ir.op.common import example, f32, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import OpDef, Param
 from weft.ir.op.layout_rules.families import reducing
