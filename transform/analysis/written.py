@@ -11,14 +11,14 @@ seen through a view, or whose address is taken, cannot be followed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import compress
 from operator import is_not
 from typing import Any
 
 from weft import dtypes
 from weft.errors import ShapeError
-from weft.ir import walk
+from weft.ir import replace, walk
 from weft.ir.dim import Dim, operation
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import (
@@ -85,7 +85,8 @@ def unproved_reads(function: PrimFunc, outputs: Set[Buffer] = frozenset()) -> Un
     facts = parameter_facts(function, flow.known)
     boxes = flow.statement(function.body, {}, facts)
     partial = {buffer for buffer in followed & outputs if not flow.is_whole(buffer, boxes, facts)}
-    return Unproved(frozenset(flow.unproved), opaque, frozenset(partial))
+    read = flow.unproved | {read.buffer for read in flow.waiting}
+    return Unproved(frozenset(read), opaque, frozenset(partial))
 
 
 def opaque_buffers(body: Stmt, buffers: Set[Buffer]) -> set[Buffer]:
@@ -133,13 +134,27 @@ def _operands(expr: PrimExpr) -> Iterator[PrimExpr]:
         yield from (part for part in getattr(expr, name, ()) if isinstance(part, PrimExpr))
 
 
+@dataclass(frozen=True)
+class _Read:
+    """A read that is not proved yet, with the boxes that are known to be written there."""
+
+    buffer: Buffer
+    box: Box
+    facts: Facts
+    boxes: tuple[Box, ...]
+
+
 class _Flow:
-    """Goes through a kernel in order with the boxes that are written so far."""
+    """Goes through a kernel once, in order, with the boxes that are written so far.
+
+    What earlier iterations of a loop wrote is known at its end only: reads that miss something wait until then.
+    """
 
     def __init__(self, function: PrimFunc, buffers: Set[Buffer]) -> None:
         self.buffers = buffers
         self.known = IndexAnalyzer()
-        self.unproved: dict[Buffer, None] = {}
+        self.unproved: set[Buffer] = set()
+        self.waiting: list[_Read] = []
         self.loops: list[For] = []
         self.allocated_in: dict[Buffer, tuple[For, ...]] = dict.fromkeys(buffers, ())
 
@@ -182,8 +197,15 @@ class _Flow:
                 for guard in guards:
                     inside = self.known.assume(self.known.closed(guard), inside)
                 box = self._box(load, inside)
-                if box is None or not any(self._covers(one, box, inside) for one in boxes.get(load.buffer, ())):
-                    self.unproved[load.buffer] = None
+                if box is None:
+                    self.unproved.add(load.buffer)
+                else:
+                    self._wait(_Read(load.buffer, box, inside, boxes.get(load.buffer, ())), boxes.get(load.buffer, ()))
+
+    def _wait(self, read: _Read, boxes: Iterable[Box]) -> None:
+        """Keep a read that none of the boxes holds."""
+        if not any(self._covers(box, read.box, read.facts) for box in boxes):
+            self.waiting.append(read)
 
     def is_whole(self, buffer: Buffer, boxes: Boxes, facts: Facts) -> bool:
         """Whether the boxes are proved to hold every element of a buffer that has any."""
@@ -215,10 +237,7 @@ class _Flow:
 
     def _with(self, boxes: Boxes, buffer: Buffer, box: Box) -> Boxes:
         """The boxes with one more, and with what it makes together with those beside it."""
-        known = boxes.get(buffer, ())
-        joined = [whole for other in known if (whole := _joined(other, box) or _joined(box, other)) is not None]
-        new = dict.fromkeys((*known, box, *joined))
-        return {**boxes, buffer: tuple(new)[-_MAX_BOXES:]}
+        return {**boxes, buffer: _with_box(boxes.get(buffer, ()), box)}
 
     def _for(self, stmt: For, boxes: Boxes, facts: Facts) -> Boxes:
         for part in (stmt.start, stmt.extent, stmt.step):
@@ -226,16 +245,26 @@ class _Flow:
         start, extent = self.known.dim(stmt.start, facts), self.known.dim(stmt.extent, facts)
         inside = self.known.range(stmt.loop_var, start, extent, facts).after_write()
         self.loops.append(stmt)
-        before, whole = dict(self.unproved), stmt.step in (None, 1) and not _has_jumps(stmt.body)
+        first, whole = len(self.waiting), stmt.step in (None, 1) and not _has_jumps(stmt.body)
         after = self.statement(stmt.body, boxes, inside)
-        if whole and self.unproved.keys() != before.keys():  # what earlier iterations wrote may be what is missing
+        if whole and len(self.waiting) > first:
             done = self.known.values[stmt.loop_var] - start
             earlier = self._all_iterations(after, boxes, stmt.loop_var, (start, done), inside)
-            if earlier is not boxes:
-                self.unproved = before
-                self.statement(stmt.body, earlier, inside)
+            self._look_back(stmt, first, earlier, boxes)
         self.loops.pop()
         return self._all_iterations(after, boxes, stmt.loop_var, (start, extent), facts) if whole else boxes
+
+    def _look_back(self, loop: For, first: int, earlier: Boxes, boxes: Boxes) -> None:
+        """Prove what waits in a loop by what its earlier iterations wrote, besides what was written before it."""
+        waiting = self.waiting[first:]
+        del self.waiting[first:]
+        for read in waiting:
+            known: tuple[Box, ...] = read.boxes
+            if loop not in self.allocated_in[read.buffer]:
+                for box in earlier.get(read.buffer, ()):
+                    if box not in boxes.get(read.buffer, ()):
+                        known = _with_box(known, box)
+            self._wait(replace(read, boxes=known), [box for box in known if box not in read.boxes])
 
     def _all_iterations(
         self, after: Boxes, boxes: Boxes, var: PrimVar, iterations: tuple[Dim, Dim], facts: Facts
@@ -377,6 +406,12 @@ def _is_one(stride: PrimExpr | int) -> bool:
 
 def _equals(variable: PrimVar, value: int) -> PrimExpr:
     return Binary("eq", variable, variable - variable + value)
+
+
+def _with_box(known: tuple[Box, ...], box: Box) -> tuple[Box, ...]:
+    """The boxes of a buffer with one more, and with what it makes together with those beside it."""
+    joined = [whole for other in known if (whole := _joined(other, box) or _joined(box, other)) is not None]
+    return tuple(dict.fromkeys((*known, box, *joined)))[-_MAX_BOXES:]
 
 
 def _joined(first: Box, second: Box) -> Box | None:
