@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from operator import index
 from typing import Any, cast
@@ -87,6 +87,40 @@ def substitute(d: Dim, values: Mapping[str, Dim]) -> Dim:
         return BUILD[atom.kind](*map(image, atom.arguments))
 
     return image(d)
+
+
+def pattern(dims: Iterable[Dim]) -> Hashable:
+    """What dimensions have in common with those that differ from them by the names of their symbols alone.
+
+    >>> from weft.ir.dim import symbol
+    >>> m, n = symbol("m"), symbol("n")
+    >>> pattern([m // 2, m + 1]) == pattern([n // 2, n + 1]), pattern([m, m]) == pattern([m, n])
+    (True, False)
+    """
+    numbers: dict[str, int] = {}
+    found: list[Hashable] = []
+    for dim in dims:
+        form, names = _pattern(dim) if isinstance(dim, DimExpr) else (dim, ())
+        found.append((form, tuple([numbers.setdefault(name, len(numbers)) for name in names])))
+    return tuple(found)
+
+
+@lru_cache(maxsize=1 << 13)
+def _pattern(dim: DimExpr) -> tuple[Hashable, tuple[str, ...]]:
+    """A dimension with numbers in place of its symbols, and their names."""
+    numbers: dict[str, int] = {}
+
+    def form(part: Dim) -> Hashable:
+        if not isinstance(part, DimExpr):
+            return part
+        return tuple([(count, tuple([(of_atom(atom), power) for atom, power in m.powers])) for m, count in part.terms])
+
+    def of_atom(atom: Atom) -> Hashable:
+        if atom.kind == "symbol":
+            return numbers.setdefault(atom.arguments[0], len(numbers))
+        return atom.kind, *map(form, atom.arguments)
+
+    return form(dim), tuple(numbers)
 
 
 def map_atoms(d: Dim, replace: Callable[[Atom], Dim], images: dict[Atom, Dim] | None = None) -> Dim:

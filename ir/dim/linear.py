@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from weft.ir.dim.expression import Dim, DimExpr, atom_dim, divide_monomials, make_expression, terms_of
@@ -20,15 +21,25 @@ _Row: TypeAlias = "dict[Monomial, int]"
 
 def known_bounds(assumptions: Iterable[Dim]) -> dict[str, Interval]:
     """Bounds of the symbols that follow from the assumptions one at a time."""
+    return dict(_bounds_of(tuple(assumptions)))
+
+
+@lru_cache(maxsize=1 << 12)
+def _bounds_of(assumptions: tuple[Dim, ...]) -> dict[str, Interval]:
     known: dict[str, Interval] = {}
     linear = [d for d in assumptions if isinstance(d, DimExpr) and d.terms[0][0].degree == 1]
+    single = [
+        (atom.arguments[0], coefficient, assumption - make_expression({monomial: coefficient}))
+        for assumption in linear
+        for monomial, coefficient in assumption.terms
+        if (atom := only_atom(monomial)) is not None and atom.kind == "symbol"
+    ]
     for _ in range(min(len(linear), 4)):  # one fact may bound what the next one speaks about
-        for assumption in linear:
-            for monomial, coefficient in assumption.terms:
-                atom = only_atom(monomial)
-                if atom is not None and atom.kind == "symbol":
-                    rest = assumption - make_expression({monomial: coefficient})
-                    _tighten(known, atom.arguments[0], coefficient, rest)
+        before = dict(known)
+        for name, coefficient, rest in single:
+            _tighten(known, name, coefficient, rest)
+        if known == before:
+            break
     return known
 
 

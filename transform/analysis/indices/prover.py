@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Protocol
 
 from weft.errors import ShapeError
-from weft.ir.dim import Dim, DimExpr, free_symbols, operation, prove_le, symbol
+from weft.ir.dim import Dim, DimExpr, free_symbols, operation, pattern, prove_le, symbol
 from weft.ir.dim import Facts as DimFacts
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.tensor import PrimExpr
@@ -207,11 +208,37 @@ class Prover:
     def _decide(self, dim: DimExpr, relevant: tuple[Fact, ...]) -> bool:
         key = (dim, relevant)
         if key not in self._decided:
-            try:
-                self._decided[key] = prove_le(0, dim, _dim_facts(relevant)) is True
-            except ShapeError:  # over the limits of dimensions
-                self._decided[key] = False
+            self._decided[key] = _is_nonnegative(_Claim(dim, relevant))
         return self._decided[key]
+
+
+class _Claim:
+    """That a dimension is never negative under facts: equal to each that says the same of symbols of other names.
+
+    Loops that were unrolled or copied ask the same of their own variables, over and over.
+    """
+
+    __slots__ = ("dim", "facts", "pattern")
+
+    def __init__(self, dim: DimExpr, facts: tuple[Fact, ...]) -> None:
+        self.dim = dim
+        self.facts = facts
+        equal = tuple([fact.equal for fact in facts])
+        self.pattern = pattern((dim, *(fact.nonnegative for fact in facts))), equal
+
+    def __hash__(self) -> int:
+        return hash(self.pattern)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Claim) and self.pattern == other.pattern
+
+
+@lru_cache(maxsize=1 << 13)
+def _is_nonnegative(claim: _Claim) -> bool:
+    try:
+        return prove_le(0, claim.dim, _dim_facts(claim.facts)) is True
+    except ShapeError:  # over the limits of dimensions
+        return False
 
 
 _MAX_QUOTIENTS = 8
