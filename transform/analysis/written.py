@@ -12,13 +12,14 @@ seen through a view, or whose address is taken, cannot be followed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import replace
 from itertools import compress
 from operator import is_not
 from typing import Any
 
 from weft import dtypes
 from weft.errors import ShapeError
-from weft.ir import replace, walk
+from weft.ir import walk
 from weft.ir.dim import Dim, operation
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import (
