@@ -9,10 +9,12 @@ and symbols. On this stand two answers: whether the iterations of a loop write a
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
-from weft.dtypes import Scalable, bits, is_integer, lanes
+from weft.dtypes import Scalable, bits, is_bool, is_integer, lanes
+from weft.errors import ShapeError
 from weft.ir import structural_equal, substitute, walk
 from weft.ir.dim import Dim, free_symbols, product, value_at
 from weft.ir.kernel.intrinsics import WITHIN_MEMORY, WRITES_FIRST
@@ -28,6 +30,7 @@ from weft.ir.tensor import (
     Binary,
     Bind,
     Break,
+    Broadcast,
     Buffer,
     BufferLoad,
     BufferStore,
@@ -65,6 +68,10 @@ __all__ = [
 ]
 
 
+Bounds = tuple[tuple[PrimExpr, PrimExpr], ...]
+"""Pairs (a, b) with a < b wherever an access happens: comparisons in the conditions and masks that it stands under."""
+
+
 @dataclass(frozen=True, eq=False)
 class Access:
     """A load, or a store of `value`. `top` numbers the statement of the function's body that it stands in."""
@@ -78,6 +85,7 @@ class Access:
     value: PrimExpr | None = None
     store: Access | None = None
     """The store in whose value a load stands."""
+    bounds: Bounds = ()
 
 
 class _Unknown(Exception):
@@ -126,6 +134,8 @@ class _Walker:
         self.depth = 0
         self.found: list[Access] = []
         self.values: dict[PrimVar, PrimExpr] = {}
+        self.masks: dict[PrimVar, PrimExpr] = {}
+        self.bounds: Bounds = ()
         self.top = 0
         self.choices = 0
 
@@ -143,10 +153,12 @@ class _Walker:
         elif isinstance(stmt, IfThenElse):
             self.loads(stmt.condition, loops, path)
             self.choices += 1
-            number = self.choices
+            number, bounds = self.choices, self.bounds
             for first, branch in ((True, stmt.then_body), (False, stmt.else_body)):
                 if branch is not None:
+                    self.bounds = (*bounds, *self.bounds_of(stmt.condition)) if first else bounds
                     self.statement(branch, loops, path if loops else (*path, (number, first)))
+            self.bounds = bounds
         elif isinstance(stmt, BufferStore):
             self.store(stmt, loops, path)
         elif isinstance(stmt, Bind):
@@ -154,6 +166,8 @@ class _Walker:
                 value = self.closed(stmt.value)
                 assert isinstance(value, PrimExpr)
                 self.values[stmt.var] = value
+            elif is_bool(stmt.var.dtype):
+                self.masks[stmt.var] = stmt.value
             self.loads(stmt.value, loops, path)
         elif isinstance(stmt, AssertStmt):
             self.loads(stmt.condition, loops, path)
@@ -195,8 +209,8 @@ class _Walker:
         return value if isinstance(value, int) or not self.values else substitute(value, self.values)
 
     def store(self, stmt: BufferStore, loops: tuple[Loop, ...], path: tuple[tuple[int, bool], ...]) -> None:
-        indices, inner = self.lanes(stmt.indices, loops)
-        access = Access(stmt.buffer, indices, inner, self.top, path, stmt.value)
+        indices, inner, bounds = self.lanes(stmt.indices, loops, stmt.predicate)
+        access = Access(stmt.buffer, indices, inner, self.top, path, stmt.value, bounds=bounds)
         self.found.append(access)
         for part in stmt.indices:
             self.loads(part, loops, path)
@@ -215,15 +229,16 @@ class _Walker:
         for node in walk(value):
             if isinstance(node, BufferLoad):
                 read.add(id(node.buffer))
-                self.found.append(Access(node.buffer, *self.lanes(node.indices, loops), self.top, path, None, store))
+                indices, inner, bounds = self.lanes(node.indices, loops, node.predicate)
+                self.found.append(Access(node.buffer, indices, inner, self.top, path, None, store, bounds))
             elif isinstance(node, Buffer) and id(node) not in read:
                 raise _Unknown  # its address is taken: anything may be read and written there
 
     def lanes(
-        self, indices: Sequence[PrimExpr], loops: tuple[Loop, ...]
-    ) -> tuple[tuple[PrimExpr, ...], tuple[Loop, ...]]:
-        """Closed scalar indices, a vector index as a loop over its lanes."""
-        new = [self.closed(index) for index in indices]
+        self, indices: Sequence[PrimExpr], loops: tuple[Loop, ...], mask: PrimExpr | None
+    ) -> tuple[tuple[PrimExpr, ...], tuple[Loop, ...], Bounds]:
+        """Closed scalar indices, a vector index as a loop over its lanes, and what is known of those of a mask."""
+        new, bounds, lane = [self.closed(index) for index in indices], self.bounds, None
         if new and isinstance(new[-1], Ramp):
             ramp = new[-1]
             if isinstance(ramp.lanes, Scalable):
@@ -231,7 +246,33 @@ class _Walker:
             lane = PrimVar("lane", ramp.base.dtype)
             new[-1] = binary("add", ramp.base, binary("mul", lane, ramp.stride))
             loops = (*loops, Loop(lane, 0, ramp.lanes))
-        return tuple(index for index in new if isinstance(index, PrimExpr)), loops
+        if mask is not None:
+            bounds = (*bounds, *self.bounds_of(mask, lane))
+        return tuple(index for index in new if isinstance(index, PrimExpr)), loops, bounds
+
+    def bounds_of(self, condition: PrimExpr, lane: PrimVar | None = None) -> Iterator[tuple[PrimExpr, PrimExpr]]:
+        """The pairs (a, b) of numbers with a < b where a condition holds, or in that lane where it is a mask."""
+        condition = self.masks.get(condition, condition) if isinstance(condition, PrimVar) else condition
+        if not isinstance(condition, Binary):
+            return
+        if condition.kind == "and":
+            yield from self.bounds_of(condition.a, lane)
+            yield from self.bounds_of(condition.b, lane)
+        elif condition.kind == "lt":
+            a, b = (self.in_lane(side, lane) for side in (condition.a, condition.b))
+            if a is not None and b is not None:
+                yield a, b
+
+    def in_lane(self, value: PrimExpr, lane: PrimVar | None) -> PrimExpr | None:
+        """A closed integer, or that of a lane where there are several; None for what is neither."""
+        if not is_integer(value.dtype):
+            return None
+        if lane is not None and isinstance(value, Ramp):
+            value = binary("add", value.base, binary("mul", lane, value.stride))
+        elif lane is not None and isinstance(value, Broadcast):
+            value = value.value
+        closed = self.closed(value)
+        return closed if isinstance(closed, PrimExpr) and lanes(closed.dtype) == 1 else None
 
 
 # Independence -------------------------------------------------------------------------------------------------------
@@ -317,9 +358,16 @@ def _apart(space: IterationSpace, loop: Loop, found: Sequence[Access]) -> bool:
     inside = [_loops_that_matter(access) for access in found]
     if not space.enter([loop]) or not all(map(space.enter, inside)):
         return False
+    bounds = [_bounds_that_matter(access, inner) for access, inner in zip(found, inside, strict=True)]
     axes = ([access.indices[axis] for access in found] for axis in range(rank))
     loops = list(dict.fromkeys((loop, *(inner for loops in inside for inner in loops))))
-    return any(_own_interval(space, loop, loops, indices) for indices in axes)
+    return any(_own_interval(space, loop, loops, list(zip(indices, bounds, strict=True))) for indices in axes)
+
+
+def _bounds_that_matter(access: Access, loops: Sequence[Loop]) -> Bounds:
+    """The bounds of an access that are about none of the loops around it but those."""
+    other = {loop.var for loop in access.loops} - {loop.var for loop in loops}
+    return tuple((a, b) for a, b in access.bounds if other.isdisjoint(part for end in (a, b) for part in walk(end)))
 
 
 def _loops_that_matter(access: Access) -> list[Loop]:
@@ -338,10 +386,13 @@ def _space_of(found: Sequence[Access]) -> IterationSpace:
     return IterationSpace(list(dict.fromkeys(access.buffer for access in found)))
 
 
-def _own_interval(space: IterationSpace, loop: Loop, loops: Sequence[Loop], indices: Sequence[PrimExpr]) -> bool:
+def _own_interval(
+    space: IterationSpace, loop: Loop, loops: Sequence[Loop], indices: Sequence[tuple[PrimExpr, Bounds]]
+) -> bool:
     """Whether all indices lie in [step * iteration + shift, step * (iteration + 1) + shift) for some step and shift."""
-    dims = list(dict.fromkeys(space.dim(index) for index in indices))  # unrolled loops say the same many times
-    slopes = [None if dim is None else space.slope(dim, loop) for dim in dims]
+    each = ((space.dim(index), _rooms(space, loop, bounds)) for index, bounds in indices)
+    found = list(dict.fromkeys(each))  # unrolled loops say the same many times
+    slopes = [None if dim is None else space.slope(dim, loop) for dim, _ in found]
     step = slopes[0]
     if step is None or any(slope is None or slope != step for slope in slopes):
         return False
@@ -350,18 +401,39 @@ def _own_interval(space: IterationSpace, loop: Loop, loops: Sequence[Loop], indi
     if not space.below(0, step):
         if not space.below(step, 0):
             return False
-        dims, step = [None if dim is None else -dim for dim in dims], -step
-    rests = [rest for dim in dims if dim is not None and (rest := space.rest(dim, loop)) is not None]
-    shifts = dict.fromkeys(_at_the_starts(space, rest, loops) for rest in rests)
+        found, step = [(None if dim is None else -dim, ()) for dim, _ in found], -step
+    rests = [(rest, rooms) for dim, rooms in found if dim is not None and (rest := space.rest(dim, loop)) is not None]
+    shifts = dict.fromkeys(_at_the_starts(space, rest, loops) for rest, _ in rests)
     return any(
-        shift is not None and all(_lies_between(space, loops, shift, rest, shift + step) for rest in rests)
+        shift is not None
+        and all(_lies_between(space, loops, shift, rest, shift + step, rooms) for rest, rooms in rests)
         for shift in shifts
     )
 
 
-def _lies_between(space: IterationSpace, loops: Sequence[Loop], low: Dim, dim: Dim, high: Dim) -> bool:
-    """Whether low <= dim < high; the greatest value is looked at where the dimension as it stands leaves it open."""
-    return space.at_most(low, dim) and (space.below(dim, high) or space.below(space.greatest(dim, loops), high))
+def _rooms(space: IterationSpace, loop: Loop, bounds: Bounds) -> tuple[Dim, ...]:
+    """Of each pair a < b: b - a - 1, which is not negative; of those that are the same in all iterations."""
+    rooms: list[Dim] = []
+    for a, b in bounds:
+        low, high = space.dim(a), space.dim(b)
+        with contextlib.suppress(ShapeError):  # over the limits of dimensions
+            if low is not None and high is not None and not space.depends(room := high - low - 1, [loop]):
+                rooms.append(room)
+    return tuple(rooms)
+
+
+def _lies_between(
+    space: IterationSpace, loops: Sequence[Loop], low: Dim, dim: Dim, high: Dim, rooms: Sequence[Dim]
+) -> bool:
+    """Whether low <= dim < high; where the dimension as it stands leaves the latter open, its greatest value is looked
+    at, and that of what it is no more than: its sum with something that is not negative."""
+    if not space.at_most(low, dim):
+        return False
+    if space.below(dim, high) or space.below(space.greatest(dim, loops), high):
+        return True
+    with contextlib.suppress(ShapeError):  # over the limits of dimensions
+        return any(space.below(space.greatest(dim + room, loops), high) for room in rooms)
+    return False
 
 
 def _at_the_starts(space: IterationSpace, dim: Dim, loops: Sequence[Loop]) -> Dim | None:

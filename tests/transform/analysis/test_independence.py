@@ -13,18 +13,25 @@ from tests.transform.analysis.index_values import index_value
 
 import weft
 from weft import parse
+from weft.ir import replace
 from weft.ir.kernel.prim import binary, cast
 from weft.ir.tensor import (
     Binary,
+    Bind,
+    Broadcast,
     Buffer,
     BufferLoad,
     BufferStore,
+    Evaluate,
     FloatImm,
     For,
+    IfThenElse,
     IntImm,
     PrimExpr,
     PrimFunc,
     PrimVar,
+    Ramp,
+    SeqStmt,
 )
 from weft.transform.analysis.accesses import is_reshape, iterations_are_apart, sharing_pairs
 from weft.transform.analysis.loops.dependence import has_index_of_its_own
@@ -156,6 +163,67 @@ def test_an_index_of_its_own_is_that_of_all_accesses_to_a_buffer_that_is_written
     assert own(BufferLoad(x, (ROW, COL)))
     assert not own(BufferLoad(x, (ROW + 1, COL)))
     assert not own(BufferLoad(x, (COL, ROW)))
+
+
+BOUNDS = st.tuples(indices(), indices())
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.builds(lambda row, rest: ROW * row + rest, st.integers(1, 8), indices()), RANGES, BOUNDS, st.booleans())
+def test_iterations_that_a_condition_keeps_apart_write_different_elements(
+    index: PrimExpr, ranges: tuple[tuple[int, int], tuple[int, int]], bound: tuple[PrimExpr, PrimExpr], inverted: bool
+) -> None:
+    (first, count), (low, size) = ranges
+    loop, buffer = guarded(index, ranges, binary("lt", *bound), inverted)
+    if not iterations_are_apart(loop, {buffer}):
+        return
+    for s in SCALARS:
+        parts: list[set[int]] = []
+        for i in range(first, first + count):
+            places = [{ROW: i, COL: j, SHIFT: s} for j in range(low, low + size)]
+            holds = [index_value(bound[0], place) < index_value(bound[1], place) for place in places]
+            parts.append({index_value(index, x) for x, lt in zip(places, holds, strict=True) if lt is not inverted})
+        assert not any(a & b for a, b in itertools.combinations(parts, 2))
+
+
+def guarded(
+    index: PrimExpr, ranges: tuple[tuple[int, int], tuple[int, int]], condition: PrimExpr, inverted: bool = False
+) -> tuple[For, Buffer]:
+    """Two loops around a store where a condition holds, or where it does not."""
+    loop, buffer = nest(index, ranges)
+    assert isinstance(loop.body, For)
+    store = loop.body.body
+    branches = (Evaluate(IntImm(0, "int32")), store) if inverted else (store, None)
+    return replace(loop, body=replace(loop.body, body=IfThenElse(condition, *branches))), buffer
+
+
+@pytest.mark.parametrize(
+    ("condition", "inverted", "apart"),
+    [
+        (COL < 4, False, True),
+        (COL + 1 < 5, False, True),
+        (binary("and", COL + SHIFT < 9, COL < 4), False, True),
+        (COL < 5, False, False),
+        (COL < 4, True, False),
+        (binary("or", COL < 4, COL < 5), False, False),
+        (COL < SHIFT, False, False),
+        (COL < 4 - ROW, False, False),  # it is so where `i` is not negative, which is not looked at
+    ],
+)
+def test_conditions_keep_iterations_apart(condition: PrimExpr, inverted: bool, apart: bool) -> None:
+    loop, buffer = guarded(ROW * 4 + COL, ((0, 4), (0, 7)), condition, inverted)
+    assert iterations_are_apart(loop, {buffer}) is apart
+
+
+@pytest.mark.parametrize(("width", "apart"), [(12, True), (13, False)])
+def test_masks_keep_iterations_apart(width: int, apart: bool) -> None:
+    buffer, mask = Buffer("x", (1 << 20,), "float32"), PrimVar("mask", "boolx8")
+    left = Broadcast(IntImm(width, "int64") - COL * 8, 8)
+    there = Binary("lt", Ramp(IntImm(0, "int64"), IntImm(1, "int64"), 8), left)
+    place = Ramp(ROW * 12 + COL * 8, IntImm(1, "int64"), 8)
+    value = Broadcast(FloatImm(1.0, "float32"), 8)
+    body = SeqStmt((Bind(mask, there), BufferStore(buffer, value, (place,), mask)))
+    assert iterations_are_apart(For(ROW, 0, 4, For(COL, 0, 2, body)), {buffer}) is apart
 
 
 def test_a_scalar_of_any_sign_does_not_make_results_depend_on_threads() -> None:
