@@ -158,7 +158,8 @@ def _truth(importer: Any, call: Any) -> Any:
         if answer is not None:
             return answer
     if call.operator in COMPARED:
-        return importer.out.emit(COMPARED[call.operator](*(scalar(importer, v, "float64") for v in args)), call.name)
+        dtype = "int64" if all(_is_whole(importer, item) for item in args) else "float64"
+        return importer.out.emit(COMPARED[call.operator](*(scalar(importer, v, dtype) for v in args)), call.name)
     if call.operator in _LOGIC:
         return importer.out.emit(_LOGIC[call.operator](*(scalar(importer, v, "bool") for v in args)), call.name)
     if call.operator in ("item", "_local_scalar_dense"):

@@ -8,7 +8,7 @@ from typing import Any
 from weft.dtypes import is_bool, is_complex, is_float, max_value
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import FxNode
-from weft.frontend.torch.numbers import COMPARED
+from weft.frontend.torch.numbers import COMPARED, scalar
 from weft.frontend.torch.table import row
 from weft.frontend.torch.types import dtype_name
 from weft.ir.graph import Expr
@@ -148,6 +148,14 @@ def arange(n: FxNode, *bounds: Any, **options: Any) -> Expr:
         raise Unsupported("a range with a symbolic step")
     numbers = R.arange(start, end, step, "int64")
     return numbers if dtype == "int64" else R.astype(numbers, dtype)
+
+
+def iota(n: FxNode, count: Any, *, start: Any = 0, step: Any = 1, **options: Any) -> Expr:
+    """So many numbers from a start on, at equal distances."""
+    numbers = R.arange(0, count, 1, "int64")
+    numbers = numbers if isinstance(step, int) and step == 1 else R.multiply(numbers, scalar(n.importer, step, "int64"))
+    numbers = numbers if isinstance(start, int) and start == 0 else R.add(numbers, scalar(n.importer, start, "int64"))
+    return n.cast(numbers, n.dtype_out)
 
 
 def _range_of_floats(n: FxNode, start: Any, step: Any) -> Expr:
@@ -362,6 +370,7 @@ row("ones_like new_ones", lambda n, *x, **options: R.ones(n.dims_out, n.dtype_ou
 row("new_full", lambda n, x, size, value, **options: full(n, size, value))
 row("scalar_tensor", lambda n, value, **options: n.cast(value, n.dtype_out))
 row("arange", arange)
+row("iota", iota)
 row("linspace", linspace)
 row("_to_copy to convert_element_type to_dtype type_as", cast)
 row(

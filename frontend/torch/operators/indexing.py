@@ -224,6 +224,11 @@ def nonzero(n: FxNode, x: Expr) -> Expr:
     return made if n.rank(x) else R.strided_slice(made, [1], [0], [0])
 
 
+def nonzero_numpy(n: FxNode, x: Expr) -> list[Expr]:
+    """The positions of what is not zero, one vector for each axis: `torch.where` of a mask alone."""
+    return _masked_places(n, n.emit(_raised(n, n.cast(x, "bool")), "mask"))
+
+
 def nonzero_static(n: FxNode, x: Expr, *, size: int, fill_value: int = -1) -> Expr:
     """The positions of the first so many elements that are not zero, filled up."""
     found = nonzero(n, x)
@@ -258,6 +263,7 @@ row("index_put index_put_ _unsafe_index_put", index_put)
 row("take", take)
 row("put", put)
 row("nonzero", nonzero)
+row("nonzero_numpy", nonzero_numpy)
 row("nonzero_static", nonzero_static)
 row("masked_select", masked_select)
 row("masked_scatter", masked_scatter)

@@ -84,9 +84,7 @@ def any_or_all(operator: Any) -> Any:
 
     def made(n: FxNode, x: Expr, axes: Any = None, keepdim: bool = False) -> Expr:
         truth = n.cast(x, "bool")  # of uint8 the result is uint8
-        if n.rank(x):
-            truth = R.astype(operator(R.astype(truth, "uint8"), n.axes(x, axes), keepdim), "bool")
-        return n.cast(truth, n.dtype_out)
+        return n.cast(operator(truth, n.axes(x, axes), keepdim) if n.rank(x) else truth, n.dtype_out)
 
     return made
 
@@ -234,8 +232,8 @@ row("amax", reduced(R.max))
 row("amin", reduced(R.min))
 row("var", variance)
 row("std", lambda n, x, *a, **o: R.sqrt(variance(n, x, *a, **o)))
-row("any", any_or_all(R.max))
-row("all", any_or_all(R.min))
+row("any", any_or_all(R.any))
+row("all", any_or_all(R.all))
 row("max", extreme(R.max, R.argmax))
 row("min", extreme(R.min, R.argmin))
 row("argmax", arg_extreme(R.argmax))

@@ -31,7 +31,12 @@ def _parts(x: Any, y: Any) -> Any:
     return y + a - b, torch.tensor([a, b])
 
 
-@pytest.mark.parametrize("function", [_arithmetic, _places, _parts])
+def _comparisons(x: Any, y: Any) -> Any:
+    k = x.item() + 2**60
+    return k > 2**60, k == 2**60 + 1, y
+
+
+@pytest.mark.parametrize("function", [_arithmetic, _places, _parts, _comparisons])
 def test_numbers_may_be_negative(function: Callable[..., Any]) -> None:
     class Net(torch.nn.Module):
         def forward(self, x: Any, y: Any) -> Any:
