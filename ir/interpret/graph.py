@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from weft.dtypes import conversion_hint
 from weft.errors import (
     ArgumentError,
     BoundsError,
@@ -502,8 +503,11 @@ def _bind_parameters(function: Function, args: Sequence[Any], scope: Scope, erro
         place = mismatch.place
         param = function.params[int(place.split()[1]) - 1]
         # A call inside the program is wrong at the call, one from outside at what it should have been.
-        span = param.span if error is ArgumentError else None
-        raise error(f"{place} of {function.name}: {mismatch}", code=mismatch.kind, span=span) from None
+        outside = error is ArgumentError
+        span, hint = param.span if outside else None, None
+        if outside and mismatch.kind == "W851" and isinstance(param.ty, TensorType):
+            hint = conversion_hint(param.name, scope.variables[param], param.ty.dtype)
+        raise error(f"{place} of {function.name}: {mismatch}", code=mismatch.kind, span=span, hint=hint) from None
 
 
 def _called_outside(value: Expr) -> str | None:

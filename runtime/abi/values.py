@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import held, is_numpy, offered_items, presented, shares_bits, stored
+from weft.dtypes import conversion_hint, held, offered_items, presented, shares_bits, stored
 from weft.errors import ArgumentError, OutOfMemoryError, tuple_words, value_words
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.closure import is_function
@@ -89,10 +89,7 @@ class ArgumentPacker:
     def _array(self, ty: abi.Tensor | abi.Buffer, value: Any, position: int, name: str, written: bool) -> np.ndarray:
         array = as_array(value)
         if array is None:
-            hint = "pass a NumPy array, or anything with __dlpack__ or __array__"
-            if isinstance(value, (bool, int, float, list)) and ty.dtype is not None and is_numpy(ty.dtype):
-                hint = f"pass np.asarray({name}, {ty.dtype!r})"
-            raise self.refuse(ty, value, position, name, hint=hint)
+            raise self.refuse(ty, value, position, name, hint=conversion_hint(name, value, ty.dtype))
         dtype, dims, rank = ty.dtype, ty.dims, ty.rank
         given = array
         if dtype is not None and array.dtype != storage(dtype):
@@ -101,8 +98,7 @@ class ArgumentPacker:
                 self.require_writable(given, position, name)
                 self.copy_back.append((given, array))
             if array is given:
-                hint = None if not is_numpy(dtype) else f"convert it first: {name}.astype({dtype!r})"
-                raise self.refuse(ty, array, position, name, hint=hint)
+                raise self.refuse(ty, array, position, name, hint=conversion_hint(name, array, dtype))
         if rank >= 0 and array.ndim != rank:
             raise self.refuse(ty, given, position, name, code="W852")
         if dims is not None:

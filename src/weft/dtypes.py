@@ -31,6 +31,7 @@ __all__ = [
     "bits",
     "can_hold",
     "check_dtype",
+    "conversion_hint",
     "element",
     "float_format",
     "highest",
@@ -546,6 +547,20 @@ def presented(array: np.ndarray, dtype: str | None) -> np.ndarray:
         return array
     kind = array_dtype(dtype)
     return array.view(kind) if shares_bits(dtype) else array.astype(kind)
+
+
+def conversion_hint(name: str, value: Any, dtype: str | None) -> str | None:
+    """What to write where `name` is no array of a dtype (None is any); None where that is not known.
+
+    >>> conversion_hint("x", [1.0], "float32"), conversion_hint("x", np.zeros(1), "float32")
+    ("pass np.asarray(x, 'float32')", "convert it first: x.astype('float32')")
+    """
+    plain = dtype is not None and is_numpy(dtype)
+    if isinstance(value, np.ndarray):
+        return f"convert it first: {name}.astype({dtype!r})" if plain else None
+    if plain and isinstance(value, (bool, int, float, list)):
+        return f"pass np.asarray({name}, {dtype!r})"
+    return "pass a NumPy array, or anything with __dlpack__ or __array__"
 
 
 def min_value(dtype: str) -> int | float:

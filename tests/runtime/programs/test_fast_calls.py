@@ -127,6 +127,18 @@ def test_wrong_arguments_are_refused_with_the_same_errors(
     assert caught.value.code == code
 
 
+def test_the_interpreter_says_as_compiled_code_how_to_convert(sums: weft.Executable) -> None:
+    w = np.ones(4, "float32")
+    for wrong in (np.ones((2, 4)), [[1.0] * 4], None):
+        told: list[str | None] = []
+        for run in (sums["main"], weft.interpret(SUMS)["main"]):
+            with pytest.raises(ArgumentError) as caught:
+                run(wrong, w)
+            told.append(caught.value.hint)
+        assert told[0] is not None
+        assert told[0] == told[1]
+
+
 def test_a_wrong_dtype_or_byte_order_or_kind_is_told(sums: weft.Executable) -> None:
     w = np.ones(4, "float32")
     for wrong in (np.ones((2, 4)), np.ones((2, 4), "int32"), b"12345678", [[1.0] * 4], None, memoryview(b"1234")):
