@@ -31,7 +31,11 @@ PROGRAMS = dict(
 )
 SIZES = [(6, 3, 4, 3), (4, 2, 2, 5)]  # n, r, c, k
 IN_NUMPY = SimpleNamespace(
+    any=np.any,
     argmax=np.argmax,
+    argmin=lambda x, axis: np.argmin(x, axis),
+    expand_dims=np.expand_dims,
+    mean=np.mean,
     argsort=lambda x: np.argsort(x, kind="stable"),
     concat=np.concatenate,
     exp=np.exp,
@@ -165,6 +169,7 @@ COMPILED = [
     "slices held in tensors",
     "table",
     "weak after",
+    "k means",
 ]
 
 
@@ -223,3 +228,56 @@ def test_elements_are_assigned_as_in_numpy(items: list[str], value: str, operato
     function = read(body, NAMES)
     assert structural_equal(weft.parse(function.script()), function)
     np.testing.assert_allclose(weft.interpret(function)(*map(np.asarray, given.values())), wanted, rtol=1e-6)
+
+
+MASKS = {
+    "x": 'R.Tensor((4, "n", 5), "float32")',
+    "rows": 'R.Tensor((4,), "bool")',
+    "columns": 'R.Tensor(("n",), "bool")',
+    "both": 'R.Tensor((4, "n"), "bool")',
+    "i": 'R.Tensor((), "int64")',
+}
+WITH_MASKS = st.sampled_from(["rows", "columns", "both", "x > 0.5", ":", "0", "i", "...", "1:3"])
+TAKEN = st.sampled_from(["= 2", "+= 1", "*= x[{0}]", "= x[{0}] * 3"])
+
+
+@given(st.lists(WITH_MASKS, min_size=1, max_size=3), TAKEN, st.integers(0, 2**16))
+@settings(max_examples=60, deadline=None)
+def test_masks_choose_as_in_numpy(items: list[str], assigned: str, seed: int) -> None:
+    """And what NumPy refuses is an error."""
+    masks = sum(item in ("rows", "columns", "both", "x > 0.5") for item in items)
+    if masks != 1 or items.count("...") > 1:
+        return
+    item, values = ", ".join(items), np.random.default_rng(seed)
+    given = {"x": values.normal(size=(4, 6, 5)).astype("float32")}
+    given |= {name: values.random(size) > 0.5 for name, size in (("rows", 4), ("columns", 6), ("both", (4, 6)))}
+    given["i"] = np.array(2)
+    for body in (f"return x[{item}]", f"x[{item}] {assigned.format(item)}\nreturn x"):
+        place: dict[str, Any] = {}
+        exec(f"def main({', '.join(given)}):\n" + textwrap.indent(body, "    "), place)
+        try:
+            wanted = place["main"](**{**given, "x": given["x"].copy()})
+        except IndexError:
+            with pytest.raises(weft.WeftError):
+                weft.interpret(read(body, MASKS))(*given.values())
+            continue
+        function = read(body, MASKS)
+        assert structural_equal(weft.parse(function.script()), function)
+        np.testing.assert_allclose(weft.interpret(function)(*given.values()), wanted, rtol=1e-6)
+
+
+def test_masks_of_other_sizes_are_errors() -> None:
+    run = weft.compile(read("return x[columns]", {**MASKS, "columns": 'R.Tensor(("m",), "bool")'}))["main"]
+    x, rows, both, i = np.zeros((4, 6, 5), "float32"), np.ones(4, bool), np.ones((4, 6), bool), np.array(0)
+    assert run(x, rows, rows, both, i).shape == (4, 6, 5)
+    for count in (1, 3, 6):
+        with pytest.raises(weft.ShapeError, match=r"expected bool\[\(4,\)\]"):
+            run(x, rows, np.ones(count, bool), both, i)
+    with pytest.raises(weft.WeftError, match="a mask of") as caught:
+        read("return x[m]", {"x": 'R.Tensor((4, 5), "float32")', "m": 'R.Tensor((3,), "bool")'})
+    assert caught.value.code == "W201"
+    tensors = {"x": 'R.Tensor((4, 5), "float32")', "m": 'R.Tensor((4,), "bool")', "v": 'R.Tensor(("k", 5), "float32")'}
+    put = weft.compile(read("x[m] = v\nreturn x", tensors))["main"]
+    assert put(x[:, 0], rows, np.ones((4, 5), "float32")).all()
+    with pytest.raises(weft.ShapeError, match="the sizes k and chosen differ"):
+        put(x[:, 0], rows, np.ones((3, 5), "float32"))

@@ -464,7 +464,7 @@ GRAPH_ERRORS: dict[str, Any] = {
     "index out of range": ("y = x[0, -7]", "W121", 1, 14, 16, "index -7 is out of range for a size of 6"),
     "two ellipses": ("y = x[..., ...]", "W121", 1, 16, 19, "one `...`"),
     "index by a float": ("y = x[1.5]", "W115", 1, 11, 14, "cannot be indexed by 1.5"),
-    "index by a mask": ("y = x[x > 0.0]", "W115", 1, 11, 18, "cannot be indexed by a R.Tensor"),
+    "index by a truth value": ("y = x[R.sum(x) > 0.0]", "W115", 1, 11, 25, "cannot be indexed by a R.Tensor"),
     "slice by a tensor": ("y = x[:R.sum(x)]", "W115", 1, 12, 20, "a boundary of a slice"),
     "step of zero": ("y = x[::0]", "W115", 1, 13, 14, "the step of a slice"),
     "assertion that fails": ('assert x.shape[0] == 5, "five rows"', "W124", 1, 5, 40, "false while reading: five rows"),

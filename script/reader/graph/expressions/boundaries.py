@@ -29,7 +29,7 @@ from weft.script.reader.graph.expressions.operators import call_operator, combin
 from weft.script.reader.graph.joined import fresh_name
 from weft.script.reader.graph.session import GraphSession
 
-__all__ = ["is_boundary", "with_sizes"]
+__all__ = ["is_boundary", "new_symbol", "with_sizes"]
 
 
 def is_boundary(session: GraphSession, value: Any, tree: ast.expr) -> bool:
@@ -54,7 +54,7 @@ def with_sizes(session: GraphSession, part: slice, size: Dim | None, tree: ast.e
     places = Tuple(tuple(_from_start(session, value, size, tree) for value in computed.values()))
     stacked = as_leaf(session, call_operator(session, "stack", [places], {}, tree), tree)
     found = as_leaf(session, call_operator(session, "tensor_to_shape", [stacked], {}, tree), tree)
-    sizes = {name: _new_symbol(session, name) for name in computed}
+    sizes = {name: new_symbol(session, name) for name in computed}
     bind_checked(session, fresh_target(session, tree), found, ShapeType(tuple(sizes.values())), tree)
     return slice(sizes.get("start", part.start), sizes.get("stop", part.stop), part.step)
 
@@ -70,7 +70,8 @@ def _from_start(session: GraphSession, value: Expr, size: Dim, tree: ast.expr) -
     return as_leaf(session, call_operator(session, "where", [below, inside, place], {}, tree), tree)
 
 
-def _new_symbol(session: GraphSession, base: str) -> DimExpr:
+def new_symbol(session: GraphSession, base: str) -> DimExpr:
+    """A size of which a run decides, by a name that nothing has."""
     name = fresh_name(base, lambda name: name in session.symbols or session.has_value(name))
     session.symbols.add(name)
     return symbol(name)

@@ -5,6 +5,7 @@ x[i]          the same with an integer tensor: its dimensions stand where the ax
 x[i, :, k]    index_tensor, where one index of several has dimensions: all broadcast, and stand where the axes were if
               these follow one another, else first
 x[[0, k]]     a list of numbers, or an array, is a tensor
+x[mask]       the positions where a tensor of truth values is true (`masks`)
 x[1:n, ::-1]  strided_slice, with Python's rules for boundaries
 x[..., None]  the axes not mentioned; a new axis of size 1
 """
@@ -24,22 +25,20 @@ from weft.ir.graph import Constant, Expr
 from weft.ir.types import PrimType, TensorType
 from weft.script.reader.graph.bindings import as_leaf, in_dtype, scalar_tensor, type_of
 from weft.script.reader.graph.expressions.boundaries import is_boundary, with_sizes
+from weft.script.reader.graph.expressions.masks import Item, axes_of, with_positions
 from weft.script.reader.graph.expressions.operators import call_operator
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.graph.sharing import note_same_memory
 from weft.script.reader.scope import describe, is_dim
 
-__all__ = ["Item", "check_index", "element_of", "follow_one_another", "index_tensor", "read_items"]
-
-Item = tuple[Any, ast.expr]
-"""A slice with its boundaries read, None, or an index; and where it stands."""
+__all__ = ["check_index", "element_of", "follow_one_another", "index_tensor", "read_items"]
 
 _END = 2**63 - 1  # an open boundary, as strided_slice has it
 
 
 def index_tensor(session: GraphSession, value: Expr, ty: TensorType, tree: ast.Subscript) -> Expr:
     """The element or slice of a tensor; W121 for too many indices or one out of range, W115 for other indexing."""
-    return element_of(session, value, ty, read_items(session, tree, ty), tree)
+    return element_of(session, value, ty, with_positions(session, read_items(session, tree, ty), ty), tree)
 
 
 def read_items(session: GraphSession, tree: ast.Subscript, ty: TensorType) -> list[Item]:
@@ -59,7 +58,7 @@ def _with_known_boundaries(session: GraphSession, items: list[Item], ty: TensorT
     for item, place in items:
         if isinstance(item, slice) and item != slice(None):
             item = with_sizes(session, item, ty.dims[axis] if ty.dims is not None else None, place)
-        axis += item is not None
+        axis += axes_of(session, item, place)
         made.append((item, place))
     return made
 
@@ -94,7 +93,8 @@ def _item(session: GraphSession, tree: ast.expr) -> Any:
         return slice(*parts)
     if isinstance(tree, ast.Starred):
         raise session.fail("W115", "a starred index is not part of the script", tree, "write every index")
-    return _as_tensor(session, session.value(tree), tree)
+    item = _as_tensor(session, session.value(tree), tree)
+    return as_leaf(session, item, tree) if isinstance(item, Expr) else item
 
 
 def _as_tensor(session: GraphSession, item: Any, tree: ast.expr) -> Any:
@@ -120,7 +120,7 @@ def _without_ellipsis(
     session: GraphSession, items: list[tuple[Any, ast.expr]], ndim: int, tree: ast.Subscript
 ) -> list[tuple[Any, ast.expr]]:
     dots = [position for position, (item, _) in enumerate(items) if item is Ellipsis]
-    used = sum(item is not None and item is not Ellipsis for item, _ in items)
+    used = sum(axes_of(session, item, place) for item, place in items)
     if len(dots) > 1:
         raise session.fail("W121", "an index has one `...`", items[dots[1]][1])
     if used > ndim:
@@ -237,7 +237,7 @@ class _Axes:
 
 
 _OTHER = "use R.take, R.gather_nd or R.where"
-_MASK = "R.masked_select(x, mask) gives the elements, R.where(mask, x, y) keeps the shape"
+_MASK = "a mask has axes; R.where(mask, x, y) takes a number"
 
 
 def _begin(part: slice) -> Any:

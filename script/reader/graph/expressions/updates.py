@@ -3,7 +3,7 @@
 y[i] = v, y[i, j] = v    index_put; an index out of range is an error
 y[1:n:2] = v             slice_scatter, of a value that takes the size of the slice
 y[:, j] = v              index_put with the indices of the axes before; of a tensor, the same with its axes first
-y[mask] = v              where, of a scalar
+y[mask] = v              where, of a scalar; of a tensor, index_put at the positions where the mask is true
 xs[0] = v                a list, a tuple of the graph or a dictionary with another part
 
 Values take the dtype of y, where that loses no fraction, and the shape of what they replace.
@@ -30,7 +30,8 @@ from weft.script.reader.expression.operators import apply_binary
 from weft.script.reader.graph.bindings import as_leaf, in_dtype, is_weak, number_dtype, scalar_tensor, type_of
 from weft.script.reader.graph.element_targets import Updated
 from weft.script.reader.graph.expressions.elements import run_time_field
-from weft.script.reader.graph.expressions.index import Item, check_index, element_of, follow_one_another, read_items
+from weft.script.reader.graph.expressions.index import check_index, element_of, follow_one_another, read_items
+from weft.script.reader.graph.expressions.masks import Item, mask_of, with_positions
 from weft.script.reader.graph.expressions.operators import call_operator
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.graph.sharing import note_same_memory, refuse_outer, refuse_shared
@@ -127,15 +128,17 @@ class _Update:
     def of(self, base: Expr, value: Any) -> Expr:
         """The tensor with the elements set."""
         items = read_items(self.session, self.tree.element, self.ty)
-        mask = self._mask(items)
-        if mask is not None:
-            return self._where(base, mask, value)
         if any(item is None for item, _ in items):
             raise self._fail("W115", "a new axis has no elements to assign")
-        old = None
+        mask = self._lone_mask(items)
+        given = self._operand(value) if mask is not None else None
+        if mask is not None and not self._has_axes(given):
+            return self._where(base, mask, given)
+        items, old = with_positions(self.session, items, self.ty), None
         if self.tree.operator is not None:
             old = as_leaf(self.session, element_of(self.session, base, self.ty, items, self.tree.element), self.tree)
-        new = self._value(_combined(self.session, old, self._operand(value), self.tree))
+        given = self._operand(value) if mask is None else given
+        new = self._value(_combined(self.session, old, given, self.tree))
         padded = [*items, *[(slice(None), self.tree.element)] * (self.ty.ndim - len(items))]
         try:
             made = self._set(base, padded, new)
@@ -203,27 +206,23 @@ class _Update:
 
     # Operators
 
-    def _mask(self, items: Sequence[Item]) -> Expr | None:
-        """The index where that is a tensor of truth values."""
-        found = [leaf for item, place in items if (leaf := self._truth(item, place)) is not None]
-        if found and len(items) > 1:
-            raise self._fail("W115", "several indices, of which one is a mask", "use R.where")
-        return found[0] if found else None
-
-    def _truth(self, item: Any, place: ast.expr) -> Expr | None:
-        if not isinstance(item, Expr):
+    def _lone_mask(self, items: Sequence[Item]) -> Expr | None:
+        """The index where that is a tensor of truth values, and nothing else."""
+        if len(items) != 1 or mask_of(self.session, *items[0]) is None:
             return None
-        leaf = as_leaf(self.session, item, place)
-        ty = type_of(self.session, leaf, place)
-        return leaf if isinstance(ty, TensorType) and ty.dtype == "bool" else None
+        return as_leaf(self.session, *items[0])
 
-    def _where(self, base: Expr, mask: Expr, value: Any) -> Expr:
-        new = self._value(_combined(self.session, base, self._operand(value), self.tree))
-        found, given = self._type(mask), self._type(new)
-        if found.ndim < 0 or found.ndim > self.ty.ndim:
+    def _has_axes(self, value: Any) -> bool:
+        if isinstance(value, Expr):
+            return not is_scalar_type(type_of(self.session, as_leaf(self.session, value, self.tree), self.tree))
+        return isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) > 0
+
+    def _where(self, base: Expr, mask: Expr, given: Any) -> Expr:
+        """A number at the places that a mask has."""
+        new = self._value(_combined(self.session, base, given, self.tree))
+        found = self._type(mask)
+        if found.ndim > self.ty.ndim:
             raise self._fail("W115", f"a {type_text(self.ty)} has no mask of {type_text(found)}")
-        if self.tree.operator is None and given.ndim:
-            raise self._fail("W115", "a mask takes one number for all its elements", "use R.where(mask, value, tensor)")
         if found.ndim < self.ty.ndim:
             mask = self._call("expand_dims", [mask, list(range(found.ndim, self.ty.ndim))])
         return self._call("where", [mask, new, base])
