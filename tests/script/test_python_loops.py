@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,6 +52,7 @@ IN_NUMPY = SimpleNamespace(
     sqrt=np.sqrt,
     sum=np.sum,
     tanh=np.tanh,
+    where=np.where,
     zeros=np.zeros,
 )
 
@@ -281,3 +283,29 @@ def test_masks_of_other_sizes_are_errors() -> None:
     assert put(x[:, 0], rows, np.ones((4, 5), "float32")).all()
     with pytest.raises(weft.ShapeError, match="the sizes k and chosen differ"):
         put(x[:, 0], rows, np.ones((3, 5), "float32"))
+
+
+STEPS = {
+    "x": 'R.Tensor(("n",), "int64")',
+    "a": 'R.Tensor((), "int64")',
+    "b": 'R.Tensor((), "int64")',
+    "c": 'R.Tensor((), "int32")',
+}
+
+
+def test_slices_of_any_step_are_those_of_python() -> None:
+    body = "y = x.copy()\ny[a:b:c] += 100\nreturn x[a:b:c], x[::c], x[a::c], x[:b:c], x[a:b:-1], x[:a:-2], y"
+    function = read(body, STEPS)
+    assert structural_equal(weft.parse(function.script()), function)
+    run = weft.compile(function)["main"]
+    for size, a, b, c in product((0, 1, 5), (-6, -2, 0, 1, 4, 7), (-7, -1, 0, 2, 6), (1, 2, 7, -1, -2)):
+        x = np.arange(size)
+        y = x.copy()
+        y[a:b:c] += 100
+        wanted = x[a:b:c], x[::c], x[a::c], x[:b:c], x[a:b:-1], x[:a:-2], y
+        for found, value in zip(run(x, np.int64(a), np.int64(b), np.int32(c)), wanted, strict=True):
+            np.testing.assert_array_equal(found, value)
+    with pytest.raises(weft.WeftError, match="the step is 0"):
+        run(np.arange(4), np.int64(0), np.int64(3), np.int32(0))
+    with pytest.raises(weft.WeftError, match="stands beside slices alone"):
+        read("return x[::c, 0]", {**STEPS, "x": 'R.Tensor(("n", 4), "int64")'})

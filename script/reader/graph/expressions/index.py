@@ -7,6 +7,7 @@ x[i, :, k]    index_tensor, where one index of several has dimensions: all broad
 x[[0, k]]     a list of numbers, or an array, is a tensor
 x[mask]       the positions where a tensor of truth values is true (`masks`)
 x[1:n, ::-1]  strided_slice, with Python's rules for boundaries
+x[a:b:k]      the positions that Python counts, where a run decides the step (`boundaries`)
 x[..., None]  the axes not mentioned; a new axis of size 1
 """
 
@@ -24,7 +25,7 @@ from weft.ir.deduction.infer import type_text
 from weft.ir.graph import Constant, Expr
 from weft.ir.types import PrimType, TensorType
 from weft.script.reader.graph.bindings import as_leaf, in_dtype, scalar_tensor, type_of
-from weft.script.reader.graph.expressions.boundaries import is_boundary, with_sizes
+from weft.script.reader.graph.expressions.boundaries import is_boundary, is_by_places, places_of, with_sizes
 from weft.script.reader.graph.expressions.masks import Item, axes_of, with_positions
 from weft.script.reader.graph.expressions.operators import call_operator
 from weft.script.reader.graph.session import GraphSession
@@ -57,7 +58,12 @@ def _with_known_boundaries(session: GraphSession, items: list[Item], ty: TensorT
     made, axis = list[Item](), 0
     for item, place in items:
         if isinstance(item, slice) and item != slice(None):
-            item = with_sizes(session, item, ty.dims[axis] if ty.dims is not None else None, place)
+            size = ty.dims[axis] if ty.dims is not None else None
+            by_places = is_by_places(item)
+            if by_places and any(not isinstance(other, (slice, NoneType)) for other, _ in items):
+                message = "a slice of a step that a run decides stands beside slices alone"
+                raise session.fail("W115", message, place, "index by `R.arange(start, stop, step)`, or in two steps")
+            item = places_of(session, item, size, place) if by_places else with_sizes(session, item, size, place)
         axis += axes_of(session, item, place)
         made.append((item, place))
     return made
@@ -86,10 +92,8 @@ def _item(session: GraphSession, tree: ast.expr) -> Any:
             got = type_text(type_of(session, part, tree)) if isinstance(part, Expr) else describe(part)
             message = f"a boundary of a slice is an integer or a size, got {got}"
             raise session.fail("W115", message, place or tree, "int(...) makes an integer of a number")
-        if not isinstance(parts[2], (int, NoneType)) or parts[2] == 0:
-            hint = "x[R.arange(start, stop, step)] takes elements by a step that a run computes"
-            message = "the step of a slice is an integer other than 0, which is known while reading"
-            raise session.fail("W115", message, tree.step or tree, hint if parts[2] != 0 else None)
+        if parts[2] == 0:
+            raise session.fail("W115", "the step of a slice is an integer other than 0", tree.step or tree)
         return slice(*parts)
     if isinstance(tree, ast.Starred):
         raise session.fail("W115", "a starred index is not part of the script", tree, "write every index")
