@@ -44,6 +44,8 @@ __all__ = [
     "blocking_of",
     "depth_of",
     "has_matrices",
+    "in_one_loop",
+    "keeps_sums",
     "known",
     "padded_k_of",
     "reads_parts",
@@ -66,6 +68,9 @@ _PANEL_OF_FIRST = 3
 """What part of the first cache a part of a panel of matrices takes, beside tiles of A and sums."""
 _BLOCK_OF_SECOND = 2
 """What part of the second cache a block of A takes there, as panels come through it from the third one."""
+_SUMS_OF_SECOND = 2
+"""How many second caches the sums of a block take at most that matrices are loaded from and stored to as they are: wide
+blocks of columns pack A less often, which costs more than sums that come from the third cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,16 +192,19 @@ class Blocking:
         if self.constant_b:
             panels = ceil_div(known(self.found.extents[self.found.v]), self.nr)
             return Buffer("b_packed", (panels, self.nr * padded_k_of(self)), self.found.vector.dtype)
-        many = self.capacity.knobs.many_panels
-        max_panels = panels_of_chunk(self.nc, self.nr, self.chunks, self.separate_remainders, many)
-        slots = (max_panels,) if self.reuses_panels else ()
+        slots = (_max_panels(self),) if self.reuses_panels else ()
         dtype = self.capacity.dtype if self.dot is None else self.dot.b_type
         return Buffer("b_packed", (self.chunks, *slots, self.padded_kc * self.nr), dtype)
 
     @cached_property
     def partial_sums(self) -> Buffer:
-        """The partial sums of a block; the last block has the remainder of rows, too."""
-        return Buffer("partial_sums", (_rows_with_room(self, self.nc), self.nc), self.capacity.dtype)
+        """The partial sums of a block, whose last one has the remainder of rows, too: rows of columns, or, where
+        matrices keep them, one panel after another."""
+        if keeps_sums(self):
+            shape = (_max_panels(self), self.chunks, times_of(_rows_with_room(self, self.nc), self.nr))
+        else:
+            shape = (_rows_with_room(self, self.nc), self.nc)
+        return Buffer("partial_sums", shape, self.capacity.dtype)
 
     @property
     def widens_a(self) -> bool:
@@ -282,6 +290,28 @@ def reads_parts(blocking: Blocking) -> bool:
     return several and is_split and not blocking.shares_rows
 
 
+def keeps_sums(blocking: Blocking) -> bool:
+    """Whether matrices of sums go to memory as they are from one block of k to the next, as they do between its parts.
+
+    Not those of long sums, which are added up block by block.
+    """
+    if not (blocking.has_partial_sums and reads_parts(blocking)) or blocking.found.may_be_long:
+        return False
+    extent = blocking.found.extents[blocking.k]
+    return isinstance(extent, int) and (extent % blocking.steps == 0 or not in_one_loop(blocking))
+
+
+def _max_panels(blocking: Blocking) -> int:
+    """The maximum of panels in a chunk."""
+    many, apart = blocking.capacity.knobs.many_panels, blocking.separate_remainders
+    return panels_of_chunk(blocking.nc, blocking.nr, blocking.chunks, apart, many)
+
+
+def in_one_loop(blocking: Blocking) -> bool:
+    """Whether a last block of k that has fewer steps is in the loop over all others."""
+    return blocking.granularity == 1 and blocking.found.runs
+
+
 def rows_of_parts(blocking: Blocking) -> int:
     """The rows whose sums stay near from one part to the next."""
     most = blocking.capacity.machine.stack_bytes * 8 // (blocking.nr * bits(blocking.capacity.dtype))
@@ -354,7 +384,10 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     reuses = whole and not is_single_block and not shares_rows and not constant_b and not has_partial_sums
     max_nc = capacity.nc
     if has_partial_sums:
-        max_nc = max(nr, min(max_nc, capacity.knobs.partial_sums_bytes // (mc * bits(capacity.dtype) // 8)))
+        most = capacity.knobs.partial_sums_bytes
+        if matrix is not None and not found.may_be_long:
+            most = max(most, _SUMS_OF_SECOND * capacity.machine.matrix_caches[1])
+        max_nc = max(nr, min(max_nc, most // (mc * bits(capacity.dtype) // 8)))
     elif found.partial_sums is not None and matrix is None:
         # Panels of matrices come from the third cache: A's blocks are packed once for all columns.
         max_nc = max(nr, min(max_nc, capacity.knobs.unsplit_bytes // (steps * granularity * size)))

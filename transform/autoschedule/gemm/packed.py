@@ -61,6 +61,8 @@ from weft.transform.autoschedule.gemm.blocking import (
     Blocking,
     depth_of,
     has_matrices,
+    in_one_loop,
+    keeps_sums,
     reads_parts,
     row_of_a,
     rows_of_parts,
@@ -205,14 +207,13 @@ class _Loops:
             )
 
         def over_k(block: Callable[[KBlock], Stmt]) -> Stmt:
-            one_loop = blocking.granularity == 1 and blocking.found.runs
             return blocks(
                 blocking.k,
                 extent,
                 blocking.steps,
                 lambda k, steps: block(KBlock(k, steps, first)),
                 at_least_one=True,
-                one_loop=one_loop,
+                one_loop=in_one_loop(blocking),
             )
 
         if not blocking.has_partial_sums:
@@ -336,7 +337,7 @@ class _Loops:
         `turns` tiles of so many rows meet the panel before the next panel (None: many, or other panels come between).
         """
         blocking, found = self.blocking, self.blocking.found
-        step, lanes, extent = PrimVar("p", INDEX), panel.lanes, found.extents[blocking.k]
+        step, lanes = PrimVar("p", INDEX), panel.lanes
         p = step if part is None else plus(part.start, step)
         g = PrimVar("g", INDEX) if has_matrices(blocking) else None
 
@@ -362,8 +363,8 @@ class _Loops:
         # Windows are packed right before their tiles, and of many rows.
         prefetches = by_vectors and rows > 2 and found.window is None
         several = blocking.splits_k
-        end = binary("ge", plus(k_block.k, as_expr(k_block.steps, INDEX)), as_expr(extent, INDEX))
-        is_last = end if several else None
+        keeps = part is not None and keeps_sums(blocking)
+        is_last = _is_last(blocking, k_block) if several and not keeps else None
 
         def row(i: PrimExpr) -> PrimExpr:
             return plus(first, clamp(plus(at, i)))
@@ -392,7 +393,7 @@ class _Loops:
             ],
             dot=blocking.dot,
             adds_last=found.may_be_long or (by_vectors and several),
-            accumulates=found.accumulates or (several and binary("gt", k_block.k, const(0, INDEX))),
+            accumulates=found.accumulates or (several and not keeps and binary("gt", k_block.k, const(0, INDEX))),
             epilogue=epilogue_of(found, panel, row),
             parts=found.part_count,
             is_last=is_last,
@@ -451,16 +452,19 @@ def _in_parts(loops: _Loops, rows: Rows, k_block: KBlock, panel: Panel) -> Stmt:
     def group(at: PrimExpr, count: Extent) -> Stmt:
         rest = None if remainder is None else dataclasses.replace(remainder, rows=0)
         own = Rows(plus(rows.first, at), count, rest)
-        return _parts(
-            blocking,
-            k_block,
-            lambda part: loops.over_rows(
-                own,
-                lambda row, n, clamp: loops.tile(
-                    own.first, row, n, clamp, k_block, panel, part=dataclasses.replace(part, at=at)
-                ),
-            ),
-        )
+
+        def tiles(part: Part) -> Stmt:
+            return loops.over_rows(
+                own, lambda row, n, clamp: loops.tile(own.first, row, n, clamp, k_block, panel, part=part)
+            )
+
+        return _parts(blocking, k_block, panel, at, tiles)
+
+    def alone(at: PrimExpr, count: int) -> Stmt:
+        if not keeps_sums(blocking):
+            return loops.tile(rows.first, at, count, lambda row: row, k_block, panel)
+        part = _kept(blocking, k_block, panel, Part(const(0, INDEX), _groups(blocking, k_block), at=at))
+        return loops.tile(plus(rows.first, at), const(0, INDEX), count, lambda row: row, k_block, panel, part=part)
 
     if isinstance(rows.count, int):
         tiers = [(n, 1) for n in (size, rows.count % size) if n]
@@ -472,12 +476,18 @@ def _in_parts(loops: _Loops, rows: Rows, k_block: KBlock, panel: Panel) -> Stmt:
         body = For(index, 0, ceil_of(rows.count, size), group(at, own))
     if remainder is None or not remainder.rows:
         return body
-    last = loops.tile(rows.first, const(remainder.at, INDEX), remainder.rows, lambda row: row, k_block, panel)
+    last = alone(const(remainder.at, INDEX), remainder.rows)
     return SeqStmt((body, IfThenElse(remainder.is_last, last, None)))
 
 
-def _parts(blocking: Blocking, k_block: KBlock, inner: Callable[[Part], Stmt]) -> Stmt:
-    """The parts of a block of k, and the sums that stay from one to the next."""
+def _is_last(blocking: Blocking, k_block: KBlock) -> PrimExpr:
+    """Whether sums are complete after a block of k."""
+    end = plus(k_block.k, as_expr(k_block.steps, INDEX))
+    return binary("ge", end, as_expr(blocking.found.extents[blocking.k], INDEX))
+
+
+def _parts(blocking: Blocking, k_block: KBlock, panel: Panel, at: PrimExpr, inner: Callable[[Part], Stmt]) -> Stmt:
+    """The parts of a block of k for the rows from `at` on, and the sums that stay from one to the next."""
     steps = _groups(blocking, k_block)
     assert isinstance(steps, int)
     each = steps_of_part(blocking)
@@ -486,9 +496,25 @@ def _parts(blocking: Blocking, k_block: KBlock, inner: Callable[[Part], Stmt]) -
     size: Extent = each
     if steps % each:
         size = binary("min", binary("sub", const(steps, INDEX), start), const(each, INDEX))
+    part = Part(start, size, binary("eq", index, const(0, INDEX)), is_last, at=at)
+    if keeps_sums(blocking):
+        return For(index, 0, count, inner(_kept(blocking, k_block, panel, part)))
     sums = Buffer("sums", (rows_of_parts(blocking) * blocking.nr,), blocking.capacity.dtype)
-    part = Part(start, size, binary("eq", index, const(0, INDEX)), is_last, sums, const(0, INDEX))
-    return SeqStmt((AllocBuffer(sums), For(index, 0, count, inner(part))))
+    return SeqStmt((AllocBuffer(sums), For(index, 0, count, inner(dataclasses.replace(part, sums=sums)))))
+
+
+def _kept(blocking: Blocking, k_block: KBlock, panel: Panel, part: Part) -> Part:
+    """A part whose sums stay in the memory of a block's partial sums, where each panel has all rows: they begin in the
+    first block of k, and are complete after the last one."""
+    begins, ends = binary("eq", k_block.k, const(0, INDEX)), _is_last(blocking, k_block)
+    return dataclasses.replace(
+        part,
+        sums=blocking.partial_sums,
+        lead=(as_expr(panel.number, INDEX), as_expr(panel.chunk, INDEX)),
+        first=part.at,
+        is_first=begins if part.is_first is None else binary("and", part.is_first, begins),
+        is_last=ends if part.is_last is None else binary("and", part.is_last, ends),
+    )
 
 
 def _of_a(

@@ -311,14 +311,19 @@ class Tile:
         return PrimCall("dot_product", (total, first, second), total.dtype)
 
     def finished(
-        self, accumulators: Buffer, i: PrimExpr, j: PrimExpr, place: Callable[[PrimExpr, PrimExpr], PrimExpr]
+        self,
+        accumulators: Buffer,
+        i: PrimExpr,
+        j: PrimExpr,
+        place: Callable[[PrimExpr, PrimExpr], PrimExpr],
+        lead: tuple[PrimExpr, ...] = (),
     ) -> Stmt:
         """What becomes of vector j of the finished sums of each part, stored."""
         assert self.epilogue is not None
         lanes, lane = self.panel.lanes, PrimVar("lane", INDEX)
         column, each = plus(times(j, lanes), lane), self.panel.vectors // self.parts
         places = [place(i, plus(j, const(part * each, INDEX)) if part else j) for part in range(self.parts)]
-        sums = [BufferLoad(accumulators, (plus(times(at, lanes), lane),)) for at in places]
+        sums = [BufferLoad(accumulators, (*lead, plus(times(at, lanes), lane))) for at in places]
         stmt: Stmt = self.epilogue(i, column, sums)
         if self.panel.left is not None:
             stmt = IfThenElse(binary("lt", column, as_expr(self.panel.left, INDEX)), stmt, None)

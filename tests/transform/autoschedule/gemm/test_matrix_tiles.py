@@ -219,9 +219,14 @@ def test_panels_larger_than_the_first_cache_meet_rows_part_by_part(kinds: tuple[
         np.testing.assert_array_equal(weft.compile(new, target)["main"](x, w), x.astype(wide) @ w.astype(wide))
 
 
-@pytest.mark.parametrize("rows", [300, "n"])
-def test_partial_sums_of_a_block_are_those_of_all_its_rows(rows: int | str) -> None:
-    """Rows met part by part had the place of the first ones, where blocks of k follow one another."""
+@pytest.mark.parametrize(
+    ("rows", "k", "columns"), [(300, 2304, 70), ("n", 2304, 70), (530, 2304, 300), (300, 2309, 70)]
+)
+def test_partial_sums_of_a_block_are_those_of_all_its_rows(rows: int | str, k: int, columns: int) -> None:
+    """Rows met part by part had the place of the first ones, where blocks of k follow one another.
+
+    Matrices of sums go to memory as they are and back, except where blocks are of several sizes.
+    """
     shape = f'"{rows}"' if isinstance(rows, str) else rows
     text = f"""
 from weft.script import ir as I, relax as R
@@ -230,15 +235,22 @@ from weft.script import ir as I, relax as R
 @I.ir_module
 class M:
     @R.function
-    def main(x: R.Tensor(({shape}, 2304), "bfloat16"), w: R.Tensor((2304, 70), "bfloat16")):
+    def main(x: R.Tensor(({shape}, {k}), "bfloat16"), w: R.Tensor(({k}, {columns}), "bfloat16")):
         return R.matmul(x, w)
 """
     module = weft.parse(text)
     assert isinstance(module, IRModule)
-    assert "partial_sums" in scheduled(module).script()
-    x, w = (np.round(array("bfloat16", *s).astype("float32")) for s in ((300, 2304), (2304, 70)))
-    got = weft.compile(module)["main"](x.astype(ml_dtypes.bfloat16), w.astype(ml_dtypes.bfloat16))
-    np.testing.assert_array_equal(got, (x @ w).astype(ml_dtypes.bfloat16))
+    new = scheduled(module)
+    made = {part.buffer.name for part in walk_all(new) if isinstance(part, AllocBuffer)}
+    assert "partial_sums" in made
+    assert ("sums" in made) is (k == 2309)
+    assert weft.verify(new) == []
+    count = rows if isinstance(rows, int) else 300
+    x, w = (np.round(array("bfloat16", *s).astype("float32")) for s in ((count, k), (k, columns)))
+    for threads in (1, 2):
+        exe = weft.compile(module, Target(f"llvm -threads={threads}"))
+        got = exe["main"](x.astype(ml_dtypes.bfloat16), w.astype(ml_dtypes.bfloat16))
+        np.testing.assert_array_equal(got, (x @ w).astype(ml_dtypes.bfloat16))
 
 
 @pytest.mark.parametrize(("rows", "k", "is_shared"), [(17, 1000, True), (70, 256, True), (600, 2304, False)])

@@ -40,14 +40,17 @@ __all__ = ["MatrixTile", "Part"]
 @dataclass(frozen=True)
 class Part:
     """A part of k: `steps` of the instruction from `start` on, of which sums begin with `is_first` and are complete
-    after `is_last`; those of several tiles of rows, from `at` on in the block of A, are kept in `sums`."""
+    after `is_last` (None: always); those of several tiles of rows, from `at` on in the block of A, are kept in `sums`
+    (None: in memory of the tile), at the indices `lead` from the row `first` on (None: from the start)."""
 
     start: PrimExpr
     steps: Extent
-    is_first: PrimExpr
-    is_last: PrimExpr
-    sums: Buffer
-    at: PrimExpr
+    is_first: PrimExpr | None = None
+    is_last: PrimExpr | None = None
+    sums: Buffer | None = None
+    at: PrimExpr = const(0, INDEX)
+    lead: tuple[PrimExpr, ...] = ()
+    first: PrimExpr | None = None
 
 
 @dataclass(frozen=True)
@@ -66,13 +69,15 @@ class MatrixTile(Tile):
         vectors, lanes, mask = self.panel.vectors, self.panel.lanes, self.panel.mask
         rows, kind = self.dot.padded_rows(self.rows), with_lanes(dtype, lanes)
         part, at = self.part, self.at
-        sums = Buffer("sums", (rows * vectors * lanes,), dtype) if part is None else part.sums
+        kept, first, lead = (None, None, ()) if part is None else (part.sums, part.first, part.lead)
+        sums = Buffer("sums", (rows * vectors * lanes,), dtype) if kept is None else kept
 
         def own(i: PrimExpr, j: PrimExpr) -> BufferLoad:
-            return BufferLoad(sums, (vector_index(times(place(i, j), lanes), lanes),))
+            return BufferLoad(sums, (*lead, vector_index(times(place(i, j), lanes), lanes)))
 
         def place(i: PrimExpr, j: PrimExpr) -> PrimExpr:
-            return plus(times(i if at is None else plus(at, i), vectors), j)
+            row = i if at is None else plus(at, i)
+            return plus(times(row if first is None else plus(first, row), vectors), j)
 
         def each(count: int, action: Callable[[PrimExpr, PrimExpr], Stmt], width: int = vectors) -> Stmt:
             i = PrimVar("i", INDEX)
@@ -88,7 +93,7 @@ class MatrixTile(Tile):
             return PrimCall("dot_product", (own(i, j), self.repeated(self.scalar(i)), self.vector(j)), kind)
 
         clear = each(rows, lambda i, j: stored(i, j, const(0, kind)))
-        if part is not None:
+        if part is not None and part.is_first is not None:
             clear = IfThenElse(part.is_first, clear, None)
         step = each(rows, lambda i, j: stored(i, j, product(i, j)))
         for var, extent in reversed(self.loops):
@@ -100,9 +105,9 @@ class MatrixTile(Tile):
             last.append(self.if_accumulates(added, None))
         write = each(self.rows, lambda i, j: store(held(i, j), own(i, j)))
         if self.epilogue is not None:
-            finished = each(self.rows, lambda i, j: self.finished(sums, i, j, place), vectors // self.parts)
+            finished = each(self.rows, lambda i, j: self.finished(sums, i, j, place, lead), vectors // self.parts)
             write = finished if self.is_last is None else IfThenElse(self.is_last, finished, write)
         last.append(write)
-        if part is not None:
-            return SeqStmt((products, IfThenElse(part.is_last, sequence(last), None)))
-        return SeqStmt((AllocBuffer(sums), products, *last))
+        if part is not None and part.is_last is not None:
+            last = [IfThenElse(part.is_last, sequence(last), None)]
+        return SeqStmt((*([AllocBuffer(sums)] if kept is None else []), products, *last))
