@@ -380,6 +380,15 @@ _names(
     "equal ones in the order in which they came, nan as the greatest",
 )
 _names(
+    "keep_keys",
+    7,
+    pure=False,
+    operands="pppixxb",
+    doc="the keys, as sort_keys takes them, of those elements whose keys lie from one to another: (to, counts, from, "
+    "how many, the one, the other, descending); counts (uint64) are how many keys lie before, how many there are, and "
+    "the greatest of all; -0.0 and 0.0 have one key, and all nan have the greatest (descending: the least)",
+)
+_names(
     "sort_positions",
     4,
     pure=False,
@@ -387,10 +396,12 @@ _names(
     doc="the positions (int32) that sort elements, as sort_values does, where that takes no sort: (to, from, how many, "
     "descending); of elements that are not nearly in order nor of few kinds the first position is -1",
 )
-WITHIN_MEMORY = frozenset(("sort_keys", "select_key", "sort_pairs", "select_pair", "sort_values", "sort_positions"))
+WITHIN_MEMORY = frozenset(
+    ("sort_keys", "select_key", "sort_pairs", "select_pair", "keep_keys", "sort_values", "sort_positions")
+)
 """Intrinsics that touch no memory but what their pointers lead to: a thread may do them on memory of its own."""
-WRITES_FIRST = frozenset(("sort_values", "sort_positions"))
-"""Those that write nothing but what the first of their pointers leads to."""
+WRITES_FIRST = frozenset(("keep_keys", "sort_values", "sort_positions"))
+"""Those that read nothing but what the last of their pointers leads to, and write what the others lead to."""
 _names("isnullptr", 1, doc="whether a pointer points to nothing", operands="p")
 _names("call_cpacked_lowered call_packed_lowered call_kernel", -1, pure=False)
 _names("TVMBackendAllocWorkspace TVMBackendFreeWorkspace", -1, pure=False)

@@ -64,6 +64,7 @@ RESULT_DTYPES = {
     "select_key": "void",
     "sort_pairs": "void",
     "select_pair": "void",
+    "keep_keys": "void",
     "sort_values": "void",
     "sort_positions": "void",
     "print_buffer": "void",

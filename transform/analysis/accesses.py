@@ -110,21 +110,25 @@ def accesses_of(stmt: Stmt, *, views: bool = False, repeats: bool = False) -> li
 
 
 def _copied(stmt: Stmt) -> Stmt | None:
-    """A copy that looks at the memory that T.sort_values or T.sort_positions does: so many elements from two addresses.
+    """A copy that looks at the memory that T.sort_values and its kin do: so many elements from two addresses.
 
-    It copies them in the opposite order, so that nobody takes it for one that may be done in place.
+    It copies them in the opposite order, so that nobody takes it for one that may be done in place. Memory between the
+    two is written at its address.
     """
     call = stmt.value if isinstance(stmt, Evaluate) else None
     if not isinstance(call, PrimCall) or call.op not in WRITES_FIRST:
         return None
-    target, source, size, _ = call.args
-    written, taken = place_of(target), place_of(source)
-    if written is None or taken is None or not isinstance(size, PrimExpr):
+    pointers = [arg for arg in call.args if isinstance(arg, PrimExpr) and arg.dtype == "handle"]
+    size = call.args[len(pointers)]
+    places = [place for place in map(place_of, pointers) if place is not None]
+    if len(places) < len(pointers) or not isinstance(size, PrimExpr):
         return None
     i = PrimVar("i", size.dtype)
-    (to, first), (of, start) = written, taken
+    (to, first), *others, (of, start) = places
     read = (*start[:-1], binary("add", start[-1], binary("sub", binary("sub", size, const(1, size.dtype)), i)))
-    return For(i, 0, size, BufferStore(to, BufferLoad(of, read), (*first[:-1], binary("add", first[-1], i))))
+    copy = For(i, 0, size, BufferStore(to, BufferLoad(of, read), (*first[:-1], binary("add", first[-1], i))))
+    notes = (BufferStore(buffer, const(0, buffer.dtype), indices) for buffer, indices in others)
+    return SeqStmt((copy, *notes)) if others else copy
 
 
 class _Walker:

@@ -44,7 +44,7 @@ def _sorts_positions(machine: MachineModel, dtype: str) -> bool:
 
 _NEEDS: Mapping[str, Callable[[MachineModel, str], bool]] = {
     **dict.fromkeys(("select_key", "select_pair", "sort_keys", "sort_pairs"), _sorts),
-    "sort_positions": _sorts_positions,
+    **dict.fromkeys(("keep_keys", "sort_positions"), _sorts_positions),
     "sort_values": _sorts_values,
 }
 

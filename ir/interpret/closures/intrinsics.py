@@ -375,20 +375,50 @@ def _sorted_values(compiler: Compiler, node: PrimCall) -> Compiled:
     of_positions = node.op == "sort_positions"
 
     def sort(frame: Frame) -> int:
-        size, to = count(frame), target(frame)
+        size = count(frame)
         elements = source(frame).array().reshape(-1)[:size]
         if descending(frame):
             order = size - 1 - np.argsort(elements[::-1], kind="stable")[::-1]
         else:
             order = np.argsort(elements, kind="stable")
-        to.array().reshape(-1)[:size] = order if of_positions else elements[order]
-        if to.source is not None and to.source.marks is not None:
-            start = to.element_offset(to.source.dtype)
-            for place in range(start, start + size):
-                to.source.marks[place] = 1
+        _written(target(frame), order if of_positions else elements[order])
         return 0
 
     return sort
+
+
+def _kept_keys(compiler: Compiler, node: PrimCall) -> Compiled:
+    """The keys of elements behind a pointer that lie in a range, and how many lie before it."""
+    target, counts, source, count, low, high, descending = (compiler.expression(arg) for arg in node.args)
+
+    def keep(frame: Frame) -> int:
+        keys = _keys_of(source(frame).array().reshape(-1)[: count(frame)], bool(descending(frame)))
+        kept = keys[(keys >= low(frame)) & (keys <= high(frame))]
+        _written(target(frame), kept)
+        _written(counts(frame), np.array([(keys < low(frame)).sum(), len(kept), keys.max(initial=0)], "uint64"))
+        return 0
+
+    return keep
+
+
+def _keys_of(elements: np.ndarray, descending: bool) -> np.ndarray:
+    """Unsigned numbers in the order of elements: one for both zeros, and the greatest for all nan."""
+    width, bits = f"u{elements.itemsize}", 8 * elements.itemsize
+    raw, top = elements.view(width), np.array(1 << (bits - 1), width)
+    keys = raw if elements.dtype.kind == "u" else raw ^ top
+    if elements.dtype.kind == "f":
+        nan = np.array(np.nan, elements.dtype).view(width) | top
+        keys = np.where(np.isnan(elements), nan, np.where(raw & top != 0, np.negative(raw), keys))
+    return ~keys if descending else keys
+
+
+def _written(to: Any, values: Any) -> None:
+    """Write values behind a pointer, and note that they are."""
+    to.array().reshape(-1)[: len(values)] = values
+    if to.source is not None and to.source.marks is not None:
+        start = to.element_offset(to.source.dtype)
+        for place in range(start, start + len(values)):
+            to.source.marks[place] = 1
 
 
 # Profiles ------------------------------------------------------------------------------------------------------------
@@ -422,6 +452,7 @@ _SPECIAL: dict[str, Callable[[Compiler, PrimCall], Compiled]] = {
     "handle_add_byte_offset": _byte_offset,
     "print_buffer": _print_buffer,
     "has_intrinsic": _has_intrinsic,
+    "keep_keys": _kept_keys,
     "select_key": _sorted_keys,
     "select_pair": _sorted_pairs,
     "start_profile_intrinsic": _start_profile,

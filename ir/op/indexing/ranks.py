@@ -27,7 +27,7 @@ from weft.ir.op.indexing.vectors.sort import VectorSort
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.op.reductions.reduction import empty_axis, reduced_axes, reduced_type, require_elements, require_values
 from weft.ir.op.registry import register_op
-from weft.ir.tensor import AssertStmt, Bind, Buffer, Extent, PrimExpr, PrimFunc, PrimVar, SeqStmt, Stmt
+from weft.ir.tensor import AssertStmt, Bind, Buffer, BufferLoad, Extent, PrimExpr, PrimFunc, PrimVar, SeqStmt, Stmt
 from weft.ir.types import TupleType, Type
 from weft.support.records import dataclass
 
@@ -62,8 +62,16 @@ class _Ranked(RowKernel):
 
     def _vector_sort(self, count: Extent) -> VectorSort | None:
         return VectorSelect.of_rank(
-            count, self.size, self._element, self.dtype, self.descending, self._rank, self._nan_counts
+            count, self.size, self._element, self.dtype, self.descending, self._rank, self._nan_counts, self._place
         )
+
+    @property
+    def _place(self) -> BufferLoad | None:
+        """Where the first element of the row stands, if the others stand behind it."""
+        ndim = len(self.sizes)
+        if tuple(self.axes) != tuple(range(ndim - len(self.axes), ndim)):
+            return None
+        return BufferLoad(self.source, tuple(self.row.get(d, index(0)) for d in range(ndim)))
 
     def _chosen(self) -> PrimExpr:
         """The position that is chosen."""

@@ -112,6 +112,33 @@ def _sorted_positions(emitter: KernelEmitter, expr: PrimCall) -> str:
     return "0"
 
 
+def _kept_keys(emitter: KernelEmitter, expr: PrimCall) -> str:
+    """The call that keeps the keys of elements that lie in a range, and counts those before it."""
+    target, counts, source, size, low, high, descending = expr.args
+    places = [place_of(pointer) for pointer in (target, counts, source)]
+    kinds = [place[0].dtype if place is not None else "" for place in places]
+    width, dtype = emitter.program.sorts, kinds[2]
+    fits = dtype and dtypes.bits(dtype) in _WIDTHS and kinds[:2] == [f"uint{max(dtypes.bits(dtype), 32)}", "uint64"]
+    if not fits or not width or not isinstance(descending, IntImm):
+        hint = "elements are of 16, 32 or 64 bits, keys have 32 or 64, counts are uint64, and the order is known"
+        hint = hint if width else f'ask before: T.has_intrinsic("{expr.op}", "float32")'
+        raise TargetError(
+            f"llvm: the target has no T.{expr.op} of such elements", code="W742", span=expr.span, hint=hint
+        )
+    bits, is_float = dtypes.bits(dtype), dtypes.is_float(dtype)
+    keys = KeyVector(dtypes.bits(kinds[0]), width // dtypes.bits(kinds[0]))
+    emitter.program.sorted_keys.add(keys)
+    code = (1 << bits) - 1 if descending.value else 0
+    code ^= 0 if is_float or not dtypes.is_signed(dtype) else 1 << (bits - 1)
+    pointers = (target, counts, source)
+    operands: list[tuple[str, Operand]] = [("ptr", emitter.value(each)) for each in pointers]  # type: ignore[arg-type]
+    operands.append(("i64", str(emitter.size(size))))  # type: ignore[arg-type]
+    operands += [(f"i{bits}", emitter.value(bound)) for bound in (low, high)]  # type: ignore[arg-type]
+    operands.append((f"i{bits}", code))
+    _emit(emitter, f"weft.sort.keep{bits}{'f' if is_float else ''}.{keys.name}", operands)
+    return "0"
+
+
 def _codes(dtype: str, descending: bool) -> tuple[int, int]:
     """What negative elements and others are combined with, so that they are unsigned numbers in order.
 
@@ -179,6 +206,7 @@ def _has(_emitter: KernelEmitter, _expr: PrimCall) -> str:
 
 SORT_CALLS: Mapping[str, CallForm] = {
     "has_intrinsic": _has,
+    "keep_keys": _kept_keys,
     "select_key": _called("weft.select"),
     "select_pair": _called("weft.select", has_positions=True),
     "sort_keys": _called(_SORT),

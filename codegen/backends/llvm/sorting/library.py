@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
+from weft.codegen.backends.llvm.sorting.keeping import keeping_functions
 from weft.codegen.backends.llvm.sorting.positions import emit_positions
 from weft.codegen.backends.llvm.sorting.values import emit_value_sorts
 from weft.codegen.backends.llvm.sorting.writer import (
@@ -80,6 +81,8 @@ def emit_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     texts = [template(name).substitute(facts) for name in files]
     for name, breaks in (("ascends", "ugt"), ("descends", "ule" if keys.has_positions else "ult")):
         texts.append(template("ordered.ll").substitute(facts, ordered=name, breaks=breaks))
+    if not keys.has_positions:
+        texts += keeping_functions(module, keys)
     module.define_all("\n".join(texts))
 
 

@@ -4,7 +4,7 @@
     position    of equal elements the one with as many before it as the rank leaves, found block by block
 
 In long rows the keys of a sample, sorted, say between which two keys the wanted one likely is. A walk counts the
-elements before and up to these; where the rank is among them another one keeps their keys, of which one is selected.
+elements before these and keeps the keys between (T.keep_keys); where the rank is among them, one of them is selected.
 Where it is not, the sample misled, and all keys are looked at. Keys between equal ones need no selection.
 
 Source: Floyd and Rivest, Expected time bounds for selection, 1975.
@@ -12,8 +12,9 @@ Source: Floyd and Rivest, Expected time bounds for selection, 1975.
 
 from __future__ import annotations
 
+from weft.ir.graph import StringImm
 from weft.ir.kernel.prim import binary, cast, const, intrinsic, unary
-from weft.ir.op.indexing.block_hits import BLOCK, BlockHits
+from weft.ir.op.indexing.block_hits import BLOCK
 from weft.ir.op.indexing.sort_keys import Element, SortKeys
 from weft.ir.op.indexing.vectors.sort import SELECTS, SORTS, Layout, VectorSort, layout_of
 from weft.ir.op.kernel_builder import INDEX, index
@@ -22,11 +23,14 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
+    Evaluate,
     Extent,
     For,
     IfThenElse,
+    PrimCall,
     PrimExpr,
     PrimVar,
+    Select,
     SeqStmt,
     Stmt,
     While,
@@ -34,11 +38,12 @@ from weft.ir.tensor import (
 
 __all__ = ["VectorSelect"]
 
-_SAMPLE, _BESIDE = 1024, 48
-"""The elements of a sample, and how far from the wanted rank those stand that it is likely between."""
-_LONG = {64: 8 * _SAMPLE, 32: 128 * _SAMPLE}
-"""The least elements of a row that is sampled, by the bits of its keys: narrow ones are selected in less time."""
-_LARGEST = 2**31
+KEEPS = "keep_keys"
+_LARGE, _SAMPLES, _BESIDE = 1 << 16, (256, 1024), (24, 48)
+"""The elements of a sample, and how far from the wanted rank those stand that it is likely between: below so many
+elements, and from there on."""
+_LONG = 1 << 11
+"""The least elements of a row that is sampled."""
 
 
 class VectorSelect(VectorSort):
@@ -53,23 +58,21 @@ class VectorSelect(VectorSort):
         layout: Layout,
         rank: PrimExpr,
         with_nan: bool,
+        place: BufferLoad | None,
     ) -> None:
         super().__init__(capacity, size, element, keys, layout)
         self.rank, self.restored = rank, None
-        self.with_nan = with_nan
-        self.least = _LONG[layout.bits]
-        self.is_long = not isinstance(capacity, int) or capacity >= self.least
-        narrow = isinstance(capacity, int) and capacity < _LARGEST
-        self.number = "int32" if narrow else INDEX
-        self.hits = BlockHits()
+        self.with_nan, self.place = with_nan, place
+        self.is_long = not isinstance(capacity, int) or capacity >= _LONG
+        self.sample, self.beside = (self._by_size(*pair) for pair in (_SAMPLES, _BESIDE))
         self.chosen, self.greatest = (Buffer(name, (1,), keys.key_dtype) for name in ("chosen", "greatest"))
-        self.counts = [Buffer(name, (1,), self.number) for name in ("below", "inside")]
+        self.counts = Buffer("counts", (3,), "uint64")
         names = ("before", "block", "same", "found", "final", "kept")
         self.before, self.block, self.same, self.found, self.final, self.kept = (
             Buffer(name, (1,), INDEX) for name in names
         )
         self.buffers = (self.keys, self.spare, self.chosen, self.greatest, self.before, self.block, self.same)
-        self.buffers += (self.found, self.final, self.kept, *self.counts, self.hits.buffer)
+        self.buffers += (self.found, self.final, self.kept, self.counts)
 
     @staticmethod
     def of_rank(
@@ -80,11 +83,22 @@ class VectorSelect(VectorSort):
         descending: bool,
         rank: PrimExpr,
         with_nan: bool,
+        place: BufferLoad | None,
     ) -> VectorSelect | None:
-        """What finds the element of a rank in a row, and the last nan if asked; None where its keys do not fit."""
+        """What finds the element of a rank in a row, and the last nan if asked; None where its keys do not fit.
+
+        The elements of the row stand side by side from `place` on, if that is one.
+        """
         layout = layout_of(dtype, capacity, False)
         found = SortKeys(dtype, descending, False)
-        return None if layout is None else VectorSelect(capacity, size, element, found, layout, rank, with_nan)
+        return None if layout is None else VectorSelect(capacity, size, element, found, layout, rank, with_nan, place)
+
+    @property
+    def condition(self) -> PrimExpr:
+        """Whether the form may be taken: the target has the intrinsics."""
+        dtype = self.layout.dtype if self.place is None else self.sort_keys.dtype
+        keeps = PrimCall("has_intrinsic", (StringImm(KEEPS), StringImm(dtype)), "bool")
+        return binary("and", super().condition, keeps) if self.is_long else super().condition
 
     def at(self, rank: int | PrimExpr) -> PrimExpr:
         """The position of the element of the rank."""
@@ -99,10 +113,14 @@ class VectorSelect(VectorSort):
         whole: Stmt = SeqStmt((self._fill(), *self._selected(self.size, self.rank)))
         steps = [_set(self.greatest, const(0, self.greatest.dtype)), whole]
         if self.is_long:
-            narrowed = IfThenElse(binary("le", index(self.least), self.size), SeqStmt(tuple(self._narrowed())))
+            narrowed = IfThenElse(binary("le", index(_LONG), self.size), SeqStmt(tuple(self._narrowed())))
             rest = IfThenElse(binary("lt", _get(self.kept), index(0)), whole)
             steps[1:] = [_set(self.kept, index(-1)), narrowed, rest]
         return [*steps, *self._positions(), *self._last_nan()]
+
+    def _by_size(self, few: int, many: int) -> PrimExpr:
+        """One of two numbers."""
+        return Select(binary("le", index(_LARGE), self.size), index(many), index(few))
 
     def _look(self, key: PrimExpr, value: PrimExpr, number: PrimExpr) -> list[Stmt]:
         return [_set(self.greatest, binary("max", _get(self.greatest), key))] if self.with_nan else []
@@ -124,60 +142,49 @@ class VectorSelect(VectorSort):
 
     def _narrowed(self) -> list[Stmt]:
         """Select among the keys between two of a sample; `kept` is still below 0 where the wanted one is not there."""
-        low, high, key = (PrimVar(name, self.sort_keys.key_dtype) for name in ("low", "high", "key"))
-        n, i, share = PrimVar("n", INDEX), PrimVar("i", INDEX), PrimVar("share", INDEX)
-        below, inside = self.counts
-        sampled = n * binary("floordiv", self.size, index(_SAMPLE))
-        last = index(_SAMPLE - 1)
-        walk: list[Stmt] = [Bind(key, self._key(i))]
-        for counts, kind, bound in ((below, "lt", low), (inside, "le", high)):
-            walk.append(_set(counts, _get(counts) + cast(self.number, binary(kind, key, bound))))
-        rest = PrimVar("rest", INDEX)
-        first, end = (cast(INDEX, _get(counts)) for counts in self.counts)
-        is_between = binary("and", binary("le", first, self.rank), binary("lt", self.rank, end))
+        low, high = (PrimVar(name, self.sort_keys.key_dtype) for name in ("low", "high"))
+        n, share, first, count, rest = (PrimVar(name, INDEX) for name in ("n", "share", "first", "count", "rest"))
+        sampled = n * binary("floordiv", self.size, self.sample)
+        least, most = (
+            binary("max", share - self.beside, index(0)),
+            binary("min", share + self.beside, self.sample - 1),
+        )
+        is_between = binary("and", binary("le", first, self.rank), binary("lt", self.rank, first + count))
         alike = SeqStmt((_set(self.chosen, low), _set(self.before, self.rank - first), _set(self.kept, index(0))))
-        between = SeqStmt((Bind(rest, self.rank - first), *self._kept(low, high), *self._selected(self._size, rest)))
+        between = SeqStmt((Bind(rest, self.rank - first), _set(self.kept, count), *self._selected(count, rest)))
         return [
-            For(n, 0, index(_SAMPLE), SeqStmt(tuple(self._stores(self._number(self._key(sampled), n), n, n)))),
-            self._call(SORTS, index(_SAMPLE)),
-            Bind(share, binary("floordiv", self.rank * _SAMPLE, self.size)),
-            Bind(low, self._sampled(binary("max", share - _BESIDE, index(0)))),
-            Bind(high, self._sampled(binary("min", share + _BESIDE, last))),
-            _set(below, const(0, self.number)),
-            _set(inside, const(0, self.number)),
-            For(i, 0, self.size, SeqStmt((*walk, *self._look(key, key, key)))),
+            For(n, 0, self.sample, SeqStmt(tuple(self._stores(self._number(self._key(sampled), n), n, n)))),
+            self._call(SORTS, self.sample),
+            Bind(share, binary("floordiv", self.rank * self.sample, self.size)),
+            Bind(low, self._sampled(least)),
+            Bind(high, self._sampled(most)),
+            *self._keep(low, high),
+            Bind(first, self._count(0, INDEX)),
+            Bind(count, self._count(1, INDEX)),
+            *([_set(self.greatest, self._count(2, self.greatest.dtype))] if self.with_nan else []),
             IfThenElse(is_between, IfThenElse(binary("eq", low, high), alike, between)),
         ]
 
-    @property
-    def _size(self) -> PrimExpr:
-        """How many keys were kept."""
-        return _get(self.kept)
+    def _count(self, number: int, dtype: str) -> PrimExpr:
+        """What the walk over all elements found."""
+        return cast(dtype, BufferLoad(self.counts, (index(number),)))
 
     def _sampled(self, rank: PrimExpr) -> PrimExpr:
         return cast(self.sort_keys.key_dtype, BufferLoad(self.keys, (rank,)))
 
-    def _kept(self, low: PrimExpr, high: PrimExpr) -> list[Stmt]:
-        """Keep the keys from one to another."""
-        block = PrimVar("block", INDEX)
-        blocks, rest = (binary(kind, self.size, index(BLOCK)) for kind in ("floordiv", "floormod"))
-
-        def is_kept(key: PrimExpr) -> PrimExpr:
-            return binary("and", binary("le", low, key), binary("le", key, high))
-
-        def keep(start: PrimExpr, count: PrimExpr) -> Stmt:
-            j, key, place = PrimVar("j", INDEX), PrimVar("key", self.sort_keys.key_dtype), PrimVar("place", INDEX)
-            steps = (
-                Bind(key, self._key(start + j)),
-                Bind(place, _get(self.kept)),
-                *self._stores(self._number(key, place), place, place),
-                _set(self.kept, place + cast(INDEX, is_kept(key))),
-            )
-            return For(j, 0, count, SeqStmt(steps))
-
-        look = self.hits.look(lambda j: is_kept(self._key(block * BLOCK + j)))
-        walk = SeqStmt((look, IfThenElse(self.hits.is_hit, keep(block * BLOCK, index(BLOCK)))))
-        return [_set(self.kept, index(0)), For(block, 0, blocks, walk), keep(blocks * BLOCK, rest)]
+    def _keep(self, low: PrimExpr, high: PrimExpr) -> list[Stmt]:
+        """Keep the keys from one to another; elements that do not stand side by side get their keys there before."""
+        i, found = PrimVar("i", INDEX), list[Stmt]()
+        place, descending = self.place, self.sort_keys.descending
+        if place is None:
+            number, descending = self._number(self._key(i), i), False
+            found.append(For(i, 0, self.size, BufferStore(self.spare, number, (i,))))
+            place = BufferLoad(self.spare, (index(0),))
+            low, high = (cast(self.spare.dtype, bound) for bound in (low, high))
+        memory = [BufferLoad(self.keys, (index(0),)), BufferLoad(self.counts, (index(0),)), place]
+        addresses = [PrimCall("address_of", (each,), "handle") for each in memory]
+        order = const(descending, "bool")
+        return [*found, Evaluate(PrimCall(KEEPS, (*addresses, self.size, low, high, order), "void"))]
 
     def _positions(self) -> list[Stmt]:
         """Where the chosen key is that has as many equal ones before it as are left."""
