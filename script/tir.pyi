@@ -446,6 +446,9 @@ def isnan(a: _t.Any) -> _t.Any:
 def isnullptr(a: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
     """whether a pointer points to nothing"""
 
+def keep_keys(a: _t.Any, b: _t.Any, c: _t.Any, d: _t.Any, e: _t.Any, f: _t.Any, g: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
+    """the keys, as sort_keys takes them, of those elements whose keys lie from one to another: (to, counts, from, how many, the one, the other, descending); counts (uint64) are how many keys lie before, how many there are, and the greatest of all; -0.0 and 0.0 have one key, and all nan have the greatest (descending: the least)"""
+
 def ldexp(a: _t.Any, b: _t.Any) -> _t.Any:
     """a times 2 to the power of b Operands are floating; the result has their dtype."""
 
