@@ -27,6 +27,7 @@ from weft.ir import (
     Op,
     PrimFunc,
     SeqExpr,
+    Tuple,
     TupleType,
     Var,
     walk,
@@ -35,6 +36,7 @@ from weft.ir.interpret.kernel import written_buffers
 from weft.ir.node import Node
 from weft.ir.op import OPS
 from weft.support.records import dataclass, record
+from weft.transform.analysis.ownership import loop_parts
 from weft.transform.infra.rewriting import bindings_of
 
 __all__ = ["END", "Groups", "Lifetimes", "may_share", "variables"]
@@ -255,7 +257,8 @@ class Lifetimes:
             return set()
         if isinstance(value.op, Op):
             definition = OPS.get(value.op.name)
-            return set() if definition is not None and definition.pure and "call" not in value.op.name else None
+            pure = definition is not None and definition.pure and "call" not in value.op.name
+            return _overwritten(value) if pure else None
         callee = self.functions.get(value.op.name) if isinstance(value.op, GlobalVar) else None
         if not isinstance(callee, PrimFunc) or len(callee.params) != len(value.args):
             return None
@@ -264,6 +267,17 @@ class Lifetimes:
         changed = self._changes[callee]
         pairs = zip(callee.params, value.args, strict=True)
         return {var for param, arg in pairs if param in changed for var in variables(arg)}
+
+
+def _overwritten(value: Expr) -> set[Var] | None:
+    """The variables in whose memory a loop begins with values that its iterations write over; None for all of them."""
+    parts = loop_parts(value)
+    if parts is None or not parts["overwrites"]:
+        return set()
+    initial = parts["initial"]
+    if not isinstance(initial, Tuple):
+        return None
+    return {var for number in parts["overwrites"] for var in variables(initial.fields[number])}
 
 
 def _is_call_of(value: Expr, names: tuple[str, ...]) -> bool:

@@ -143,6 +143,17 @@ def _part_memory(session: GraphSession, value: Any, place: Any) -> Memory:
     return arrays[key] if key in arrays else arrays.get(value, frozenset([key]))
 
 
+def _parts(session: GraphSession, value: Any) -> Iterator[Memory]:
+    """The arrays that each part of a list, a dictionary or a tuple may be."""
+    if isinstance(value, (list, tuple, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _parts(session, part)
+    elif isinstance(value, Expr) and isinstance(ty := getattr(value, "ty", None), TupleType):
+        yield from part_memories(session, value, ty)[:-1]
+    else:
+        yield memory_of(session, value)
+
+
 def _results(value: If) -> tuple[Expr, Expr]:
     """What the branches of an `if` give."""
     return value.then_branch.body, value.else_branch.body
@@ -334,6 +345,9 @@ def refuse_shared(session: GraphSession, base: Any, tree: Updated) -> None:
     for other in _seen(session, own, {name}):
         message = f"`{name}` and `{other}` may be one array, of which an assignment changes the elements"
         raise session.fail("W115", message, tree.element, f"`{other}` is read later: {hint}")
+    if tree.base is not root and sum(bool(own & part) for part in _parts(session, session.scope.get(name))) > 1:
+        message = f"two parts of `{name}` may be one array, of which an assignment changes the elements"
+        raise session.fail("W115", message, tree.element, hint)
 
 
 def refuse_shared_list(session: GraphSession, base: Any, tree: ast.Call) -> None:

@@ -21,7 +21,7 @@ from weft.dtypes import is_float, is_integer
 from weft.errors import ShapeError, WeftError
 from weft.ir.deduction.infer import type_text
 from weft.ir.dim import DimExpr
-from weft.ir.graph import Constant, Expr, TupleGetItem
+from weft.ir.graph import Constant, Expr, TupleGetItem, Var
 from weft.ir.types import PrimType, TensorType, TupleType, is_scalar_type
 from weft.script.forms.reading import COMMON
 from weft.script.forms.syntax import BINARY_BY_TREE
@@ -97,13 +97,23 @@ def _as_tensor_instead(session: GraphSession, base: Any, tree: Updated, error: W
     """The error for an element that a run chooses of a list or a dictionary: a tensor has such elements."""
     values = list(base.values()) if isinstance(base, dict) else base
     name = ast.unparse(tree.base) if isinstance(tree.base, ast.Name) else None
-    if error.code != "W114" or name is None or not all(type(value) in (int, float) for value in values):
+    dtypes = {_dtype_of_number(session, value) for value in values}
+    if error.code != "W114" or name is None or len(dtypes) != 1 or None in dtypes:
         return error
-    dtype = "int64" if all(type(value) is int for value in values) else "float32"
-    whole = f'R.zeros(({len(values)},), "{dtype}")' if not any(values) else f'R.const({values}, "{dtype}")'
+    dtype = dtypes.pop()
+    known = [value for value in values if not isinstance(value, Expr)]
+    whole = f'R.zeros(({len(values)},), "{dtype}")' if not any(known) else f'R.const({values}, "{dtype}")'
     kind = "dictionary" if isinstance(base, dict) else "list"
     message = f"which element of the {kind} `{name}` is assigned, only a run says"
     return session.fail("W114", message, tree.element, f"a tensor has such elements: `{name} = {whole}`")
+
+
+def _dtype_of_number(session: GraphSession, value: Any) -> str | None:
+    """The dtype that a number has as an element of a tensor; None for what is no number."""
+    if isinstance(value, Expr):
+        ty = value.ty if isinstance(value, Var) else None
+        return str(ty.dtype) if is_scalar_type(ty) else None
+    return {int: "int64", float: "float32"}.get(type(value))
 
 
 def _fields(session: GraphSession, base: Expr, ty: TupleType, value: Any, tree: Updated) -> Any:

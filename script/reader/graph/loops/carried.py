@@ -54,6 +54,7 @@ from weft.script.reader.graph.joined import Following, at, bound_names, name_at
 from weft.script.reader.graph.loops.body import (
     LoopTree,
 )
+from weft.script.reader.graph.loops.forms import flat, form_of, in_form
 from weft.script.reader.graph.loops.trial import restore_names
 from weft.script.reader.graph.session import GraphSession, inner_session
 from weft.script.reader.graph.sharing import (
@@ -83,6 +84,7 @@ class _Carried:
     ty: Type
     weak: frozenset[int]
     memory: Sequence[Memory]  # the arrays that it may be, or that its fields may be
+    form: Any = None  # its dictionaries, which are carried as tuples of their values
 
 
 class LoopReader:
@@ -117,19 +119,18 @@ class LoopReader:
         value = self.session.scope.get(name)
         if not _can_be_carried(value):
             message = f"`{name}` is {describe(value)} before the loop, and the loop gives it another value"
-            hint = "a loop hands on tensors, numbers and tuples of them: use another name"
-            if isinstance(value, dict):
-                line = f'{name} = R.zeros(({len(value)},), "int64")'
-                hint = f"a run chooses elements of a tensor, with numbers as keys: begin with `{line}`"
+            hint = "a loop hands on tensors, numbers, and tuples and dictionaries of them: use another name"
             raise self.session.fail("W115", message, self.tree, hint)
         return True
 
     def _carry(self, name: str) -> _Carried:
         """A number becomes a tensor of rank 0: what the body computes from it is one."""
-        initial = handed_on(self.session, self.session.scope.get(name), self.tree)
+        value = self.session.scope.get(name)
+        form = form_of(value)
+        initial = handed_on(self.session, flat(self.session, form, value, name, self.tree), self.tree)
         ty = type_of(self.session, initial, self.tree)
         memory = self._memory(self.session, name, initial, ty)
-        return _Carried(name, initial, ty, weak_parts(self.session, initial), memory)
+        return _Carried(name, initial, ty, weak_parts(self.session, initial), memory, form)
 
     def _memory(self, session: GraphSession, name: str, value: Expr, ty: Type) -> list[Memory]:
         """The arrays that a value may be; what a `return` gives ends the loop, and is not looked at again in it."""
@@ -199,7 +200,9 @@ class LoopReader:
 
         def result() -> Expr:
             names = (*(item.name for item in self.carried), *self.lists.values())
-            values = [handed_on(inner, inner.scope.get(name), self.tree) for name in names]
+            forms = {item.name: item.form for item in self.carried if item.form is not None}
+            held = [flat(inner, forms.get(name), inner.scope.get(name), name, self.tree) for name in names]
+            values = [handed_on(inner, value, self.tree) for value in held]
             pairs = zip(self.carried, values, strict=False)
             given.extend(_as_carried(inner, item, value, self.tree) for item, value in pairs)
             given.extend(values[len(self.carried) :])
@@ -235,7 +238,7 @@ class LoopReader:
             var = Var(item.name, item.ty, span=session.span(self.tree))
             note_weak(inner, var, item.weak)
             note_memory(inner, var, item.memory)
-            inner.scope.names[item.name] = var
+            inner.scope.names[item.name] = in_form(inner, item.form, var, self.tree)
             params.append(var)
         return inner, params
 
@@ -289,6 +292,7 @@ class LoopReader:
             note_memory(session, made, item.memory)
             session.hidden.pop(item.name, None)
             note_weak(session, made, item.weak)
+            session.scope.names[item.name] = in_form(session, item.form, made, tree)
         for number, name in enumerate(self.lists, len(self.carried)):
             session.stacked.add(self._take(name, TupleGetItem(result, number, span=session.span(tree))))
         for name in self.local:
@@ -358,8 +362,8 @@ def _check_invariant(inner: GraphSession, item: _Carried, found: Type, place: Sp
 
 
 def _can_be_carried(value: Any) -> bool:
-    if isinstance(value, (tuple, list)):
-        return all(map(_can_be_carried, value))
+    if isinstance(value, (tuple, list, dict)):
+        return all(map(_can_be_carried, value.values() if isinstance(value, dict) else value))
     known = isinstance(value, (bool, int, float, DimExpr, np.ndarray))
     return known or (isinstance(value, Expr) and not isinstance(value, (GlobalVar, Function)))
 
