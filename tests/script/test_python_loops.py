@@ -132,6 +132,26 @@ WRITTEN = {
     ),
     "a comparison of a truth value": ("return R.sum(x > 0) > 2", "W310", 'R.astype(..., "int64")'),
     "a list of a length that a run decides": ("return [i * t for i in range(k)]", "W115", "`count = 0`"),
+    "two parts of a list that are one array": (
+        "s = [x, x]\ns[0][0] += 1\nreturn s[1]",
+        "W115",
+        "write `.copy()` where one gets its value from the other",
+    ),
+    "two values of a dictionary that are one array": (
+        's = {"a": x, "b": x}\nfor i in range(k):\n    s["a"][0] += 1\nreturn s["b"]',
+        "W115",
+        "write `.copy()` where one gets its value from the other",
+    ),
+    "a dictionary that gets another key": (
+        's = {"a": x}\nfor i in range(k):\n    s["b"] = x\nreturn s["a"]',
+        "W115",
+        "it has the same keys and as many parts whatever runs",
+    ),
+    "a dictionary that gets another key in a branch": (
+        's = {"a": x}\nif k > 1:\n    s["b"] = x\nreturn s["a"]',
+        "W115",
+        "it has the same keys and as many parts whatever runs",
+    ),
     "a modulus": ("return pow(3, k, 7)", "W115", "p = p * base % modulus"),
 }
 

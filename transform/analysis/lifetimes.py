@@ -274,10 +274,11 @@ def _overwritten(value: Expr) -> set[Var] | None:
     parts = loop_parts(value)
     if parts is None or not parts["overwrites"]:
         return set()
-    initial = parts["initial"]
+    initial, numbers = parts["initial"], tuple[int, ...](parts["overwrites"])
     if not isinstance(initial, Tuple):
         return None
-    return {var for number in parts["overwrites"] for var in variables(initial.fields[number])}
+    fields: tuple[Expr, ...] = initial.fields
+    return {var for number in numbers for var in variables(fields[number])}
 
 
 def _is_call_of(value: Expr, names: tuple[str, ...]) -> bool:

@@ -35,6 +35,7 @@ from weft.script.reader.graph.bindings import (
     scalar_tensor,
     type_of,
 )
+from weft.script.reader.graph.expressions.dictionaries import form_of
 from weft.script.reader.graph.expressions.elements import parts_of
 from weft.script.reader.graph.expressions.forms import scalar_value
 from weft.script.reader.graph.session import GraphSession
@@ -215,7 +216,7 @@ def _unpack_value(
             _unpack_value(session, item, part, tree, statement)
         elif not isinstance(item, ast.Name):
             raise session.fail("W115", "only names can be unpacked into", item)
-        elif is_static(part) and item.id not in session.carried:
+        elif (is_static(part) and item.id not in session.carried) or form_of(part) is not None:
             session.scope.names[item.id] = part
         else:
             session.scope.names[item.id] = bind_value(session, item, as_expr(session, part, tree), None, statement)

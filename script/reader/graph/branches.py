@@ -31,6 +31,7 @@ from weft.script.reader.graph.bindings import (
 )
 from weft.script.reader.graph.conditions import check_condition, read_condition, truth_of
 from weft.script.reader.graph.dataflow import _outputs_of, _targets
+from weft.script.reader.graph.expressions.dictionaries import flat, form_of, in_form
 from weft.script.reader.graph.expressions.numbers import joined_dtype
 from weft.script.reader.graph.joined import at, joined_if
 from weft.script.reader.graph.session import Blocks, GraphSession
@@ -66,8 +67,8 @@ def _conditional(session: GraphSession, tree: ast.If, condition: Expr) -> None:
     otherwise = tree.orelse or _kept(session, tree)
     check_condition(session, condition, tree.test)
     shadowed: dict[str, Hidden] = {}
-    then_name, then_type, then_branch = _branch(session, tree.body, tree, shadowed)
-    else_name, else_type, else_branch = _branch(session, otherwise, tree, shadowed)
+    then_name, then_type, then_branch, form = _branch(session, tree.body, tree, shadowed)
+    else_name, else_type, else_branch, _ = _branch(session, otherwise, tree, shadowed, form)
     session.scope.names.update(shadowed)
     if then_name != else_name:
         one = {then_name, else_name} - {"_"}
@@ -91,7 +92,7 @@ def _conditional(session: GraphSession, tree: ast.If, condition: Expr) -> None:
     else:
         var = bind_value(session, target, value, None, tree)
     note_weak(session, var, weak)
-    session.scope.names[then_name] = var
+    session.scope.names[then_name] = in_form(session, form, var, tree)
     session.hidden.pop(then_name, None)
 
 
@@ -242,9 +243,11 @@ def _kept(session: GraphSession, tree: ast.If) -> list[ast.stmt]:
 
 
 def _branch(
-    session: GraphSession, trees: Sequence[ast.stmt], tree: ast.If, shadowed: dict[str, Hidden]
-) -> tuple[str, Type | None, SeqExpr]:
-    """(name bound last, its declared type, the branch); outer names that it binds anew are noted."""
+    session: GraphSession, trees: Sequence[ast.stmt], tree: ast.If, shadowed: dict[str, Hidden], form: Any = None
+) -> tuple[str, Type | None, SeqExpr, Any]:
+    """(name bound last, its declared type, the branch, where its value has dictionaries); outer names that it binds
+    anew are noted. `form` is where the value of the other branch has them.
+    """
     saved_scope, session.scope = session.scope, Scope(session.scope)
     saved_blocks, session.blocks = session.blocks, Blocks()
     try:
@@ -252,7 +255,9 @@ def _branch(
             for position, statement in in_order(session, trees):
                 if position < len(trees) - 1:
                     read_statement(session, statement)
-            name, declared, result = _last_of_branch(session, trees[-1])
+            name, declared, value = _last_of_branch(session, trees[-1])
+            form = form_of(value) if form is None else form
+            result = as_leaf(session, flat(session, form, value, name, trees[-1]), trees[-1])
         session.blocks.flush()
         for inner, value in session.scope.names.items():
             if inner == name:
@@ -261,12 +266,12 @@ def _branch(
             session.hidden.setdefault(inner, why)
             if saved_scope.get(inner) is not MISSING and saved_scope.get(inner) is not value:
                 shadowed[inner] = Hidden(f"a branch gives it another value, and {why}")
-        return name, declared, SeqExpr(tuple(session.blocks.done), result)
+        return name, declared, SeqExpr(tuple(session.blocks.done), result), form
     finally:
         session.scope, session.blocks = saved_scope, saved_blocks
 
 
-def _last_of_branch(session: GraphSession, tree: ast.stmt) -> tuple[str, Type | None, Expr]:
+def _last_of_branch(session: GraphSession, tree: ast.stmt) -> tuple[str, Type | None, Any]:
     if isinstance(tree, ast.AnnAssign) and isinstance(tree.target, ast.Name) and tree.value is not None:
         if _is_leaf_tree(session, tree.value):
             result = as_leaf(session, session.value(tree.value), tree.value)
@@ -280,7 +285,8 @@ def _last_of_branch(session: GraphSession, tree: ast.stmt) -> tuple[str, Type | 
     if isinstance(tree, ast.Assign) and len(tree.targets) == 1 and isinstance(tree.targets[0], ast.Name):
         name = tree.targets[0].id
         if _is_leaf_tree(session, tree.value):
-            return name, None, as_leaf(session, session.value(tree.value), tree.value)
+            value = session.value(tree.value)
+            return name, None, value if form_of(value) is not None else as_leaf(session, value, tree.value)
         read_statement(session, tree)
         return name, None, _bound(session, name, tree)
     read_statement(session, tree)
@@ -294,9 +300,10 @@ def _last_of_branch(session: GraphSession, tree: ast.stmt) -> tuple[str, Type | 
     return names[-1], None, _bound(session, names[-1], tree)
 
 
-def _bound(session: GraphSession, name: str, tree: ast.AST) -> Expr:
+def _bound(session: GraphSession, name: str, tree: ast.AST) -> Any:
+    """The value of a name: of the graph, or with dictionaries."""
     value = session.scope.get(name)
-    return value if isinstance(value, Expr) else as_expr(session, value, tree)
+    return value if isinstance(value, Expr) or form_of(value) is not None else as_expr(session, value, tree)
 
 
 def _is_leaf_tree(session: GraphSession, tree: ast.expr) -> bool:

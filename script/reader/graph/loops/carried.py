@@ -49,12 +49,12 @@ from weft.script.reader.graph.bindings import (
     weak_parts,
 )
 from weft.script.reader.graph.conditions import check_condition, read_condition
+from weft.script.reader.graph.expressions.dictionaries import flat, form_of, in_form
 from weft.script.reader.graph.expressions.numbers import joined_dtype
 from weft.script.reader.graph.joined import Following, at, bound_names, name_at
 from weft.script.reader.graph.loops.body import (
     LoopTree,
 )
-from weft.script.reader.graph.loops.forms import flat, form_of, in_form
 from weft.script.reader.graph.loops.trial import restore_names
 from weft.script.reader.graph.session import GraphSession, inner_session
 from weft.script.reader.graph.sharing import (

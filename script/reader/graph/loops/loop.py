@@ -47,7 +47,7 @@ from weft.script.reader.graph.loops.carried import LoopReader
 from weft.script.reader.graph.loops.source import Bounds, Source, source_of, table_source
 from weft.script.reader.graph.loops.trial import tried, undone
 from weft.script.reader.graph.session import GraphSession
-from weft.script.reader.graph.statements import read_statement
+from weft.script.reader.graph.statements import in_order, read_statement
 from weft.script.reader.scope import is_dim
 
 __all__ = ["read_loop", "unroll"]
@@ -69,13 +69,53 @@ def _for(session: GraphSession, tree: ast.For) -> None:
 
 @GRAPH.tree(ast.While)
 def _while(session: GraphSession, tree: ast.While) -> None:
-    """A loop that ends when its condition is false; a condition known while reading must be true (`break` ends it)."""
+    """A loop that ends when its condition is false.
+
+    Where that is known while reading and an iteration gives a value another type (`while len(x) > 1: x = f(x)` of a
+    known size), the loop is unrolled.
+    """
     if isinstance(tree.test, ast.Constant) and not tree.test.value:
         for statement in tree.orelse:
             read_statement(session, statement)
         return
     named = any(isinstance(node, ast.NamedExpr) for node in ast.walk(tree.test))
-    read_loop(session, _asked_inside(tree) if named else tree, None)
+    loop = _asked_inside(tree) if named else tree
+    simple = (
+        not named and not isinstance(tree.test, ast.Constant) and not (leaves(tree) or continues(tree) or returns(tree))
+    )
+    if simple and _is_known_condition(session, tree):
+        error = tried(session, lambda: read_loop(session, loop, None))
+        if error is not None and error.code == "W210" and tried(session, lambda: _unroll_while(session, tree)) is None:
+            _unroll_while(session, tree)
+            return
+    read_loop(session, loop, None)
+
+
+def _is_known_condition(session: GraphSession, tree: ast.While) -> bool:
+    """Whether reading decides a condition, before the first iteration."""
+    with undone(session):
+        return session.known(session.value(tree.test), tree.test)
+
+
+def _unroll_while(session: GraphSession, tree: ast.While) -> None:
+    """Read a loop whose condition is known while reading, round by round."""
+    outer = session.wanted
+    session.wanted = Following([*tree.body, *tree.orelse, at(tree, ast.Expr(tree.test))], outer, -1)
+    try:
+        for _ in range(UNROLLED):
+            test = session.value(tree.test)
+            if not session.known(test, tree.test):
+                raise session.fail("W115", "a run decides whether there is another round", tree.test)
+            if not test:
+                break
+            for _, statement in in_order(session, tree.body):
+                read_statement(session, statement)
+        else:
+            raise session.fail("W115", f"a loop of more than {UNROLLED} rounds of values of other types", tree)
+    finally:
+        session.wanted = outer
+    for statement in tree.orelse:
+        read_statement(session, statement)
 
 
 def _asked_inside(tree: ast.While) -> ast.While:

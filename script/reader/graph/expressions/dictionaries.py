@@ -1,11 +1,11 @@
-"""Dictionaries that a loop carries: its functions take and give tuples of their values, in the order of their keys.
+"""Dictionaries that a loop carries, or a branch gives: tuples of their values, in the order of their keys.
 
     state = {"mean": m, "count": 0}             state = (m, 0)
     for v in x:                                 for v in x:
         state["mean"] += v                          state = (state[0] + v, state[1])
 
-The keys, which are known while reading, stay the same in all iterations. A form is what a value is but for its leaves,
-which are None: dictionaries, and the lists and tuples that hold them or that they hold.
+The keys, which are known while reading, are the same in all iterations, and in both branches. A form is what a value is
+but for its leaves, which are None: dictionaries, and the lists and tuples that hold them or that they hold.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def _leaves(session: GraphSession, form: Any, value: Any, name: str, tree: ast.A
     if isinstance(form, dict):
         if not isinstance(value, dict) or value.keys() != form.keys():
             got = f"the keys {list(value)}" if isinstance(value, dict) else "another value"
-            message = f"the dictionary `{name}` has the keys {list(form)} before the loop and {got} after an iteration"
+            message = f"the dictionary `{name}` has the keys {list(form)}, and {got} after a branch or an iteration"
             raise _changed(session, message, tree)
         for key, inner in form.items():
             yield from _leaves(session, inner, value[key], name, tree)
     elif isinstance(form, (tuple, list)):
         if not isinstance(value, (tuple, list)) or len(value) != len(form):
-            message = f"`{name}` has {len(form)} values in a place before the loop and others after an iteration"
+            message = f"`{name}` has {len(form)} values in a place, and others after a branch or an iteration"
             raise _changed(session, message, tree)
         for inner, part in zip(form, value, strict=True):
             yield from _leaves(session, inner, part, name, tree)
@@ -61,7 +61,7 @@ def _leaves(session: GraphSession, form: Any, value: Any, name: str, tree: ast.A
 
 
 def _changed(session: GraphSession, message: str, tree: ast.AST) -> WeftError:
-    return session.fail("W115", message, tree, "a value keeps its keys and its number of parts in all iterations")
+    return session.fail("W115", message, tree, "it has the same keys and as many parts whatever runs")
 
 
 def in_form(session: GraphSession, form: Any, value: Expr, tree: ast.AST) -> Any:
