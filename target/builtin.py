@@ -242,7 +242,10 @@ C.alike = _in_one_image
 LLVM.alike = _on_this_machine
 LLVM.explicit_vectors = True
 LLVM.intrinsics = frozenset(
-    ("sort_keys", "select_key", "sort_pairs", "select_pair", "keep_keys", "sort_values", "sort_positions")
+    (
+        *("sort_keys", "select_key", "sort_pairs", "select_pair"),
+        *("keep_keys", "keep_positions", "sort_values", "sort_positions"),
+    )
 )
 COMPOSITE = target_kind("composite", {}, device="several", doc="labelled parts; functions carry a label")
 CONFIG = target_kind("config", {}, device="several", doc="parts with executor, runtime, memory pools and packaging")

@@ -389,6 +389,14 @@ _names(
     "the greatest of all; -0.0 and 0.0 have one key, and all nan have the greatest (descending: the least)",
 )
 _names(
+    "keep_positions",
+    5,
+    pure=False,
+    operands="pppii",
+    doc="the positions (int64) of those elements that are not zero: (to, counts, from, how many, room); counts (int64) "
+    "are how many there are, of which those are written that there is room for; what is left of the room is anything",
+)
+_names(
     "sort_positions",
     4,
     pure=False,
@@ -397,10 +405,19 @@ _names(
     "descending); of elements that are not nearly in order nor of few kinds the first position is -1",
 )
 WITHIN_MEMORY = frozenset(
-    ("sort_keys", "select_key", "sort_pairs", "select_pair", "keep_keys", "sort_values", "sort_positions")
+    (
+        "sort_keys",
+        "select_key",
+        "sort_pairs",
+        "select_pair",
+        "keep_keys",
+        "keep_positions",
+        "sort_values",
+        "sort_positions",
+    )
 )
 """Intrinsics that touch no memory but what their pointers lead to: a thread may do them on memory of its own."""
-WRITES_FIRST = frozenset(("keep_keys", "sort_values", "sort_positions"))
+WRITES_FIRST = frozenset(("keep_keys", "keep_positions", "sort_values", "sort_positions"))
 """Those that read nothing but what the last of their pointers leads to, and write what the others lead to."""
 _names("isnullptr", 1, doc="whether a pointer points to nothing", operands="p")
 _names("call_cpacked_lowered call_packed_lowered call_kernel", -1, pure=False)

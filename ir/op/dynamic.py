@@ -18,7 +18,7 @@ from weft.ir import te
 from weft.ir.deduction.infer import TypeContext, quick_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, product, symbol
-from weft.ir.graph import Expr, PrimValue, Tuple, Var
+from weft.ir.graph import Expr, PrimValue, StringImm, Tuple, Var
 from weft.ir.kernel.prim import as_expr, binary, cast
 from weft.ir.op.common import (
     Kernel,
@@ -44,7 +44,7 @@ from weft.ir.op.indexing.sort_keys import has_keys
 from weft.ir.op.kernel_builder import INDEX, Loops, counted, index, joined, load, loops, loops_lowering, store
 from weft.ir.op.precision import Reads, follow
 from weft.ir.op.registry import OPS, register_op
-from weft.ir.tensor import Bind, Extent, IfThenElse, PrimCall, PrimExpr, PrimFunc, PrimVar, Stmt
+from weft.ir.tensor import Bind, Evaluate, Extent, IfThenElse, PrimCall, PrimExpr, PrimFunc, PrimVar, Stmt
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
 
 __all__ = ["decompose_range", "range_length"]
@@ -208,11 +208,17 @@ def _lower_nonzero_at(frame: Loops) -> PrimFunc | None:
         return joined(IfThenElse(binary("lt", at, room), steps), more)
 
     shape = () if not hasattr(x, "shape") else x.shape
+    look = loops(shape, keep)
+    if len(shape) == 1 and (x.dtype == "bool" or has_keys(x.dtype)):
+        memory = (load(out, [0, 0]), at, load(x, [0]))
+        addresses = [PrimCall("address_of", (each,), "handle") for each in memory]
+        query = PrimCall("has_intrinsic", (StringImm("keep_positions"), StringImm(x.dtype)), "bool")
+        kept = Evaluate(PrimCall("keep_positions", (*addresses, index(shape[0]), room), "void"))
+        look = IfThenElse(query, kept, look)
     end = joined(
         frame.check(binary("le", at, room), "more elements are not zero than the shape has room for"),
         frame.check(binary("eq", at, room), "fewer elements are not zero than the shape says"),
     )
-    look = loops(shape, keep)
     return frame.finish(store(found, index(0)), look, end)
 
 

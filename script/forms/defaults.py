@@ -65,6 +65,7 @@ RESULT_DTYPES = {
     "sort_pairs": "void",
     "select_pair": "void",
     "keep_keys": "void",
+    "keep_positions": "void",
     "sort_values": "void",
     "sort_positions": "void",
     "print_buffer": "void",

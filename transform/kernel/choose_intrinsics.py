@@ -42,9 +42,14 @@ def _sorts_positions(machine: MachineModel, dtype: str) -> bool:
     return machine.sort_bits > 0 and bits(dtype) in (16, 32, 64)
 
 
+def _keeps_positions(machine: MachineModel, dtype: str) -> bool:
+    return machine.sort_bits > 0 and (dtype == "bool" or bits(dtype) in (8, 16, 32, 64))
+
+
 _NEEDS: Mapping[str, Callable[[MachineModel, str], bool]] = {
     **dict.fromkeys(("select_key", "select_pair", "sort_keys", "sort_pairs"), _sorts),
     **dict.fromkeys(("keep_keys", "sort_positions"), _sorts_positions),
+    "keep_positions": _keeps_positions,
     "sort_values": _sorts_values,
 }
 

@@ -401,6 +401,19 @@ def _kept_keys(compiler: Compiler, node: PrimCall) -> Compiled:
     return keep
 
 
+def _kept_positions(compiler: Compiler, node: PrimCall) -> Compiled:
+    """The positions of elements behind a pointer that are not zero, as many as there is room for."""
+    target, counts, source, count, room = (compiler.expression(arg) for arg in node.args)
+
+    def keep(frame: Frame) -> int:
+        found = np.flatnonzero(source(frame).array().reshape(-1)[: count(frame)])
+        _written(target(frame), found[: room(frame)])
+        _written(counts(frame), np.array([len(found)], "int64"))
+        return 0
+
+    return keep
+
+
 def _keys_of(elements: np.ndarray, descending: bool) -> np.ndarray:
     """Unsigned numbers in the order of elements: one for both zeros, and the greatest for all nan."""
     width, bits = f"u{elements.itemsize}", 8 * elements.itemsize
@@ -453,6 +466,7 @@ _SPECIAL: dict[str, Callable[[Compiler, PrimCall], Compiled]] = {
     "print_buffer": _print_buffer,
     "has_intrinsic": _has_intrinsic,
     "keep_keys": _kept_keys,
+    "keep_positions": _kept_positions,
     "select_key": _sorted_keys,
     "select_pair": _sorted_pairs,
     "start_profile_intrinsic": _start_profile,

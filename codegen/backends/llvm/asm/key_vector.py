@@ -15,7 +15,7 @@ class KeyVector:
     """A vector of unsigned keys: how many bits each has, how many there are, whether each has a position beside it.
 
     Those `of_values` are made of elements as they are read, and become elements again as they are written; those
-    `of_order` are only compared, `of_floats` by what floats mean.
+    `of_order` are only compared, `of_floats` by what floats mean. Others are not keys, but positions of elements.
     """
 
     bits: int
@@ -24,6 +24,7 @@ class KeyVector:
     of_values: bool = False
     of_order: bool = False
     of_floats: bool = False
+    are_positions: bool = False
 
     @property
     def element(self) -> str:
@@ -49,6 +50,7 @@ class KeyVector:
     def name(self) -> str:
         """The end of the names of functions over such vectors."""
         kinds = {"p": self.has_positions, "v": self.of_values, "o": self.of_order, "f": self.of_floats}
+        kinds |= {"n": self.are_positions}
         return f"u{self.bits}x{self.lanes}" + "".join(kind for kind, is_one in kinds.items() if is_one)
 
     @property

@@ -139,6 +139,35 @@ def _kept_keys(emitter: KernelEmitter, expr: PrimCall) -> str:
     return "0"
 
 
+def _kept_positions(emitter: KernelEmitter, expr: PrimCall) -> str:
+    """The call that keeps the positions of elements that are not zero."""
+    target, counts, source, size, room = expr.args
+    places = [place_of(pointer) for pointer in (target, counts, source)]
+    kinds = [place[0].dtype if place is not None else "" for place in places]
+    width, dtype = emitter.program.sorts, kinds[2]
+    if (
+        kinds[:2] != ["int64", "int64"]
+        or not dtype
+        or (dtype != "bool" and dtypes.bits(dtype) not in (8, *_WIDTHS))
+        or not width
+    ):
+        hint = "elements are of 8, 16, 32 or 64 bits, positions and counts are int64"
+        hint = hint if width else f'ask before: T.has_intrinsic("{expr.op}", "bool")'
+        raise TargetError(
+            f"llvm: the target has no T.{expr.op} of such elements", code="W742", span=expr.span, hint=hint
+        )
+    bits = 8 * dtypes.item_bytes(dtype)
+    positions = KeyVector(64, width // 64, are_positions=True)
+    emitter.program.sorted_keys.add(positions)
+    magnitude = (1 << (bits - dtypes.is_float(dtype))) - 1
+    pointers = (target, counts, source)
+    operands: list[tuple[str, Operand]] = [("ptr", emitter.value(each)) for each in pointers]  # type: ignore[arg-type]
+    operands += [("i64", str(emitter.size(each))) for each in (size, room)]  # type: ignore[arg-type]
+    operands.append((f"i{bits}", magnitude))
+    _emit(emitter, f"weft.sort.found{bits}.{positions.name}", operands)
+    return "0"
+
+
 def _codes(dtype: str, descending: bool) -> tuple[int, int]:
     """What negative elements and others are combined with, so that they are unsigned numbers in order.
 
@@ -207,6 +236,7 @@ def _has(_emitter: KernelEmitter, _expr: PrimCall) -> str:
 SORT_CALLS: Mapping[str, CallForm] = {
     "has_intrinsic": _has,
     "keep_keys": _kept_keys,
+    "keep_positions": _kept_positions,
     "select_key": _called("weft.select"),
     "select_pair": _called("weft.select", has_positions=True),
     "sort_keys": _called(_SORT),

@@ -1,7 +1,11 @@
-"""The functions that keep the keys of elements in a range, and count those before it: what T.keep_keys calls.
+"""The functions that keep keys of elements or positions: what T.keep_keys and T.keep_positions call.
 
     weft.sort.keep<bits>.<keys>(to, counts, from, count, low, high, code)     elements are combined with a code
     weft.sort.keep<bits>f.<keys>(...)                                         floats of so many bits
+    weft.sort.found<bits>.<positions>(to, counts, from, count, room, magnitude)
+
+The first keep the keys of elements in a range, and count those before it, the last the positions of elements that are
+not zero, of which `magnitude` has the bits that say so.
 
 One walk compares vectors of keys with both ends of the range and puts those between next to each other (`vpcompressd`).
 The keys of floats are those of `weft.ir.op.indexing.sort_keys` that only order: one for both zeros, and one for all
@@ -16,9 +20,9 @@ import numpy as np
 
 from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
-from weft.codegen.backends.llvm.sorting.writer import template
+from weft.codegen.backends.llvm.sorting.writer import declare_memory, template
 
-__all__ = ["keeping_functions"]
+__all__ = ["emit_kept_positions", "keeping_functions"]
 
 _INTEGER_KEY = Template("""  %key = xor $elements %values, %codes
   ret $elements %key""")
@@ -56,3 +60,21 @@ def _function(module: ModuleWriter, keys: KeyVector, bits: int, of_floats: bool)
         top = 1 << (bits - 1)
         facts |= {"top": top, "magnitude": top - 1, "infinity": infinity, "nan": nan | top}
     return template("keep.ll").substitute(facts, key_of=formula.substitute(facts))
+
+
+def emit_kept_positions(module: ModuleWriter, positions: KeyVector) -> None:
+    """Define the functions for elements of each width."""
+    declare_memory(module, positions)
+    module.declare("llvm.smin.i64", "i64", ("i64", "i64"))
+    module.declare(
+        f"llvm.experimental.vector.compress.{positions.suffix}",
+        positions.type,
+        (positions.type, positions.mask_type, positions.type),
+    )
+    facts: dict[str, object] = {"name": positions.name, "lanes": positions.lanes, "suffix": positions.suffix}
+    facts |= {"key": positions.element, "vector": positions.type, "bytes": positions.bits // 8}
+    facts |= {"counted": ", ".join(f"{positions.element} {lane}" for lane in range(positions.lanes))}
+    for bits in (8, 16, 32, 64):
+        source = KeyVector(bits, positions.lanes)
+        facts |= {"bits": bits, "element": source.element, "elements": source.type, "element_bytes": bits // 8}
+        module.define_all(template("keep_positions.ll").substitute(facts))

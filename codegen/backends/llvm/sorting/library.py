@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from weft.codegen.backends.llvm.asm.key_vector import KeyVector
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
-from weft.codegen.backends.llvm.sorting.keeping import keeping_functions
+from weft.codegen.backends.llvm.sorting.keeping import emit_kept_positions, keeping_functions
 from weft.codegen.backends.llvm.sorting.positions import emit_positions
 from weft.codegen.backends.llvm.sorting.values import emit_value_sorts
 from weft.codegen.backends.llvm.sorting.writer import (
@@ -54,6 +54,9 @@ _MERGED = 1 << 12
 
 def emit_sorts(module: ModuleWriter, keys: KeyVector) -> None:
     """Define the functions for keys of a width in a module."""
+    if keys.are_positions:
+        emit_kept_positions(module, keys)
+        return
     if keys.of_values or keys.of_order:
         (emit_value_sorts if keys.of_values else emit_positions)(module, keys)
         return
