@@ -449,6 +449,9 @@ def isnullptr(a: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
 def keep_keys(a: _t.Any, b: _t.Any, c: _t.Any, d: _t.Any, e: _t.Any, f: _t.Any, g: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
     """the keys, as sort_keys takes them, of those elements whose keys lie from one to another: (to, counts, from, how many, the one, the other, descending); counts (uint64) are how many keys lie before, how many there are, and the greatest of all; -0.0 and 0.0 have one key, and all nan have the greatest (descending: the least)"""
 
+def keep_positions(a: _t.Any, b: _t.Any, c: _t.Any, d: _t.Any, e: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
+    """the positions (int64) of those elements that are not zero: (to, counts, from, how many, room); counts (int64) are how many there are, of which those are written that there is room for; what is left of the room is anything"""
+
 def ldexp(a: _t.Any, b: _t.Any) -> _t.Any:
     """a times 2 to the power of b Operands are floating; the result has their dtype."""
 
