@@ -2,8 +2,9 @@
 
     python tests/fuzz/loops.py [--count 500] [--start 0] [--executors interpreter,native,vm,graph,aot,c] [--show]
 
-A wrong value, an error that is none of weft's, and a text that is not read back as it was printed are findings, told
-with their seed (`--start SEED --count 1 --show` runs it again); refusals are counted with their reasons.
+A wrong value, a changed argument, an error that is none of weft's, and a text that is not read back as it was printed
+are findings, told with their seed (`--start SEED --count 1 --show` runs it again); refusals are counted with their
+reasons.
 What the programs are is in `tests/fuzz/loop_programs.py`. `graph`, `aot` and C, whose sizes must be known, run them at
 the first point, as far as they take them.
 """
@@ -94,6 +95,7 @@ def _in_c(module: Any) -> Any:
 
 
 def _outcome(run: Any, arguments: list[Array], want: tuple[Array, ...], place: int) -> Outcome:
+    before = [np.copy(argument) for argument in arguments]
     try:
         got = run(*arguments)
     except WeftError as error:
@@ -101,6 +103,9 @@ def _outcome(run: Any, arguments: list[Array], want: tuple[Array, ...], place: i
     except Exception as error:
         return Outcome("raised", place, f"{type(error).__name__}: {error}")
     found = got if isinstance(got, tuple) else (got,)
+    changed = [not np.array_equal(a, b, equal_nan=True) for a, b in zip(arguments, before, strict=True)]
+    if any(changed):
+        return Outcome("wrong", place, f"argument {changed.index(True)} is changed")
     same = [is_close(np.asarray(a), b) for a, b in zip(found, want, strict=True)]
     return Outcome("right" if all(same) else "wrong", place, f"result {same.index(False)}" if not all(same) else "")
 
