@@ -131,7 +131,11 @@ WRITTEN = {
         "out[count] = value",
     ),
     "a comparison of a truth value": ("return R.sum(x > 0) > 2", "W310", 'R.astype(..., "int64")'),
-    "a list of a length that a run decides": ("return [i * t for i in range(k)]", "W115", "`count = 0`"),
+    "a list that ends early": (
+        "out = []\nfor i in range(k):\n    out.append(i)\n    if i > t:\n        break\nreturn out",
+        "W115",
+        "`count = 0`",
+    ),
     "two parts of a list that are one array": (
         "s = [x, x]\ns[0][0] += 1\nreturn s[1]",
         "W115",
@@ -195,6 +199,7 @@ COMPILED = [
     "k means",
     "elements of an argument that is not returned",
     "state in a dictionary",
+    "lists of a length that a run decides",
 ]
 
 

@@ -15,6 +15,7 @@ back from what it decides, the slice is the positions that it takes.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from types import NoneType
 from typing import Any
 
@@ -35,7 +36,7 @@ from weft.script.reader.graph.expressions.operators import call_operator, combin
 from weft.script.reader.graph.joined import fresh_name
 from weft.script.reader.graph.session import GraphSession
 
-__all__ = ["is_boundary", "is_by_places", "new_symbol", "places_of", "with_sizes"]
+__all__ = ["counted_range", "is_boundary", "is_by_places", "new_symbol", "places_of", "with_sizes"]
 
 
 def is_boundary(session: GraphSession, value: Any, tree: ast.expr) -> bool:
@@ -92,8 +93,15 @@ def places_of(session: GraphSession, part: slice, size: Dim | None, tree: ast.ex
 
     start = place(part.start, called("where", forward, low, high))
     stop = place(part.stop, called("where", forward, high, low))
-    taken = TensorType((new_symbol(session, "taken"),), "int64")
-    return bind_checked(session, fresh_target(session, tree), called("arange", start, stop, step), taken, tree)
+    return counted_range(session, (start, stop, step), "taken", tree)
+
+
+def counted_range(session: GraphSession, bounds: Sequence[Any], name: str, tree: ast.expr) -> Expr:
+    """The numbers of a range that a run decides, as a tensor whose size has a name."""
+    integers = [_integer(session, bound, tree) for bound in bounds]
+    made = as_leaf(session, call_operator(session, "arange", integers, {}, tree), tree)
+    size = TensorType((new_symbol(session, name),), "int64")
+    return bind_checked(session, fresh_target(session, tree), made, size, tree)
 
 
 def _integer(session: GraphSession, value: Any, tree: ast.expr) -> Expr:

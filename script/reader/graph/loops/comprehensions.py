@@ -14,7 +14,6 @@ from typing import Any
 from weft.ir.graph import Expr
 from weft.ir.types import TensorType
 from weft.script.reader.expression.arguments import KnownValue
-from weft.script.reader.expression.static import counted
 from weft.script.reader.expression.unrolling import static_comprehension
 from weft.script.reader.graph.bindings import as_leaf, type_of
 from weft.script.reader.graph.expressions.operators import reduced
@@ -41,9 +40,6 @@ def comprehension_value(session: GraphSession, tree: _Comprehension) -> Any:
         message = f"how many values the list has, {what} of the comprehension decides in a run"
         hint = "`sum`, `any` and `all` take it; R.where keeps the size, R.masked_select gives what a mask chooses"
         raise session.fail("W115", message, rest[0].iter if rest else first.ifs[0], hint)
-    if found.count is None:
-        message = "how many values the list has, only a run decides"
-        raise session.fail("W115", message, first.iter, f"`sum`, `any` and `all` take it; else {counted('rows')}")
     return _rows(session, tree, found)
 
 

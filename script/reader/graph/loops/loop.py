@@ -44,7 +44,7 @@ from weft.script.reader.graph.loops.body import (
     without_else,
 )
 from weft.script.reader.graph.loops.carried import LoopReader
-from weft.script.reader.graph.loops.source import Bounds, Source, source_of, table_source
+from weft.script.reader.graph.loops.source import Bounds, Source, sized, source_of, table_source
 from weft.script.reader.graph.loops.trial import tried, undone
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.graph.statements import in_order, read_statement
@@ -199,6 +199,8 @@ def _prepared(
     index, statements = _target(session, tree, source) if isinstance(tree, ast.For) and source else (None, tree.body)
     found = straight(at(tree, ast.While(_TRUE, statements, [])), session.has_value)
     lists = _appended(session, found.body)
+    if lists and isinstance(tree, ast.For) and source is not None and source.count is None and found.flag is None:
+        return _prepared(session, tree, sized(session, source, tree))
     if found.flag is not None:
         session.scope.names[found.flag] = True
     bounds = source.bounds if source is not None else None

@@ -20,13 +20,14 @@ from weft.ir.op.program.loop import iterations
 from weft.ir.types import TensorType
 from weft.script.reader.expression.arguments import KnownValue
 from weft.script.reader.graph.bindings import as_leaf, type_of
+from weft.script.reader.graph.expressions.boundaries import counted_range
 from weft.script.reader.graph.joined import at
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.scope import is_dim
 from weft.script.source.text import MISSING
 from weft.support.records import dataclass
 
-__all__ = ["Bounds", "Source", "source_of", "table_source"]
+__all__ = ["Bounds", "Source", "sized", "source_of", "table_source"]
 
 Bounds = tuple[Any, Any, Any]
 
@@ -62,7 +63,7 @@ def source_of(session: GraphSession, tree: ast.expr) -> Source | ast.expr:
     if len(parts) < len(found) or all(part.known for part in parts):
         given = [part.tree if isinstance(part, Source) else part for part in found]
         return at(tree, ast.Call(tree.func, [*given, *tree.args[len(given) :]], tree.keywords))
-    return _COMBINED[name](session, parts, tree)
+    return _COMBINED[name](session, [sized(session, part, tree) for part in parts], tree)
 
 
 def table_source(session: GraphSession, tree: ast.expr) -> Source | None:
@@ -140,11 +141,19 @@ def _binary(left: ast.expr, operator: ast.operator, right: ast.expr) -> ast.expr
     return at(left, ast.BinOp(left, operator, right))
 
 
-def _counted(session: GraphSession, source: Source, tree: ast.AST) -> Dim:
+def sized(session: GraphSession, source: Source, tree: ast.AST) -> Source:
+    """A source whose number of items has a name: a range that only a run decides is the rows of a tensor."""
+    if source.count is not None:
+        return source
+    numbers = counted_range(session, source.bounds, "rounds", source.tree)
+    made = _rows(session, numbers, source.tree)
+    assert made is not None
+    return made
+
+
+def _count(source: Source) -> Dim:
     count = source.count
-    if count is None:
-        message = "how many items this loop goes through together with others only a run decides"
-        raise session.fail("W115", message, tree, "loop over a range, and index what goes along with it")
+    assert count is not None  # of what is `sized`
     return count
 
 
@@ -156,13 +165,13 @@ def _enumerate(session: GraphSession, parts: list[Source], tree: ast.Call) -> So
         number = index if start == 0 else _binary(index, ast.Add(), KnownValue(start, tree))
         return at(index, ast.Tuple([number, _item(source, index)], ast.Load()))
 
-    return Source((0, _counted(session, source, tree), 1), tree, item)
+    return Source((0, _count(source), 1), tree, item)
 
 
 def _zip(session: GraphSession, parts: list[Source], tree: ast.Call) -> Source:
-    count = _counted(session, parts[0], tree)
+    count = _count(parts[0])
     for part in parts[1:]:
-        other = _counted(session, part, tree)
+        other = _count(part)
         count = count if prove_equal(count, other) is True else minimum(count, other)
 
     def item(index: ast.expr) -> ast.expr:
@@ -172,7 +181,7 @@ def _zip(session: GraphSession, parts: list[Source], tree: ast.Call) -> Source:
 
 
 def _reversed(session: GraphSession, parts: list[Source], tree: ast.Call) -> Source:
-    count = _counted(session, parts[0], tree)
+    count = _count(parts[0])
 
     def item(index: ast.expr) -> ast.expr:
         return _item(parts[0], _binary(KnownValue(count - 1, tree), ast.Sub(), index))
