@@ -10,7 +10,8 @@ before the statement with the access, or further out:
 
     no loop variable in it        before the loop, for a loop that runs
     linear in the loop variable   before the loop, at the first or last iteration, where all iterations run
-    reads memory (a gather)       right before the statement, after the assertions of what it reads itself
+    reads memory (a gather)       right before the statement, after the assertions of what it reads itself; nowhere
+                                  where an assertion before has said it of every element of that memory
 
 A loop or a block variable whose number of iterations may be negative gets max(number, 0): later passes count on extents
 that are sizes, as those of buffers are, which are asserted where memory is taken.
@@ -60,6 +61,7 @@ from weft.transform.analysis.indices.exactness import is_reinterpreted
 from weft.transform.analysis.indices.facts import Facts, negated
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.bounds.accesses import AccessChecks
+from weft.transform.kernel.bounds.asserted_elements import asserted_elements, unchanged_buffers
 from weft.transform.kernel.bounds.checks import Check, Placement, below_largest, changed
 from weft.transform.kernel.bounds.jumps import is_loud
 from weft.transform.kernel.bounds.loops import before_loop, reduction_loops
@@ -106,6 +108,7 @@ class _Checker:
         self.accesses = AccessChecks(self.known, self.placement, module)
         self.chain: tuple[PrimVar, ...] = ()  # the loops of the perfect nest that ends here
         self.quiet: dict[int, tuple[Stmt, bool]] = {}
+        self.unchanged = unchanged_buffers(function)
 
     def body(self) -> Stmt:
         """The whole body."""
@@ -190,6 +193,7 @@ class _Checker:
     def _after(self, stmt: Stmt, facts: Facts) -> Facts:
         """What is known after a statement."""
         facts = facts_after(self.known, stmt, facts)
+        facts = facts.with_elements(*asserted_elements(stmt, self.unchanged))
         if isinstance(stmt, AssertStmt):
             return facts.with_asserted(stmt.condition, self.placement.key(stmt.condition))
         return facts

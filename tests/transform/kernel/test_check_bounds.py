@@ -235,6 +235,45 @@ def test_an_inner_gather_is_checked_before_the_outer_one_reads() -> None:
     agree(gathers_twice, *([floats(3), np.array(a), np.array(b), floats(2)] for a, b in calls))
 
 
+ASSERTED = """@T.prim_func
+def f(x: T.Buffer(("n",)), idx: T.Buffer(("m", 2), "int64"), y: T.Buffer(("m",))):
+    T.func_attr({"noalias": True})
+    for i in range(m):
+        with T.block("check"):
+            v = T.axis.spatial(m, i)
+            assert idx[v, 1] >= -n and idx[v, 1] < n, ("BoundsError", "no place")
+    for j in range(m):
+        y[j] = x[T.Select(idx[m - 1 - j, 1] < 0, idx[m - 1 - j, 1] + n, idx[m - 1 - j, 1])]
+"""
+
+
+def test_what_is_asserted_of_all_elements_is_not_asserted_again() -> None:
+    function = weft.parse(ASSERTED)
+    (only,) = asserts(checked(function))
+    assert only.message == "no place"
+    places = [[0, 3], [9, -4]], [[4, 0], [0, 4]], [[0, -5], [0, 0]], []
+    agree(function, *([floats(4), np.array(x, "int64").reshape(-1, 2), floats(len(x))] for x in places))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("in range(m):\n        with", "in range(1, m):\n        with"),  # not of all elements
+        ("T.axis.spatial(m, i)", "T.axis.spatial(m, T.min(i, m - 1 - i))"),
+        ("assert idx[v, 1]", "assert idx[v, 0]"),  # of others
+        ("and idx[v, 1] <", "and idx[v, 0] <"),
+        ("< n, (", "<= n, ("),  # too little
+        ("        y[j]", "        idx[j, 1] = T.int64(7)\n        y[j]"),  # of what they were before
+        ('"noalias": True', '"noalias": False'),  # of what stores to y may change
+        ("x[T.Select(idx[m - 1 - j, 1]", "x[T.Select(idx[m - 1 - j, 0]"),
+    ],
+)
+def test_what_is_asserted_of_some_elements_says_nothing_of_all(old: str, new: str) -> None:
+    assert old in ASSERTED
+    function = weft.parse(ASSERTED.replace(old, new))
+    assert any("out of range for 'x'" in part.message for part in asserts(checked(function)))
+
+
 def test_transposed_and_reversed_accesses() -> None:
     agree(transposes, [floats(2, 3), floats(3, 2)], [floats(2, 3), floats(2, 3)], [floats(0, 3), floats(1, 1)])
     agree(

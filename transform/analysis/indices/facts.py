@@ -15,10 +15,10 @@ from weft import dtypes
 from weft.ir import structural_equal, walk
 from weft.ir.dim import Dim
 from weft.ir.kernel.prim import binary
-from weft.ir.tensor import COMPARISONS, Binary, BufferLoad, IntImm, PrimCall, PrimExpr, PrimVar, Unary
+from weft.ir.tensor import COMPARISONS, Binary, Buffer, BufferLoad, IntImm, PrimCall, PrimExpr, PrimVar, Unary
 from weft.support.records import dataclass
 
-__all__ = ["Fact", "Facts", "conjunction", "disjunction", "is_choice", "negated", "reads_memory"]
+__all__ = ["EveryElement", "Fact", "Facts", "conjunction", "disjunction", "is_choice", "negated", "reads_memory"]
 
 _INVERSE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 
@@ -56,6 +56,18 @@ class Fact:
 
 
 @dataclass(frozen=True)
+class EveryElement:
+    """A condition that holds for every element of a buffer, which nothing writes.
+
+    It is written for the one at `indices`: variables, which stand for any place along their axis, and constants.
+    """
+
+    buffer: Buffer
+    indices: tuple[PrimExpr, ...]
+    condition: PrimExpr
+
+
+@dataclass(frozen=True)
 class Facts:
     """What holds at one point; immutable."""
 
@@ -63,6 +75,7 @@ class Facts:
     implications: tuple[tuple[PrimExpr, PrimExpr], ...] = ()  # where the first holds, the second does
     asserted: tuple[tuple[int, PrimExpr], ...] = ()
     nonzero: tuple[tuple[Dim, bool], ...] = ()  # what is not 0, and whether that is volatile
+    elements: tuple[EveryElement, ...] = ()
 
     def is_nonzero(self, dim: Dim) -> bool:
         """Whether just this dimension, or its opposite, is known not to be 0."""
@@ -84,6 +97,10 @@ class Facts:
         """These and more."""
         return replace(self, facts=(*self.facts, *facts))
 
+    def with_elements(self, *elements: EveryElement) -> Facts:
+        """These, and what holds for every element of a buffer."""
+        return replace(self, elements=(*self.elements, *elements)) if elements else self
+
     def without_owners(self, owners: set[PrimVar]) -> Facts:
         """These without what the ranges of some loops say."""
         return replace(self, facts=tuple(fact for fact in self.facts if fact.owner not in owners))
@@ -99,6 +116,7 @@ class Facts:
             tuple(pair for pair in self.implications if not any(reads_memory(part) for part in pair)),
             tuple(pair for pair in self.asserted if not reads_memory(pair[1])),
             tuple(pair for pair in self.nonzero if not pair[1]),
+            self.elements,
         )
 
 

@@ -22,13 +22,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.ir import Node, rewrite, substitute, walk
-from weft.ir.kernel.nests import perfect_nest
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
     Binary,
-    Block,
     Buffer,
     BufferLoad,
     BufferStore,
@@ -44,6 +42,7 @@ from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import is_pure_value, same_extents, statements_of
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
 from weft.transform.analysis.indices.facts import Facts
+from weft.transform.analysis.loops.plain_loops import plain_loops
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.registry import Rule, Site, Taken
 from weft.transform.autoschedule.rules.loops import INDEX, nested
@@ -105,7 +104,7 @@ class AssertionRule(Rule):
 def _with_reader(site: Site) -> For | None:
     """The nest that follows with the assertion in it, where each of its elements reads what the assertion reads."""
     own, following = _asserted(site.stmt), next(iter(site.following), None)
-    other = _inner(following) if isinstance(following, For) else None
+    other = plain_loops(following) if isinstance(following, For) else None
     if own is None or other is None:
         return None
     loops, part = own
@@ -149,23 +148,10 @@ def _condition(stmt: For) -> tuple[Sequence[For], PrimExpr] | None:
 
 
 def _asserted(stmt: For) -> tuple[Sequence[For], AssertStmt] | None:
-    found = _inner(stmt)
+    found = plain_loops(stmt)
     if found is None or not isinstance(found[1], AssertStmt) or not _may_be_asked(found[1].condition):
         return None
     return found[0], found[1]
-
-
-def _inner(stmt: For) -> tuple[Sequence[For], Stmt] | None:
-    """The serial loops from 0 around a statement, and that in terms of their variables."""
-    loops, inner = perfect_nest(stmt)
-    names: dict[PrimVar, PrimExpr] = {}
-    if isinstance(inner, Block):
-        if inner.init is not None or inner.predicate is not None or inner.alloc_buffers or inner.match_buffers:
-            return None
-        names = {item.var: item.value for item in inner.iter_vars if item.value is not None}
-        inner = inner.body
-    plain = all(loop.kind == "serial" and loop.start == 0 and loop.step is None for loop in loops)
-    return (loops, substitute(inner, names)) if plain else None
 
 
 def _may_be_asked(condition: PrimExpr) -> bool:

@@ -94,10 +94,6 @@ class GatherRule(Rule):
     order = 210
     pins = frozenset(("lanes", "vectors", "prefetch_rows", "prefetch_lines"))
 
-    def applies(self, site: Site, machine: MachineModel, knobs: Knobs) -> bool:
-        """A nest with assertions is no nest around one store."""
-        return site.nest is None
-
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """As an elementwise nest, with some lines of a later row prefetched."""
         found = site.once(_gather_of, site.stmt, machine, knobs)
@@ -118,9 +114,11 @@ class GatherRule(Rule):
 
 
 def _checked_nest(stmt: For) -> tuple[Nest, Sequence[AssertStmt]] | None:
-    """A nest and the assertions about its elements, in terms of its variables."""
+    """A nest and the assertions about its elements, if any, in terms of its variables."""
     loops, inner = perfect_nest(stmt)
     body = inner.body if isinstance(inner, Block) else inner
+    if isinstance(body, BufferStore):
+        body = SeqStmt((body,))
     if not isinstance(body, SeqStmt) or not body.stmts or not isinstance(body.stmts[-1], BufferStore):
         return None
     asserts = [part for part in body.stmts[:-1] if isinstance(part, AssertStmt)]

@@ -36,6 +36,7 @@ from weft.ir.tensor import (
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
 from weft.transform.analysis.indices.exactness import LARGEST, limits_of
 from weft.transform.analysis.indices.facts import Fact, Facts, negated
+from weft.transform.kernel.bounds.asserted_elements import said_of
 from weft.transform.kernel.bounds.checks import Check, Placement, below_largest
 from weft.transform.kernel.bounds.values import bind
 
@@ -115,7 +116,10 @@ class AccessChecks:
     def visit(self, expr: Any, guards: tuple[PrimExpr, ...], facts: Facts) -> Facts:
         """Collect the checks of an expression that is evaluated where the guards hold; the facts after it."""
         if isinstance(expr, BufferLoad):
-            return self.visit_access(expr.buffer, expr.indices, expr.predicate, expr.span, guards, facts)
+            facts = self.visit_access(expr.buffer, expr.indices, expr.predicate, expr.span, guards, facts)
+            for item in facts.elements:
+                facts = self.known.assume(said_of(expr, item), facts, exact=True)
+            return facts
         if isinstance(expr, Let):
             facts = self.visit(expr.value, guards, facts)
             self.known.lets[expr.var] = expr.value

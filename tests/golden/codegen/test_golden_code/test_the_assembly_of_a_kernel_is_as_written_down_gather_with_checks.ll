@@ -71,42 +71,17 @@ for.16:
   %.27 = icmp slt i64 %.26, 0
   %.28 = add i64 %.26, 9
   %.29 = select i1 %.27, i64 %.28, i64 %.26
-  %.30 = icmp sle i64 0, %.29
-  br i1 %.30, label %more.21, label %done.22
-more.21:
-  %.31 = load i64, ptr %.25, align 8
-  %.32 = icmp slt i64 %.31, 0
-  %.33 = add i64 %.31, 9
-  %.34 = select i1 %.32, i64 %.33, i64 %.31
-  %.35 = icmp sle i64 %.34, 8
-  br label %done.22
-done.22:
-  %.36 = phi i1 [ false, %for.16 ], [ %.35, %more.21 ]
-  br i1 %.36, label %ok.20, label %assert.19, !prof !{!"branch_weights", i32 2000, i32 1}
-assert.19:
-  %.37 = load i64, ptr %.25, align 8
-  store i64 1, ptr %frame
-  %.38 = getelementptr i64, ptr %frame, i64 10
-  store i64 %.37, ptr %.38
-  %.39 = getelementptr i64, ptr %frame, i64 11
-  store i64 %for.16.i, ptr %.39
-  ret i32 1
-ok.20:
-  %.40 = load i64, ptr %.25, align 8
-  %.41 = icmp slt i64 %.40, 0
-  %.42 = add i64 %.40, 9
-  %.43 = select i1 %.41, i64 %.42, i64 %.40
-  %.44 = mul i64 %.43, 4
-  %.45 = getelementptr float, ptr %p0, i64 %.44
-  %.46 = load <4 x float>, ptr %.45, align 4
-  %.47 = mul i64 %for.16.i, 4
-  %.48 = getelementptr float, ptr %p2, i64 %.47
-  store <4 x float> %.46, ptr %.48, align 4
+  %.30 = mul i64 %.29, 4
+  %.31 = getelementptr float, ptr %p0, i64 %.30
+  %.32 = load <4 x float>, ptr %.31, align 4
+  %.33 = mul i64 %for.16.i, 4
+  %.34 = getelementptr float, ptr %p2, i64 %.33
+  store <4 x float> %.32, ptr %.34, align 4
   br label %for.next.17
 for.next.17:
   %for.16.n = add nsw i64 %for.16.i, 1
-  %.49 = icmp ne i64 %for.16.n, 6
-  br i1 %.49, label %for.16, label %for.done.18
+  %.35 = icmp ne i64 %for.16.n, 6
+  br i1 %.35, label %for.16, label %for.done.18
 for.done.18:
   ret i32 0
 }

@@ -22,7 +22,6 @@ int32_t model_run(const struct model_inputs *inputs, struct model_outputs *outpu
 const char *model_message(int32_t code) {
   switch (code) {
   case 1: return "BoundsError: R.take: index out of range";
-  case 2: return "BoundsError: index out of range for 'x' (dimension 0): the index must lie in [0, 9)";
   default: return "";
   }
 }
@@ -42,7 +41,6 @@ int32_t model_take(const float *restrict x, const int64_t *restrict indices, flo
   }
   for (int64_t i0_1 = 0; i0_1 < 6; ++i0_1) {
     for (int64_t i1 = 0; i1 < 4; ++i1) {
-      if (!((0ll <= ((indices[i0_1] < 0ll) ? ((int64_t)((uint64_t)indices[i0_1] + (uint64_t)9ll)) : indices[i0_1])) && (((indices[i0_1] < 0ll) ? ((int64_t)((uint64_t)indices[i0_1] + (uint64_t)9ll)) : indices[i0_1]) <= 8ll))) return 2;
       out[i0_1 * 4 + i1] = x[((indices[i0_1] < 0ll) ? ((int64_t)((uint64_t)indices[i0_1] + (uint64_t)9ll)) : indices[i0_1]) * 4 + i1];
     }
   }
