@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import is_float, max_value, min_value
-from weft.ir.dim import Dim, product, prove_equal
+from weft.ir.dim import Dim, product, prove_equal, prove_lt
 from weft.ir.graph import Expr, ShapeExpr
 from weft.ir.op.common import example, f32, i64, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
@@ -403,29 +403,25 @@ def embedding_bag(args: Parts) -> Expr:
         raise args.error(f"unknown mode {args.mode!r}: one of {', '.join(_BAGS)}")
     if args.per_sample_weights is not None and args.mode != "sum":
         raise args.error("per_sample_weights go with the mode sum")
-    indices, ids, count = _bag_of_each(args)
     own = str(args.require("weight", "float").dtype)
     dtype = own if args.mode == "max" else accumulator(own)
-    rows = _in(dtype, own, call("take", args.weight, indices, axis=0))
+    bags = _bags_of(args)
+    rows = _in(dtype, own, call("take", args.weight, bags.indices, axis=0))
     if args.per_sample_weights is not None:
-        each = call("expand_dims", call("flatten", args.per_sample_weights), 1)
-        rows = call("multiply", rows, _in(dtype, own, each))
+        rows = call("multiply", rows, _in(dtype, own, bags.each(args.per_sample_weights)))
     number: Callable[[Any], Expr] = lambda value: call("full", (), value, dtype)  # noqa: E731
     kept = None
     if args.padding_idx is not None:
-        at = call("astype", indices, "int64")
-        kept = call("expand_dims", call("not_equal", at, call("full", (), args.padding_idx, "int64")), 1)
+        at = call("astype", bags.indices, "int64")
+        kept = bags.each(call("not_equal", at, call("full", (), args.padding_idx, "int64")))
         rows = call("where", kept, rows, number(float("-inf") if args.mode == "max" else 0.0))
     if args.mode == "max":
-        most = call("segment_reduce", rows, ids, count, "amax")
+        most = bags.join(rows, "amax")
         return call("where", call("equal", most, number(float("-inf"))), number(0.0), most)
-    total = call("segment_reduce", rows, ids, count, "sum")
+    total = bags.join(rows, "sum")
     if args.mode == "sum":
         return _in(own, dtype, total)
-    one_each = call("expand_dims", call("ones_like", call("astype", indices, dtype)), 1)
-    ones = one_each if kept is None else call("astype", kept, dtype)
-    counts = call("maximum", call("segment_reduce", ones, ids, count, "sum"), number(1.0))
-    return _in(own, dtype, call("divide", total, counts))
+    return _in(own, dtype, call("divide", total, call("maximum", bags.counts(kept, dtype), number(1.0))))
 
 
 def _in(dtype: str, given: str, value: Expr) -> Expr:
@@ -433,21 +429,50 @@ def _in(dtype: str, given: str, value: Expr) -> Expr:
     return value if dtype == given else call("astype", value, dtype)
 
 
-def _bag_of_each(args: Parts) -> tuple[Expr, Expr, Dim]:
-    """The indices as a vector, the bag of each, and how many bags there are."""
+@dataclass(frozen=True)
+class _Bags:
+    """Indices (b, size), whose rows are bags; or (n,), with the bag of each as `ids`, of which there are `count`."""
+
+    indices: Expr
+    size: Dim = 0
+    ids: Expr | None = None
+    count: Dim = 0
+
+    def each(self, values: Expr) -> Expr:
+        """Values of the indices with an axis for the columns of the rows that they choose."""
+        return call("expand_dims", values if self.ids is None else call("flatten", values), -1)
+
+    def counts(self, kept: Expr | None, dtype: str) -> Expr:
+        """How many rows of each bag are kept, one beside another; all where that is not said."""
+        if kept is not None:
+            return self.join(_in(dtype, "bool", kept), "sum")
+        if self.ids is None:
+            return call("astype", call("full", (), self.size, "int64"), dtype)
+        return self.join(self.each(call("ones_like", call("astype", self.indices, dtype))), "sum")
+
+    def join(self, rows: Expr, reduction: str) -> Expr:
+        """What is chosen by the indices of each bag, joined: the amax or the sum."""
+        if self.ids is None:
+            return call("max" if reduction == "amax" else "sum", rows, axis=1)
+        return call("segment_reduce", rows, self.ids, self.count, reduction)
+
+
+def _bags_of(args: Parts) -> _Bags:
+    """The bags; those of one size are the rows of the indices, unless they may be empty and have no maximum."""
     sizes = args.dims("indices")
     if len(sizes) == 2 and args.offsets is None:
+        if args.mode != "max" or prove_lt(0, sizes[1]) is True:
+            return _Bags(args.indices, sizes[1])
         places = call("arange", 0, product(sizes), 1, "int64")
         each = call("maximum", call("full", (), sizes[1], "int64"), call("full", (), 1, "int64"))
-        ids = call("floor_divide", places, each)
-        return call("flatten", args.indices), ids, sizes[0]
+        return _Bags(call("flatten", args.indices), sizes[1], call("floor_divide", places, each), sizes[0])
     if len(sizes) != 1 or args.offsets is None or len(args.dims("offsets")) != 1:
         raise args.error("indices have two dimensions, or one, and a vector of offsets")
     ends = call("astype", args.offsets, "int64")
     before = call("searchsorted", ends, call("arange", 0, sizes[0], 1, "int64"), right=True)
     ids = call("subtract", before, call("full", (), 1, "int64"))
     count = args.dims("offsets")[0]
-    return args.indices, ids, count - 1 if args.include_last_offset else count
+    return _Bags(args.indices, 0, ids, count - 1 if args.include_last_offset else count)
 
 
 # Unpooling

@@ -35,7 +35,7 @@ from weft.support.records import dataclass
 from weft.transform.analysis.access_pattern import Nest, nest_of, same_extents
 from weft.transform.analysis.accesses import is_plain
 from weft.transform.autoschedule.rules.loops import INDEX, nested, sequence
-from weft.transform.autoschedule.rules.strides import loads_in, step_along
+from weft.transform.autoschedule.rules.strides import loads_in, step_along, values_read
 
 __all__ = ["Member", "Rows", "member_of", "shared_rows"]
 
@@ -188,7 +188,7 @@ def _count(nests: Sequence[Nest]) -> int:
 def _goes_down(nest: Nest) -> bool:
     """Whether neighbours in memory belong to different results of a reduction, which vectors then compute together:
     no sum goes along memory, or windows do that move along it from one result to the next."""
-    loads = loads_in(nest.store.value)
+    loads = list(values_read(nest.store.value))
     along = [any(step_along(load, var) == 1 for load in loads) for var in nest.reduction]
     return bool(nest.reduction) and (not any(along) or _has_windows(nest))
 

@@ -15,7 +15,7 @@ from weft.ir.structure.visit import children
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Let, PrimCall, PrimExpr, PrimVar
 from weft.transform.analysis.loops.points import conjuncts
 
-__all__ = ["cases_along", "difference_along", "kinds_in", "loads_in", "same_place", "step_along", "uses"]
+__all__ = ["cases_along", "difference_along", "kinds_in", "loads_in", "same_place", "step_along", "uses", "values_read"]
 
 _VECTOR_KINDS = frozenset(
     f"{kind}{bits}"
@@ -77,6 +77,17 @@ def difference_along(index: PrimExpr, var: PrimVar) -> int | None:
 def loads_in(value: PrimExpr) -> Iterator[BufferLoad]:
     """The loads of a value, those in indices of others included."""
     return (part for part in walk(value) if isinstance(part, BufferLoad))
+
+
+def values_read(value: PrimExpr) -> Iterator[BufferLoad]:
+    """The loads of a value, those in indices of others left out."""
+    stack: list[Node] = [value]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, BufferLoad):
+            yield part
+        else:
+            stack.extend(children(part))
 
 
 def same_place(a: BufferLoad | BufferStore, b: BufferLoad | BufferStore) -> bool:
