@@ -95,6 +95,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     ),
     ("weft.transform.rules", "weft.transform.autoschedule", "streams>nontemporal"),
     ("weft.transform.autoschedule.rules", "weft.transform.autoschedule", "nontemporal"),
+    ("weft.transform.autoschedule.rules", "weft.transform.autoschedule.rules.gather", "assertions"),
     (
         "weft.transform.contractions",
         "weft.transform.autoschedule.gemm",

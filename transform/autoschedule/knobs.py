@@ -101,6 +101,7 @@ class Knobs:
     map_vectors: int = _knob(4, 1, 64, "vectors in a step of a cheap elementwise loop")
     gather_ahead: int = _knob(2, 0, 64, "rows ahead of which a gathered row is prefetched, 0 for none")
     gather_lines: int = _knob(4, 1, 64, "cache lines of such a row that are prefetched")
+    gather_block: int = _knob(512, 0, 1 << 20, "rows whose indices are checked just before they are read, 0 for all")
 
     parallel_iterations: int = _knob(16, 1, 1 << 20, "iterations that are enough for an outer loop to be shared")
     parallel_from: int = _knob(4096, 0, 1 << 40, "stores from which on a loop is made parallel")

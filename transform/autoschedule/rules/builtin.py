@@ -6,11 +6,11 @@ from weft.transform.autoschedule.gemm.decide import GemmRule
 from weft.transform.autoschedule.gemm.groups.rule import GroupedRule
 from weft.transform.autoschedule.registry import GEMM_ORDER, Rule, register_rule, rules
 from weft.transform.autoschedule.rules.argreduce.rule import ArgReduceRule
-from weft.transform.autoschedule.rules.assertions import AssertionRule
 from weft.transform.autoschedule.rules.block_fusion import AttentionRule, ChainRule
 from weft.transform.autoschedule.rules.copies import CopyRule
 from weft.transform.autoschedule.rules.elementwise import ElementwiseRule
-from weft.transform.autoschedule.rules.gather import GatherRule
+from weft.transform.autoschedule.rules.gather.assertions import AssertionRule
+from weft.transform.autoschedule.rules.gather.rule import GatherRule
 from weft.transform.autoschedule.rules.reductions import ReductionRule
 from weft.transform.autoschedule.rules.split_reduction import SplitReductionRule
 from weft.transform.autoschedule.rules.transposes import TransposeRule

@@ -5,11 +5,13 @@
     for i: assert 0 <= index[i] < n; prefetch x[index[i + 2], ...]; for j: y[i, j] = x[index[i], j] on vectors
 
 The processor cannot guess where the next row lies, so that its first cache lines are prefetched. Rows of less than a
-line are not: the processor is many of them ahead by itself, and finding a place takes as long as a row.
+line are not: the processor is many of them ahead by itself, and finding a place takes as long as a row. Of rows of a
+few lines at most, the assertions about all indices that stand before go along, in blocks (`checked_blocks`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace as replace_fields
 
@@ -34,13 +36,17 @@ from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, nest_of
 from weft.transform.autoschedule.knobs import Knobs
-from weft.transform.autoschedule.registry import Rule, Site, checked
+from weft.transform.autoschedule.registry import Rule, Site, Taken, checked
 from weft.transform.autoschedule.rules.elementwise import Map, map_of, pinned_map, values_of, vector_axis
+from weft.transform.autoschedule.rules.gather.checked_blocks import Checked, checks_before, without_choices
 from weft.transform.autoschedule.rules.loops import INDEX, minus, plus
 from weft.transform.autoschedule.rules.strides import loads_in, step_along, uses
-from weft.transform.infra.decisions import Decision
+from weft.transform.infra.decisions import Decision, refused
 
-__all__ = ["GatherRule"]
+__all__ = ["GatherRule", "taken_checks"]
+
+_MOST_LINES = 4
+"""Cache lines of a row beside which reading its index twice does not count."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +56,24 @@ class _Gather:
     found: Map
     gathered: Sequence[BufferLoad]
     asserts: Sequence[AssertStmt]
+    checked: Checked | None = None
 
-    def is_short(self, machine: MachineModel) -> bool:
-        """Whether all rows are known to be shorter than a cache line."""
+    def lines(self, machine: MachineModel) -> float:
+        """How many cache lines a row is long, as far as that is known."""
         length = self.found.nest.extents[self.found.nest.spatial[-1]]
         bits = max(dtypes.bits(load.buffer.dtype) for load in self.gathered)
-        return isinstance(length, int) and length * bits < machine.line_bytes * 8
+        return length * bits / (machine.line_bytes * 8) if isinstance(length, int) else math.inf
+
+    def in_blocks(self, machine: MachineModel, size: int, ahead: int, lines: int) -> Stmt:
+        """Blocks of rows, which are checked before; in most of them no index counts from the end."""
+        assert self.checked is not None
+        nest = self.found.nest
+        value, choices = without_choices(nest, self.checked.rows)
+        store = replace(nest.store, value=value)
+        plain = replace_fields(self.found, nest=replace_fields(nest, store=store))
+        gathered = [load for load in loads_in(value) if _is_row(load, nest.spatial[-1])]
+        fast = replace_fields(self, found=plain, gathered=gathered).build(machine, ahead, lines)
+        return self.checked.blocks(size, choices, fast, self.build(machine, ahead, lines))
 
     def build(self, machine: MachineModel, ahead: int, lines: int) -> Stmt:
         nest = self.found.nest
@@ -70,8 +88,8 @@ class _Gather:
         return self.found.build(before)
 
 
-def _gather_of(stmt: For, machine: MachineModel, knobs: Knobs) -> _Gather | None:
-    found = _checked_nest(stmt)
+def _gather_of(site: Site, machine: MachineModel, knobs: Knobs) -> _Gather | None:
+    found = _checked_nest(site.stmt)
     if found is None:
         return None
     nest, asserts = found
@@ -84,7 +102,25 @@ def _gather_of(stmt: For, machine: MachineModel, knobs: Knobs) -> _Gather | None
     if any(load.buffer is nest.store.buffer for part in asserts for load in loads_in(part.condition)):
         return None
     along = map_of(nest, machine, knobs)
-    return None if along is None or along.nest is not nest else _Gather(along, gathered, asserts)
+    if along is None or along.nest is not nest:
+        return None
+    before = site.stmts[: site.position]
+    return _Gather(along, gathered, asserts, None if asserts else checks_before(before, nest))
+
+
+def taken_checks(site: Site, machine: MachineModel, knobs: Knobs) -> tuple[Stmt, ...]:
+    """The assertions before a nest that it takes along, where it is a gather in blocks."""
+    found = site.once(_gather_of, site, machine, knobs)
+    if found is None or found.checked is None or not _block(found, machine, knobs):
+        return ()
+    return found.checked.stmts
+
+
+def _block(found: _Gather, machine: MachineModel, knobs: Knobs) -> int:
+    """Iterations of the outermost loop in a block: 0 where rows are long, or few."""
+    if found.checked is None or not knobs.gather_block or found.lines(machine) > _MOST_LINES:
+        return 0
+    return found.checked.block_of(knobs.gather_block)
 
 
 class GatherRule(Rule):
@@ -92,25 +128,38 @@ class GatherRule(Rule):
 
     name = "gather"
     order = 210
-    pins = frozenset(("lanes", "vectors", "prefetch_rows", "prefetch_lines"))
+    pins = frozenset(("lanes", "vectors", "prefetch_rows", "prefetch_lines", "block"))
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """As an elementwise nest, with some lines of a later row prefetched."""
-        found = site.once(_gather_of, site.stmt, machine, knobs)
+        found = site.once(_gather_of, site, machine, knobs)
         if found is None:
             return None
-        short = found.is_short(machine)
+        short, block = found.lines(machine) < 1, _block(found, machine, knobs)
         ahead = {"prefetch_rows": 0 if short else knobs.gather_ahead, "prefetch_lines": knobs.gather_lines}
         reason = "rows at indices from memory" + (", shorter than a cache line" if short else "")
-        return Decision(site.name, self.name, {**values_of(found.found), **ahead}, reason)
+        reason += ", checked a block at a time" if block else ""
+        return Decision(site.name, self.name, {**values_of(found.found), **ahead, "block": block}, reason)
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """The loops."""
-        found = site.once(_gather_of, site.stmt, machine, knobs)
+        found = site.once(_gather_of, site, machine, knobs)
         assert found is not None
         ahead = checked(decision, "prefetch_rows", 0, 64, "rows ahead, 0 for none")
         lines = checked(decision, "prefetch_lines", 1, 64, "cache lines of a row")
-        return replace_fields(found, found=pinned_map(found.found, decision)).build(machine, ahead, lines)
+        block = checked(
+            decision, "block", 0, 1 << 20, "iterations of the outermost loop that are checked at once, 0: all"
+        )
+        found = replace_fields(found, found=pinned_map(found.found, decision))
+        if block and found.checked is None:
+            raise refused(f"{self.name} of {decision.about!r}: nothing before the nest asserts what its indices are")
+        return found.in_blocks(machine, block, ahead, lines) if block else found.build(machine, ahead, lines)
+
+    def takes(self, site: Site, decision: Decision) -> Taken:
+        """The assertions before the nest."""
+        found = site.once(_gather_of, site)
+        own = None if found is None else found.checked
+        return Taken() if own is None or not decision.values["block"] else Taken(earlier=frozenset(own.stmts))
 
 
 def _checked_nest(stmt: For) -> tuple[Nest, Sequence[AssertStmt]] | None:

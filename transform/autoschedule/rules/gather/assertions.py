@@ -20,6 +20,7 @@ What has been written until an assertion fails is part of a result that nobody g
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from weft.ir import Node, rewrite, substitute, walk
 from weft.ir.kernel.prim import as_expr, binary, const
@@ -45,6 +46,7 @@ from weft.transform.analysis.indices.facts import Facts
 from weft.transform.analysis.loops.plain_loops import plain_loops
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.registry import Rule, Site, Taken
+from weft.transform.autoschedule.rules.gather.rule import taken_checks
 from weft.transform.autoschedule.rules.loops import INDEX, nested
 from weft.transform.autoschedule.rules.strides import loads_in, same_place, uses
 from weft.transform.infra.decisions import Decision
@@ -67,7 +69,7 @@ class AssertionRule(Rule):
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """Where nothing but one assertion stands in the loops, and what it asks may be asked of every element."""
-        if site.once(_condition, site.stmt) is None:
+        if site.once(_condition, site.stmt) is None or _goes_along(site, machine, knobs):
             return None
         if site.once(_with_reader, site) is not None:
             return Decision(site.name, self.name, {"form": "inside"}, "the nest that follows reads the same elements")
@@ -99,6 +101,17 @@ class AssertionRule(Rule):
     def takes(self, site: Site, decision: Decision) -> Taken:
         """The nest that the assertion moves into."""
         return Taken(nests=int(site.once(_with_reader, site) is not None))
+
+
+def _goes_along(site: Site, machine: MachineModel, knobs: Knobs) -> bool:
+    """Whether the gather that follows takes the assertion along."""
+    for position, stmt in enumerate(site.stmts[site.position + 1 :], site.position + 1):
+        if isinstance(stmt, For) and _asserted(stmt) is None:
+            reader = replace(site, stmt=stmt, position=position, _known={})
+            return site.stmt in taken_checks(reader, machine, knobs)
+        if not isinstance(stmt, (For, AllocBuffer)):
+            return False
+    return False
 
 
 def _with_reader(site: Site) -> For | None:

@@ -1,0 +1,1 @@
+"""Gathers: rows at indices from memory, and the assertions about those indices."""
