@@ -200,15 +200,16 @@ def _with_copies(function: PrimFunc, least: int) -> PrimFunc:
         if not from_zero or not isinstance(loop.extent, int) or loop.extent > MOST_COPIES:
             return None
         inner = {id(node) for part in statements(loop.body) if _runs_apart(part) for node in statements(part)}
-        mapping: dict[Buffer, Buffer] = {}
+        found: list[Buffer] = []
         for node in statements(loop.body):
-            if not isinstance(node, AllocBuffer) or id(node) in inner:
+            if not isinstance(node, AllocBuffer) or id(node) in inner or node.buffer.strides is not None:
                 continue
             if node.buffer in crowded or _is_large(node.buffer, symbols, least):
                 size = _size(node.buffer, symbols)
-                is_huge = isinstance(size, int) and size * loop.extent > MOST_COPIED
-                if not is_huge and not node.buffer.strides and _is_only_accessed(node.buffer, loop.body):
-                    mapping[node.buffer] = replace(node.buffer, shape=(loop.extent, *node.buffer.shape))
+                if not isinstance(size, int) or size * loop.extent <= MOST_COPIED:
+                    found.append(node.buffer)
+        excluded = _used_otherwise(loop.body) if found else set[Buffer]()
+        mapping = {x: replace(x, shape=(loop.extent, *x.shape)) for x in found if x not in excluded}
         if not mapping:
             return None
         body = rewrite(loop.body, lambda node: _in_copy(node, mapping, loop.loop_var))
@@ -219,14 +220,12 @@ def _with_copies(function: PrimFunc, least: int) -> PrimFunc:
     return replace(function, body=rewrite_statements(function.body, copied))
 
 
-def _is_only_accessed(buffer: Buffer, stmt: Stmt) -> bool:
-    """Whether nothing but loads and stores uses a compact buffer, and no pointer leads to it."""
-    users = [node for node in walk(stmt) if any(part is buffer for part in children(node))]
-    led_to = {
-        id(arg) for node in walk(stmt) if isinstance(node, PrimCall) and node.op in ADDRESSES for arg in node.args
-    }
-    plain = all(isinstance(x, (AllocBuffer, BufferLoad, BufferStore)) and id(x) not in led_to for x in users)
-    return buffer.strides is None and plain
+def _used_otherwise(stmt: Stmt) -> set[Buffer]:
+    """The buffers that something else than allocations, loads and stores uses, or that a pointer leads to."""
+    nodes = list(walk(stmt))
+    led_to = {id(arg) for node in nodes if isinstance(node, PrimCall) and node.op in ADDRESSES for arg in node.args}
+    others = (x for x in nodes if not isinstance(x, (AllocBuffer, BufferLoad, BufferStore)) or id(x) in led_to)
+    return {part for node in others for part in children(node) if isinstance(part, Buffer)}
 
 
 def _in_copy(node: Node, mapping: Mapping[Buffer, Buffer], index: PrimVar) -> Node | None:
