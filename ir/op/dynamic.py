@@ -529,6 +529,8 @@ def _decompose_unique(args: Arguments, builder: Any) -> Expr:
     ty = quick_type(x)
     if isinstance(ty, TensorType):
         _require_rank_known(args, ty)
+        if ty.dtype == "bool":  # which are sorted as numbers
+            x = builder.emit(OPS["astype"].bind([x], {"dtype": "uint8"}))
         if args.axis is not None and ty.ndim > 1:
             return _unique_slices(args, builder, x, ty)
     flat = builder.emit(OPS["flatten"].bind([x]))
@@ -536,11 +538,17 @@ def _decompose_unique(args: Arguments, builder: Any) -> Expr:
         ordered = builder.emit(OPS["sort"].bind([flat]))
         size = symbol(builder.get_unique_name(f"{_hint(args.x)}_unique"))
         _named_shape(builder.emit(OPS["dynamic.unique_shape"].bind([ordered])), builder, (size,))
-        return OPS["dynamic.unique_values"].bind([ordered, (size,)])
+        return _as_given(ty, builder, OPS["dynamic.unique_values"].bind([ordered, (size,)]))
     order = builder.emit(OPS["argsort"].bind([flat], {"dtype": "int64"}))
     ordered = builder.emit(OPS["take"].bind([flat, order], {"axis": 0}))
     runs = _unique_runs(args, builder, ordered, order)
-    return _unique_parts(args, builder, runs, builder.emit(runs[0]))
+    return _unique_parts(args, builder, runs, builder.emit(_as_given(ty, builder, runs[0])))
+
+
+def _as_given(ty: Type | None, builder: Any, values: Expr) -> Expr:
+    """Values in the dtype of what was given: bools stood for as numbers."""
+    is_bool = isinstance(ty, TensorType) and ty.dtype == "bool"
+    return OPS["astype"].bind([builder.emit(values)], {"dtype": "bool"}) if is_bool else values
 
 
 def _unique_runs(args: Arguments, builder: Any, ordered: Expr, order: Expr) -> Expr:
@@ -566,7 +574,7 @@ def _unique_slices(args: Arguments, builder: Any, x: Expr, ty: TensorType) -> Ex
     both = builder.emit(OPS["dynamic.row_order"].bind([rows]))
     runs = _unique_runs(args, builder, builder.emit(both[1]), builder.emit(both[0]))
     values = OPS["take"].bind([x, builder.emit(runs[1])], {"axis": axis})
-    return _unique_parts(args, builder, runs, builder.emit(values))
+    return _unique_parts(args, builder, runs, builder.emit(_as_given(ty, builder, values)))
 
 
 @register_op(
@@ -590,7 +598,7 @@ def unique(args: Arguments, context: TypeContext) -> Type:
     W202, W203; DTypeError W321.
     """
     x = tensor(args, "x", context)
-    require_dtype(args, "x", x, "number")
+    require_dtype(args, "x", x, "ordered")
     if args.axis is not None and x.ndim >= 0:
         axis_of(args, args.axis, x.ndim)
     values = TensorType(None, x.dtype, 1 if args.axis is None else x.ndim, x.vdevice)

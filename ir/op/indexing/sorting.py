@@ -17,9 +17,10 @@ from weft.dtypes import bits
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, free_symbols, product, prove_le
+from weft.ir.graph import Expr
 from weft.ir.kernel.prim import binary, cast, unary
 from weft.ir.kernel.prim_dim import dim_to_prim
-from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor
+from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.indexing.counting_sort import is_counted
 from weft.ir.op.indexing.merge_sort import RowRuns
@@ -33,7 +34,7 @@ from weft.ir.op.indexing.vectors.sort import VectorSort
 from weft.ir.op.indexing.vectors.values import VectorValues
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.op.layout_rules.families import along
-from weft.ir.op.registry import register_op
+from weft.ir.op.registry import OPS, register_op
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -273,10 +274,10 @@ class _Leading(RowKernel):
         return For(rank, 0, kept, SeqStmt(tuple(stores)))
 
 
-def sorted_type(args: Arguments, name: str, context: TypeContext) -> tuple[TensorType, int]:
+def sorted_type(args: Arguments, name: str, context: TypeContext, domain: str = "number") -> tuple[TensorType, int]:
     """The type of the data and the axis (from the front where the rank is known)."""
     ty = tensor(args, name, context)
-    require_dtype(args, name, ty, "number")
+    require_dtype(args, name, ty, domain)
     if ty.ndim == 0:
         raise shape_error(args, "a scalar has no axis to sort", "W203")
     return ty, axis_of(args, args.axis, ty.ndim) if ty.ndim > 0 else 0
@@ -285,11 +286,22 @@ def sorted_type(args: Arguments, name: str, context: TypeContext) -> tuple[Tenso
 def _kernel(
     args: Arguments, context: TypeContext, name: str, data: str, descending: bool, outputs: Sequence[tuple[str, bool]]
 ) -> PrimFunc | None:
-    ty, axis = sorted_type(args, data, context)
+    ty, axis = sorted_type(args, data, context, "ordered")
     dims = dims_of(ty)
-    if dims is None or ty.dtype is None:
+    if dims is None or ty.dtype in (None, "bool"):
         return None
     return _Leading(name, dims, ty.dtype, (axis,), descending, outputs, _count(args, dims[axis])).build()
+
+
+def _of_bools(args: Arguments, builder: Any, data: str, positions: bool) -> Expr:
+    """Bools are sorted as numbers; the call itself for other elements."""
+    if tensor(args, data, builder.types).dtype != "bool":
+        return args.call
+    numbers = builder.emit(OPS["astype"].bind([args[data]], {"dtype": "uint8"}))
+    attributes: dict[str, Any] = {"axis": args.axis, "descending": args.descending}
+    if positions:
+        return OPS["argsort"].bind([numbers], {**attributes, "dtype": args.dtype})
+    return OPS["astype"].bind([builder.emit(OPS["sort"].bind([numbers], attributes))], {"dtype": "bool"})
 
 
 def _count(args: Arguments, size: Dim) -> Dim:
@@ -316,6 +328,7 @@ _TIES: dict[str, tuple[Any, Any]] = {"data": (-3, 3), "x": (-3, 3)}
     lowering=lambda args, context, name: _kernel(
         args, context, name, "x", args.descending, [(str(tensor(args, "x", context).dtype), False)]
     ),
+    decompose=lambda args, builder: _of_bools(args, builder, "x", False),
     numpy=lambda x, axis, descending: np.take_along_axis(x, order_of(x, axis, descending), axis),
     pure=True,
     layout=along("x"),
@@ -324,20 +337,22 @@ _TIES: dict[str, tuple[Any, Any]] = {"data": (-3, 3), "x": (-3, 3)}
         example(f32("n", 5), 0, True),
         example(i64("n"), descending=True, ranges=_TIES),
         example(f32(2, "n", 3), axis=1),
+        example(typed("bool", 3, "n")),
     ),
 )
 def sort(args: Arguments, context: TypeContext) -> Type:
-    """The elements along an axis in ascending (or descending) order; nan counts as the greatest.
+    """The elements along an axis in ascending (or descending) order; nan counts as the greatest, False is below True.
 
     Errors: ShapeError W203 the axis; DTypeError W321.
     """
-    return sorted_type(args, "x", context)[0]
+    return sorted_type(args, "x", context, "ordered")[0]
 
 
 @register_op(
     "argsort",
     [Param("data"), _AXIS, _DESCENDING, Param("dtype", "dtype", "int32")],
     lowering=lambda args, context, name: _kernel(args, context, name, "data", args.descending, [(args.dtype, True)]),
+    decompose=lambda args, builder: _of_bools(args, builder, "data", True),
     numpy=lambda data, axis, descending, dtype: order_of(data, axis, descending).astype(dtype),
     pure=True,
     layout=along("data"),
@@ -345,6 +360,7 @@ def sort(args: Arguments, context: TypeContext) -> Type:
         example(f32(3, 9)),
         example(i64("n", 5), 0, ranges=_TIES),
         example(i64("n"), descending=True, dtype="int64", ranges=_TIES),
+        example(typed("bool", 2, 9), descending=True),
     ),
 )
 def argsort(args: Arguments, context: TypeContext) -> Type:
@@ -352,7 +368,7 @@ def argsort(args: Arguments, context: TypeContext) -> Type:
 
     Errors: ShapeError W203 the axis; DTypeError W321.
     """
-    ty, _ = sorted_type(args, "data", context)
+    ty, _ = sorted_type(args, "data", context, "ordered")
     return TensorType(ty.shape, args.dtype, ty.ndim, ty.vdevice)
 
 
