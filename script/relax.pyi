@@ -205,6 +205,7 @@ def argsort(data: _t.Any, axis: _t.Any = -1, descending: _t.Any = False, dtype: 
     R.argsort(R.Tensor((3, 9), "float32")) -> R.Tensor((3, 9), "int32")
     R.argsort(R.Tensor((n, 5), "int64"), 0) -> R.Tensor((n, 5), "int32")
     R.argsort(R.Tensor((n,), "int64"), descending=True, dtype='int64') -> R.Tensor((n,), "int64")
+    R.argsort(R.Tensor((2, 9), "bool"), descending=True) -> R.Tensor((2, 9), "int32")
     """
 
 def as_strided(x: _t.Any, shape: _t.Any, strides: _t.Any, storage_offset: _t.Any = 0) -> _t.Any:
@@ -1863,7 +1864,7 @@ def slice_scatter(input_tensor: _t.Any, src: _t.Any, start: _t.Any, end: _t.Any,
     """
 
 def sort(x: _t.Any, axis: _t.Any = -1, descending: _t.Any = False) -> _t.Any:
-    """The elements along an axis in ascending (or descending) order; nan counts as the greatest.
+    """The elements along an axis in ascending (or descending) order; nan counts as the greatest, False is below True.
 
     Errors: ShapeError W203 the axis; DTypeError W321.
 
@@ -1871,6 +1872,7 @@ def sort(x: _t.Any, axis: _t.Any = -1, descending: _t.Any = False) -> _t.Any:
     R.sort(R.Tensor((n, 5), "float32"), 0, True) -> R.Tensor((n, 5), "float32")
     R.sort(R.Tensor((n,), "int64"), descending=True) -> R.Tensor((n,), "int64")
     R.sort(R.Tensor((2, n, 3), "float32"), axis=1) -> R.Tensor((2, n, 3), "float32")
+    R.sort(R.Tensor((3, n), "bool")) -> R.Tensor((3, n), "bool")
     """
 
 def split(x: _t.Any, indices_or_sections: _t.Any, axis: _t.Any = 0) -> _t.Any:
