@@ -1,8 +1,7 @@
 """Masks between brackets: `x[mask]` of a tensor of truth values, which stands for as many axes as it has.
 
-    x[mask]     places = R.masked_select(R.arange(n), mask)           (of several axes: counted together)
-                chosen = R.match_cast(places, R.Tensor(("chosen",), "int64"))
-                R.take(x, chosen, axis=0)
+    x[mask]     places = R.match_cast(R.nonzero(mask), R.Tensor((1, "chosen"), "int64"))
+                R.take(x, R.squeeze(places, axis=0), axis=0)
 
 As in NumPy, a mask is the positions where it is true, one index for each of its axes; it has the sizes of these axes.
 """
@@ -14,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from weft.ir.deduction.infer import type_text
-from weft.ir.dim import Dim, product, prove_equal
-from weft.ir.graph import Expr
+from weft.ir.dim import Dim, prove_equal
+from weft.ir.graph import Expr, PrimValue
 from weft.ir.types import TensorType
 from weft.script.reader.graph.bindings import as_leaf, bind_checked, fresh_target, type_of
 from weft.script.reader.graph.expressions.boundaries import new_symbol
-from weft.script.reader.graph.expressions.operators import call_operator, combine_values
+from weft.script.reader.graph.expressions.operators import call_operator
 from weft.script.reader.graph.session import GraphSession
 
 __all__ = ["Item", "axes_of", "mask_of", "with_positions"]
@@ -56,7 +55,7 @@ def with_positions(session: GraphSession, items: Sequence[Item], ty: TensorType)
         else:
             dims = ty.dims[axis : axis + mask.ndim]
             checked = _of_sizes(session, as_leaf(session, item, place), mask, dims, place)
-            made.extend((index, place) for index in _positions(session, checked, dims, place))
+            made.extend((index, place) for index in _positions(session, checked, mask.ndim, place))
         axis += axes_of(session, item, place)
     return made
 
@@ -72,22 +71,14 @@ def _of_sizes(session: GraphSession, mask: Expr, ty: TensorType, dims: Sequence[
     return bind_checked(session, fresh_target(session, place, "mask"), mask, TensorType(tuple(dims), "bool"), place)
 
 
-def _positions(session: GraphSession, mask: Expr, dims: Sequence[Dim], place: ast.expr) -> Iterator[Expr]:
+def _positions(session: GraphSession, mask: Expr, count: int, place: ast.expr) -> Iterator[Expr]:
     """The positions where a mask is true, in each of its axes."""
-
-    def leaf(value: Any) -> Expr:
-        return as_leaf(session, value, place)
-
-    every = leaf(call_operator(session, "arange", [0, product(dims), 1], {"dtype": "int64"}, place))
-    if len(dims) > 1:
-        every = leaf(call_operator(session, "reshape", [every, tuple(dims)], {}, place))
-    found = leaf(call_operator(session, "masked_select", [every, mask], {}, place))
-    shape = TensorType((new_symbol(session, "chosen"),), "int64")
-    chosen: Expr = bind_checked(session, fresh_target(session, place), found, shape, place)
-    if len(dims) == 1:
-        yield chosen
+    found = as_leaf(session, call_operator(session, "nonzero", [mask], {}, place), place)
+    shape = TensorType((count, new_symbol(session, "chosen")), "int64")
+    chosen = bind_checked(session, fresh_target(session, place), found, shape, place)
+    if count == 1:
+        yield as_leaf(session, call_operator(session, "squeeze", [chosen], {"axis": 0}, place), place)
         return
-    for axis, size in enumerate(dims):
-        after = product(dims[axis + 1 :])
-        within = leaf(combine_values(session, "floordiv", chosen, after, place)) if after != 1 else chosen
-        yield leaf(combine_values(session, "floormod", within, size, place)) if axis else within
+    for axis in range(count):
+        row = call_operator(session, "take", [chosen, PrimValue(axis, "int64")], {"axis": 0}, place)
+        yield as_leaf(session, row, place)
