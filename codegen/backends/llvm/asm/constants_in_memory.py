@@ -151,10 +151,10 @@ def _typed(instruction: Instruction) -> Iterable[tuple[str, str]]:
 
 
 def _is_read(instruction: Instruction, element: str, value: str) -> bool:
-    """Whether a constant is read: masks of signs, and floats, but for zeros of lanes without an element, which are a
-    part of the instruction."""
+    """Whether a constant is read: masks of signs, and floats, but for zeros that are compared with and chosen. Those of
+    lanes without an element are a part of the instruction, and relu is a single one with a register that is cleared."""
     opcode = instruction.opcode
     if element not in _WIDTHS:
         return element in _MASKS and opcode in ("and", "xor")
-    is_part = opcode == "select" or (opcode == "call" and not instruction.operands[0].startswith(_EXTREMES))
+    is_part = opcode in ("select", "fcmp") or (opcode == "call" and not instruction.operands[0].startswith(_EXTREMES))
     return value != _ZERO or not is_part

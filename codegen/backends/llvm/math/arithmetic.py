@@ -12,6 +12,9 @@ Each function takes a FunctionWriter, a dtype (lanes included) and operand spell
 
 from __future__ import annotations
 
+import math
+import struct
+
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import FunctionWriter
 from weft.codegen.backends.llvm.asm.instructions import binary, fcmp, fneg, icmp, select
@@ -29,6 +32,14 @@ _INT_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "bitwise_and": "and", "
 
 EXTREMES = frozenset({"sse2", "fp-armv8", "neon"})
 """Processors with one of these have instructions for `llvm.maximum`; others would call fmaximum of C23 for it."""
+
+
+def _is_number(operand: str) -> bool:
+    """Whether an operand is a constant, or one in all lanes, and not nan."""
+    text = operand.removeprefix("splat (").removesuffix(")").rpartition(" ")[2]
+    if not text.startswith("0x") or text.startswith("0xH"):
+        return False
+    return not math.isnan(struct.unpack("<d", int(text, 16).to_bytes(8, "little"))[0])
 
 
 class Arithmetic:
@@ -97,6 +108,12 @@ class Arithmetic:
         if kind in ("min", "max"):
             if self.features.isdisjoint(EXTREMES):
                 return self.select(self._comes_first(kind, dtype, a, b), dtype, a, b)
+            number = next((operand for operand in (b, a) if _is_number(operand)), None)
+            if number is not None and self.w.constants_in_memory and "sse2" in self.features:
+                # maxps gives its second operand where one is nan: LLVM does not see that a number in memory is none.
+                other = a if number is b else b
+                first = self.w.emit(fcmp("ogt" if kind == "max" else "olt", ty, number, other))
+                return self.select(first, dtype, number, other)
             # Which zero is the greater one is left open (as NumPy does); to say so saves half of the instructions.
             name = f"llvm.{'minimum' if kind == 'min' else 'maximum'}.{mangled(dtype)}"
             return self.call(name, dtype, (ty, a), (ty, b), flags="nsz")

@@ -86,3 +86,28 @@ def test_what_is_done_to_the_sums_of_tiles_is_computed_with_constants_in_memory(
     assert " = load " + {"float32": "float", "float64": "double"}[dtype] + ", ptr @weft.constant." in made.source(
         "llvm"
     )
+
+
+def test_the_greater_of_a_sum_and_a_number_in_memory_is_one_instruction() -> None:
+    """No comparison with nan, and zeros from no memory."""
+    text = CONVOLUTION.replace("DTYPE", "float32").replace("WEIGHTS", str(np.ones((40, 32, 1, 1)).tolist()))
+    module = weft.parse(text.replace("ACTIVATION", 'R.minimum(R.nn.relu(y), R.const(6.0, "float32"))'))
+    made = weft.compile(module, "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4")
+    assert {"vmaxps", "vminps"} <= set(made.source("asm").split())
+    assert "vcmpunordps" not in made.source("asm")
+    assert "@weft.constant.float.0x4018000000000000" in made.source("llvm")
+    assert "@weft.constant.float.0x0000000000000000" not in made.source("llvm")
+
+
+def test_what_is_not_a_number_stays_so_beside_numbers_in_memory() -> None:
+    weights = np.zeros((40, 32, 1, 1), "float32")
+    weights[:3, 0, 0, 0] = 1, -1, np.nan
+    text = CONVOLUTION.replace("DTYPE", "float32").replace("WEIGHTS", "W")
+    text = text.replace('R.const(W, "float32")', "w").replace(
+        '7, 5), "float32")', '7, 5), "float32"), w: R.Tensor((40, 32, 1, 1), "float32")'
+    )
+    module = weft.parse(text.replace("ACTIVATION", 'R.minimum(R.nn.relu(y), R.const(6.0, "float32"))'))
+    x = np.zeros((1, 32, 7, 5), "float32")
+    x[0, 0].ravel()[:4] = np.nan, 9, -9, 3
+    got = weft.compile(module, params={"w": weights})["main"](x)
+    np.testing.assert_array_equal(got, np.clip(np.einsum("nchw,oc->nohw", x, weights[:, :, 0, 0]), 0, 6))

@@ -126,6 +126,29 @@ def main(x: T.Buffer(("n",), "float32"), y: T.Buffer((16,), "float32")):
     np.testing.assert_array_equal(y, [3] * 5 + [-1] * 11)
 
 
+@pytest.mark.parametrize("kind", ["max", "min"])
+@pytest.mark.parametrize("number", ["0", "1.5", "inf", "nan"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_greater_and_the_smaller_of_a_value_and_a_number_are_nan_where_either_is(
+    kind: str, number: str, dtype: str
+) -> None:
+    function = module(f"""
+@T.prim_func
+def main(x: T.Buffer((16,), "{dtype}"), y: T.Buffer((4, 16), "{dtype}")):
+    for v in T.vectorized(16):
+        y[0, v] = T.{kind}(x[v], T.{dtype}("{number}"))
+        y[1, v] = T.{kind}(T.{dtype}("{number}"), x[v])
+    for v in range(16):
+        y[2, v] = T.{kind}(x[v], T.{dtype}("{number}"))
+        y[3, v] = T.{kind}(T.{dtype}("{number}"), x[v])
+""")
+    x = np.array([np.nan, -np.inf, np.inf, 0.0, -0.0, 1.5, -1.5, 2.0] * 2, dtype)
+    y = np.zeros((4, 16), dtype)
+    weft.compile(function)["main"](x, y)
+    want = {"max": np.maximum, "min": np.minimum}[kind](x, np.asarray(float(number), dtype))
+    np.testing.assert_array_equal(y, np.stack([want] * 4))
+
+
 def test_the_one_element_of_a_buffer_of_rank_0_is_there_for_lanes_that_are_off() -> None:
     function = module("""
 @T.prim_func
