@@ -23,6 +23,7 @@ from weft.ir.kernel.prim import as_expr, binary, const, extent_product
 from weft.ir.tensor import (
     AllocBuffer,
     Binary,
+    Broadcast,
     Buffer,
     BufferLoad,
     BufferStore,
@@ -31,8 +32,10 @@ from weft.ir.tensor import (
     For,
     IfThenElse,
     IntImm,
+    PrimCall,
     PrimExpr,
     PrimVar,
+    Ramp,
     SeqStmt,
     Stmt,
 )
@@ -60,6 +63,7 @@ __all__ = [
     "ends_of",
     "has_far_results",
     "operands_of",
+    "unrolls",
     "with_epilogue",
     "with_parts",
 ]
@@ -69,6 +73,9 @@ _FEWEST_ROWS, _FEWEST_TERMS, _FEWEST_SPREAD_TERMS = 4, 32, 24
 _LINE_BITS = 512
 """Of a cache line. Where vectors are shorter, pieces of rows that are copied into panels are parts of lines, which
 takes longer than a pass over results of the type of the sums: narrower ones are worth it for the memory of sums."""
+
+_MAX_UNROLLED, _DIVISIONS = 8, frozenset(("div", "floordiv", "floormod", "truncdiv", "truncmod"))
+"""Operations that are written out for each vector of sums in registers, and those that are not."""
 
 
 def with_epilogue(found: Contraction, stmt: Stmt, later: Sequence[Stmt]) -> Contraction | None:
@@ -257,9 +264,7 @@ class Vectors:
         Long arithmetic fills a buffer first, in all lanes: loads that follow a store whose value takes long wait for
         it where they seem to overlap, and arithmetic under a mask takes longer.
         """
-        epilogue, value = found.epilogue, self.total
-        if epilogue is not None:
-            value = substitute(epilogue.value, {**self.places, epilogue.total: self.total})
+        epilogue, value = found.epilogue, self._value(found)
         indices = tuple(substitute(index, self.places) for index in found.store.indices)
         store = BufferStore(found.store.buffer, value, indices, span=found.store.span)
         if epilogue is None or not epilogue.is_long or _reads_along(epilogue.value, found.v):
@@ -271,14 +276,49 @@ class Vectors:
         kept = _with_loops_of(self._loop(self._masked(place)), own)
         return SeqStmt((AllocBuffer(results), computed, kept))
 
+    def unrolled(self, found: Contraction) -> Stmt:
+        """The same of sums in registers: all lanes are computed, and those stored that are there."""
+        none = const(0, self.lane.dtype)
+        result = Buffer("result", (self.lanes,), found.store.buffer.dtype, "local")
+        computed = BufferStore(result, self._value(found), (self.lane,))
+        ramp = Ramp(none, const(1, self.lane.dtype), self.lanes)
+        mask = None if self.used == self.lanes else binary("lt", ramp, Broadcast(self._used, self.lanes))
+        first = substitute(self.places[found.v], {self.lane: none})
+        places = {**self.places, found.v: replace(ramp, base=first)}
+        indices = tuple(substitute(index, places) for index in found.store.indices)
+        kept = BufferStore(found.store.buffer, BufferLoad(result, (ramp,)), indices, mask, span=found.store.span)
+        body = SeqStmt((AllocBuffer(result), For(self.lane, 0, self.lanes, computed, "vectorized"), kept))
+        return For(self.var, 0, self.count, body, "unrolled")
+
+    def _value(self, found: Contraction) -> PrimExpr:
+        """What becomes of a sum."""
+        epilogue = found.epilogue
+        if epilogue is None:
+            return self.total
+        return substitute(epilogue.value, {**self.places, epilogue.total: self.total})
+
+    @property
+    def _used(self) -> PrimExpr:
+        return as_expr(self.used, self.lane.dtype)
+
     def _masked(self, store: BufferStore) -> Stmt:
         if isinstance(self.used, int) and self.used == self.lanes:
             return store
-        return IfThenElse(binary("lt", self.lane, as_expr(self.used, self.lane.dtype)), store, None)
+        return IfThenElse(binary("lt", self.lane, self._used), store, None)
 
     def _loop(self, stmt: Stmt) -> Stmt:
         stmt = For(self.lane, 0, self.lanes, stmt, "vectorized")
         return For(self.var, 0, self.count, stmt if self.is_there is None else IfThenElse(self.is_there, stmt, None))
+
+
+def unrolls(found: Contraction) -> bool:
+    """Whether what becomes of sums is short, and has lanes without results nothing to read."""
+    if found.epilogue is None:
+        return True
+    parts = list(walk(found.epilogue.value))
+    kinds = [part.kind for part in parts if isinstance(part, Binary)]
+    is_short = not any(isinstance(part, PrimCall) for part in parts) and _DIVISIONS.isdisjoint(kinds)
+    return is_short and len(kinds) <= _MAX_UNROLLED and not _reads_along(found.epilogue.value, found.v)
 
 
 def _with_loops_of(stmt: Stmt, own: Mapping[PrimVar, PrimVar]) -> Stmt:

@@ -19,12 +19,13 @@ PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
 
 
 @settings(max_examples=6, deadline=None)
-@example((14, 14), (5, 5), (1, 1), (2, 2), (1, 1), "float32", True)
-@example((15, 37), (3, 3), (2, 2), (1, 1), (1, 1), "float64", False)
+@example((14, 14), (5, 5), (1, 1), (2, 2), (1, 1), "float32", True, True)
+@example((15, 37), (3, 3), (2, 2), (1, 1), (1, 1), "float64", False, True)
+@example((15, 37), (3, 3), (1, 1), (1, 1), (1, 1), "float32", True, False)
 @given(
     st.tuples(st.integers(1, 40), st.integers(1, 40)),
     st.tuples(st.integers(1, 5), st.integers(1, 5)), PAIRS, PAIRS, PAIRS, st.sampled_from(["float32", "float64"]),
-    st.booleans(),
+    st.booleans(), st.booleans(),
 )  # fmt: skip
 def test_depthwise_convolutions_agree_with_numpy(
     size: tuple[int, int],
@@ -34,7 +35,9 @@ def test_depthwise_convolutions_agree_with_numpy(
     dilation: tuple[int, int],
     dtype: str,
     is_symbolic: bool,
+    adds: bool,
 ) -> None:
+    """What is added to results is read where they are; other short arithmetic is done to sums in registers."""
     if any(n + 2 * p < (k - 1) * d + 1 for n, k, p, d in zip(size, kernel, padding, dilation, strict=True)):
         return
     x, w = random(2, 6, *size, dtype=dtype), random(6, 1, *kernel, dtype=dtype)
@@ -43,12 +46,14 @@ def test_depthwise_convolutions_agree_with_numpy(
     batch = "n" if is_symbolic else 2
     shape = ", ".join(f'"{n}"' if isinstance(n, str) else str(n) for n in (batch, *want.shape[1:]))
     module = convolution(
-        (batch, *x.shape[1:]), w.shape, dtype, "R.nn.relu(R.add(R.add({}, b), z))",
+        (batch, *x.shape[1:]), w.shape, dtype,
+        "R.nn.relu(R.add(R.add({}, b), z))" if adds else "R.clip(R.add({}, b), 0.0, 1.5)",
         f', b: R.Tensor((1, 6, 1, 1), "{dtype}"), z: R.Tensor(({shape}), "{dtype}")',
         strides=strides, padding=padding, dilation=dilation, groups=6,
     )  # fmt: skip
     got = weft.compile(module, params={"w": w})["main"](x, b, z)
-    np.testing.assert_allclose(got, np.maximum(want + b + z, 0), rtol=1e-4, atol=1e-4)
+    want = np.maximum(want + b + z, 0) if adds else np.clip(want + b, 0, 1.5)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +124,20 @@ def test_large_planes_are_padded_in_strips(strides: int, dilation: int, height: 
     want = expected(x, w, [strides] * 2, [2] * 2, [dilation] * 2)
     np.testing.assert_allclose(weft.interpret(lowered)["main"](x, w), want, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(weft.compile(module, small)["main"](x, w), want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("after", "in_memory"),
+    [("R.nn.relu({})", False), ("R.multiply({0}, R.nn.hardsigmoid({0}))", False), ("R.nn.silu({})", True)],
+)
+def test_short_arithmetic_is_done_to_sums_in_registers(after: str, in_memory: bool) -> None:
+    module = convolution((2, 8, 20, 20), (8, 1, 3, 3), "float32", after, padding=(1, 1), groups=8)
+    lowered = weft.lower(module, TARGET, stop="schedule", params={"w": random(8, 1, 3, 3)})
+    allocated = [
+        node.buffer.name for f in lowered.functions.values() for node in walk(f) if isinstance(node, AllocBuffer)
+    ]
+    assert ("sums" in allocated) is in_memory
+    assert "accumulators" in allocated
 
 
 def test_machines_without_masks_keep_other_forms() -> None:

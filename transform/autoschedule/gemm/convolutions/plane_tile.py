@@ -36,7 +36,7 @@ from weft.ir.tensor import (
 from weft.support.forks import cached_property
 from weft.support.records import dataclass
 from weft.transform.autoschedule.gemm.blocking import known
-from weft.transform.autoschedule.gemm.epilogue import Vectors
+from weft.transform.autoschedule.gemm.epilogue import Vectors, unrolls
 from weft.transform.autoschedule.gemm.match import Contraction, Moves
 from weft.transform.autoschedule.gemm.tiles import fresh, plus, times, vector_index
 from weft.transform.autoschedule.gemm.tiling import INDEX
@@ -181,8 +181,11 @@ class PlaneTile:
                 yield _unrolled("j", met[0], len(met), add)
 
     def _results(self, accumulators: Buffer) -> Iterator[Stmt]:
-        """What becomes of the sums, which are indexed from memory on."""
+        """What becomes of the sums; long arithmetic, which is there once for all rows, reads them from memory."""
         lanes, j, lane = self.lanes, PrimVar("j", INDEX), PrimVar("lane", INDEX)
+        if unrolls(self.found):
+            yield self._rows(j, lane, BufferLoad(accumulators, (plus(times(j, lanes), lane),))).unrolled(self.found)
+            return
         sums = Buffer("sums", (self.rows, lanes), accumulators.dtype)
 
         def put(i: PrimExpr) -> Stmt:
@@ -192,6 +195,10 @@ class PlaneTile:
 
         yield AllocBuffer(sums)
         yield _unrolled("i", 0, self.rows, put)
+        yield self._rows(j, lane, BufferLoad(sums, (j, lane))).stored(self.found)
+
+    def _rows(self, j: PrimVar, lane: PrimVar, total: BufferLoad) -> Vectors:
+        """The rows j of results, of sums that are `total` in a lane."""
         position: PrimExpr = const(0, INDEX)
         places = {**self.leading, self._down.axis: plus(plus(self.first, self.row), j)}
         assert self.found.window is not None
@@ -199,8 +206,7 @@ class PlaneTile:
             position = plus(times(position, known(size)), places[move.axis])
         column = plus(self.column, lane)
         position = plus(times(position, known(self.found.window.sizes[-1])), column)
-        total = BufferLoad(sums, (j, lane))
-        yield Vectors(j, self.rows, lane, lanes, total, {self.found.v: position}, self.used).stored(self.found)
+        return Vectors(j, self.rows, lane, self.lanes, total, {self.found.v: position}, self.used)
 
     def _vector(self, number: PrimExpr) -> PrimExpr:
         return vector_index(times(number, self.lanes), self.lanes)
