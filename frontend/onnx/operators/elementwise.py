@@ -203,8 +203,8 @@ def hard_sigmoid(n: OnnxNode, x: Expr) -> Expr:
 
 
 def hard_swish(n: OnnxNode, x: Expr) -> Expr:
-    """x times its hard sigmoid of 1/6 and 1/2."""
-    return R.multiply(x, R.maximum(R.minimum(R.add(R.divide(x, 6.0), 0.5), 1.0), 0.0))
+    """x times its hard sigmoid of 1/6 and 1/2, of which x + 3 is exact near where it begins."""
+    return R.multiply(x, R.multiply(R.maximum(R.minimum(R.add(x, 3.0), 6.0), 0.0), 1 / 6))
 
 
 def gelu(n: OnnxNode, x: Expr) -> Expr:

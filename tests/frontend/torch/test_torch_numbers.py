@@ -75,3 +75,16 @@ def test_what_pytorch_computes_may_be_of_a_type_that_numpy_lacks() -> None:
     assert [node.operator for node in module.import_report().fallbacks] == ["prims.frexp.default"]
     for own, other in zip(weft.compile(module)["main"](array_of(x)), Net()(x), strict=True):
         np.testing.assert_array_equal(own, array_of(other), strict=True)
+
+
+def test_hard_swish_keeps_its_digits_where_it_begins() -> None:
+    """x / 6 + 0.5 has none left near -3, where x + 3 is exact."""
+
+    class Net(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.nn.functional.hardswish(x), torch.nn.functional.hardsigmoid(x)
+
+    x = torch.cat([torch.linspace(-8, 8, 1001), torch.tensor([-2.9999998, 3.0, torch.inf, -torch.inf, torch.nan])])
+    module = weft.frontend.torch.from_exported(torch.export.export(Net(), (x,)))
+    for own, other in zip(weft.compile(module)["main"](x.numpy()), Net()(x), strict=True):
+        np.testing.assert_allclose(own, other.numpy(), rtol=2.5e-7)
