@@ -336,3 +336,22 @@ def test_attention_of_any_length_says_what_is_computed_on_vectors() -> None:
     kernels = [lower_vector_loops(lower_blocks(x)) for x in lowered.functions.values() if isinstance(x, PrimFunc)]
     assert kernels
     assert all(map(is_explicit, kernels))
+
+
+def test_what_comes_after_attention_may_read_other_axes() -> None:
+    module = weft.parse(
+        """
+@R.function
+def main(q: R.Tensor((2, "n", 4, 8), "float32"), h: R.Tensor((2, 1, "n", 1), "bool")):
+    with R.dataflow():
+        a = R.nn.attention(q, q, q)
+        p = R.permute_dims(h, (0, 2, 1, 3))
+        y = R.where(p, R.const(7.0, "float32"), a)
+        R.output(y)
+    return y
+"""
+    )
+    run = weft.compile(module)["main"]
+    for length in (1, 5, 33):
+        q, hidden = random(2, length, 4, 8), np.arange(2 * length).reshape(2, 1, length, 1) % 3 == 0
+        agree(run(q, hidden), np.where(hidden.transpose(0, 2, 1, 3), np.float32(7), expected(q, q, q)))

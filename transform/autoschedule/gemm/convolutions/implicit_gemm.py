@@ -103,7 +103,9 @@ def _match(
     store = found.store
     axes: list[PrimVar] = []
     for index in reversed(store.indices):
-        if not isinstance(index, PrimVar) or uses(scalar.indices, index) or not uses(vector.indices, index):
+        if not isinstance(index, PrimVar) or index not in found.extents:  # a loop around the products has others
+            break
+        if uses(scalar.indices, index) or not uses(vector.indices, index):
             break
         axes.insert(0, index)
     shape = store.buffer.shape[len(store.indices) - len(axes) :]
