@@ -96,8 +96,7 @@ _REASONS = {
         "_ctc_loss _histogramdd_* _pack_padded_sequence _pack_sequence allclose equal histogram is_nonzero"
     ),
     "a short way of eager PyTorch, which programs do not take": (
-        "_masked_scale _masked_softmax _native_multi_head_attention _transform_bias_rescale_qkv"
-        " _transformer_encoder_layer_fwd"
+        "_masked_scale _masked_softmax _transform_bias_rescale_qkv"
     ),
     "a check, which an import leaves out": (
         "_assert_async _assert_tensor_metadata _functional_assert_* _functional_sym_* _linalg_check_errors"

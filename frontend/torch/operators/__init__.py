@@ -19,6 +19,7 @@ FAMILIES = (
     "complex_numbers",
     "quantization",
     "flexible_attention",
+    "encoders",
     "gradients",
     "variants",
 )

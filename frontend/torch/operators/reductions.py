@@ -201,13 +201,13 @@ def attention(
     if mask is not None and n.dtype(mask) == "bool":  # rows of nothing but -inf give 0
         bias = R.where(mask, n.cast(0.0, n.dtype(q)), n.cast(float("-inf"), n.dtype(q)))
     if bias is not None:
-        bias = _of_scores(n, bias, (*n.shape(q)[:3], n.shape(k)[2]))
+        bias = of_scores(n, bias, (*n.shape(q)[:3], n.shape(k)[2]))
     query, key, value = (n.emit(R.permute_dims(x, (0, 2, 1, 3))) for x in (q, k, v))
     made = R.nn.attention(query, key, value, bias, scale, "TopLeft" if causal else None)
     return R.permute_dims(made, (0, 2, 1, 3))
 
 
-def _of_scores(n: FxNode, bias: Expr, scores: tuple[Dim, ...]) -> Expr:
+def of_scores(n: FxNode, bias: Expr, scores: tuple[Dim, ...]) -> Expr:
     """A bias with all axes of scores; those of size 1 stay so."""
     bias = n.emit(bias)
     own = (*(1,) * (len(scores) - n.rank(bias)), *n.shape(bias))
