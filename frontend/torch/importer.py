@@ -89,8 +89,8 @@ class Importer:
     ) -> tuple[IRModule, ImportReport]:
         """The module of a graph.
 
-        `placeholder` gives the array of a placeholder that is none of the function's parameters, a name for one that
-        comes after the others, and None for the others.
+        `placeholder` gives the array of a placeholder that is none of the function's parameters, False for one that is
+        left out (a size that others have), a name for one that comes after the others, and None for the others.
         """
         params: list[Var] = []
         later: list[Var] = []
@@ -107,6 +107,8 @@ class Importer:
                     self.values[node] = self.types.parameter(node.meta["val"], array, later)
                 elif array is not False:
                     self.values[node] = Constant(array)
+                elif isinstance(node.meta.get("val"), self.torch.SymInt):
+                    self.values[node] = self.sizes.dim(node.meta["val"])
         params.extend(later)
         with self.out.builder.function("main", params, attrs=dict(attrs) if attrs else None):
             self.out.reserve(params)
