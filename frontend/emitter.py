@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from weft.errors import Span, WeftError
 from weft.frontend.costs import call_cost
@@ -125,12 +125,13 @@ class Emitter:
         self.used.append("tensor_to_shape")
         return dims
 
-    def named_result(self, expr: Expr, name: str) -> Var:
-        """Bind a result whose sizes only the run can tell, with a symbol for each."""
+    def named_result(self, expr: Expr, name: str, known: Mapping[int, Dim] | None = None) -> Var:
+        """Bind a result whose sizes only the run can tell, with a symbol for each axis whose size is not known."""
         var = self.emit(expr, name)
         ty = var.ty
         if not isinstance(ty, TensorType) or ty.dtype is None or ty.ndim < 0 or ty.dims is not None:
             return var
         base = identifier(name)
-        dims = tuple(self.fresh(f"{base}_{axis}") for axis in range(ty.ndim))
+        sizes = known or {}
+        dims = tuple(sizes[axis] if axis in sizes else self.fresh(f"{base}_{axis}") for axis in range(ty.ndim))
         return self.builder.match_cast(var, TensorType(dims, ty.dtype), base)

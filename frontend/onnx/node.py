@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -172,9 +172,9 @@ class OnnxNode(Operands):
         """A value that is used more than once."""
         return self.importer.out.emit(expr, name or (self.proto.output[0] if self.proto.output else self.operator))
 
-    def named_result(self, expr: Expr, name: str) -> Var:
-        """A result whose sizes only the run can tell, with a symbol for each."""
-        return self.importer.out.named_result(expr, name)
+    def named_result(self, expr: Expr, name: str, known: Mapping[int, Dim] | None = None) -> Var:
+        """A result whose sizes only the run can tell, with a symbol for each axis whose size is not known."""
+        return self.importer.out.named_result(expr, name, known)
 
     def output_wanted(self, index: int) -> bool:
         """Whether somebody may use an output."""

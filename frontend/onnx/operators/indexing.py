@@ -78,7 +78,7 @@ def nonzero(n: OnnxNode, x: Expr) -> Expr:
             n.emit(R.reshape(R.astype(R.not_equal(x, R.zeros_like(x)), "int64"), (1,)), "count"), "count"
         )
         return R.zeros((0, *count), "int64")
-    return n.named_result(R.nonzero(x), n.proto.output[0])
+    return n.named_result(R.nonzero(x), n.proto.output[0], {0: n.rank(x)})
 
 
 def compress(n: OnnxNode, x: Expr, condition: Expr) -> Expr:

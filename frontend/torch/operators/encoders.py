@@ -1,4 +1,4 @@
-"""Whole layers of encoders, as `torch.nn` takes them without gradients: `TransformerEncoderLayer`, `MultiheadAttention`.
+"""Whole layers of encoders, as `torch.nn` has them without gradients: TransformerEncoderLayer, MultiheadAttention.
 
 Programs that are exported hold the operators of such a layer; graphs of `torch.compile` hold the layer as one node.
 """

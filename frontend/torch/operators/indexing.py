@@ -151,7 +151,7 @@ row("index_reduce", index_reduce)
 
 def _masked_places(n: FxNode, mask: Expr) -> list[Expr]:
     """The positions of what is true, one vector for each axis."""
-    found = n.importer.out.named_result(n.emit(R.nonzero(mask), "positions"), "positions")
+    found = n.importer.out.named_result(n.emit(R.nonzero(mask), "positions"), "positions", {0: n.rank(mask)})
     return [n.emit(R.take(found, R.const(axis, "int64"), 0), "position") for axis in range(n.rank(mask))]
 
 
@@ -219,7 +219,7 @@ def put(n: FxNode, x: Expr, place: Expr, source: Expr, accumulate: bool = False)
 def nonzero(n: FxNode, x: Expr) -> Expr:
     """The positions of what is not zero, one row each."""
     truth = n.cast(x, "bool") if n.rank(x) else _raised(n, x)
-    found = n.importer.out.named_result(n.emit(R.nonzero(truth)), "positions")
+    found = n.importer.out.named_result(n.emit(R.nonzero(truth)), "positions", {0: n.rank(truth)})
     made = R.permute_dims(found, (1, 0))
     return made if n.rank(x) else R.strided_slice(made, [1], [0], [0])
 

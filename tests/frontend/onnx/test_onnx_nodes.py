@@ -12,6 +12,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import weft
+from weft.frontend import import_report
 
 Sizes = Sequence[int | str]
 RNG = np.random.default_rng(0)
@@ -201,3 +202,30 @@ def test_a_loop_in_python_stacks_its_rows(times: int) -> None:
     rows, numbers = weft.compile(module)["main"](np.array(times), x)
     np.testing.assert_array_equal(numbers, np.arange(times, dtype="float32"))
     np.testing.assert_array_equal(rows, x * np.arange(times, dtype="float32")[:, None, None])
+
+
+@pytest.mark.parametrize("operator", ["GatherND", "ScatterND"])
+def test_positions_of_what_is_not_zero_choose_elements(operator: str) -> None:
+    """`x[mask]` and `x[mask] = u` as they are exported: the positions have as many columns as the mask has axes."""
+    given = ["x", "rows", *(["u"] if operator == "ScatterND" else [])]
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["places"]),
+        helper.make_node("Transpose", ["places"], ["rows"], perm=[1, 0]),
+        helper.make_node(operator, given, ["y"]),
+    ]
+    inputs = [
+        helper.make_tensor_value_info(name, 1, ["a", "b"] if name == "x" else ["k"]) for name in ("x", *given[2:])
+    ]
+    graph = helper.make_graph(nodes, "graph", inputs, [helper.make_tensor_value_info("y", 1, None)])
+    module = weft.frontend.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]))
+    assert not import_report(module).fallbacks
+    run = weft.compile(module)["main"]
+    for shape in ((3, 4), (2, 5)):
+        x = (np.arange(np.prod(shape)).reshape(shape) % 3).astype("float32")
+        wanted, chosen = x.copy(), x != 0
+        values = np.arange(chosen.sum(), dtype="float32")
+        if operator == "ScatterND":
+            wanted[chosen] = values
+            np.testing.assert_array_equal(run(x, values), wanted)
+        else:
+            np.testing.assert_array_equal(run(x), x[chosen])
