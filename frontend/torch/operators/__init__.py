@@ -18,8 +18,7 @@ FAMILIES = (
     "products",
     "complex_numbers",
     "quantization",
-    "flexible_attention",
-    "encoders",
+    "attention",
     "gradients",
     "variants",
 )
