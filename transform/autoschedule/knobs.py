@@ -86,6 +86,7 @@ class Knobs:
     row_block: int = _knob(84, 1, 1 << 16, "rows of a chain of contractions that are computed at a time")
     key_block: int = _knob(512, 1, 1 << 20, "keys of attention that are computed at a time")
     attention_single_rows: int = _knob(6, 0, 1 << 16, "rows of an unknown number up to which each goes alone")
+    narrow_attention: int = _knob(1, 0, 1, "whether attention rounds probabilities to bfloat16, where matrices are")
     attention_rows: int = _knob(16, 1, 1 << 16, "rows from which on a copy of all keys pays")
 
     accumulators: int = _knob(4, 1, 64, "vectors that a reduction along a row runs in")

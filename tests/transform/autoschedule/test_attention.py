@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,8 @@ from weft.codegen.backends.llvm.kernel.explicit import is_explicit
 from weft.ir import IRModule, PrimFunc, walk
 from weft.ir.dim import Dim, symbol
 from weft.ir.op import get_op
-from weft.ir.tensor import AllocBuffer, BufferStore, For, PrimVar
+from weft.ir.tensor import AllocBuffer, AttrStmt, BufferStore, For, PrimVar
+from weft.target import MachineModel
 from weft.transform import HoistScratch, Knobs, ParallelizeOuterLoops, Pipeline, TileContractions, VectorizeNests
 from weft.transform.infra.decisions import decisions_of
 from weft.transform.kernel.lower_blocks import lower_blocks
@@ -258,6 +260,23 @@ def test_halves_are_summed_in_floats() -> None:
     assert tiles
     arrays = [random(*shape).astype("float16") for _ in range(3)]
     np.testing.assert_allclose(weft.compile(new)["main"](*arrays), expected(*arrays), rtol=4e-3, atol=4e-3)
+
+
+@pytest.mark.parametrize(("rows", "keys", "depth", "mask"), [(100, 130, 64, None), (140, 600, 19, "BottomRight")])
+def test_both_products_of_bfloat16_go_through_matrices(rows: int, keys: int, depth: int, mask: str | None) -> None:
+    """Scores are sums of the same products; probabilities are rounded, unless a knob says that they are not."""
+    shapes = (1, rows, 2, 64), (1, keys, 2, 64), (1, keys, 2, depth)
+    module = weft.lower(legalized("nn.attention", *shapes, dtype="bfloat16", causal_mask=mask), "llvm", stop="fuse")
+    machine = MachineModel(512, 32, dot_features=("amx-bf16",))
+    new = TileContractions(machine, Knobs())(module)
+    assert weft.verify(new) == []
+    instructions = [node.value for f in new.functions.values() for node in walk(f) if isinstance(node, AttrStmt)]
+    assert instructions.count("tdpbf16ps") >= 2
+    assert "matrix_tiles" not in TileContractions(machine, Knobs(narrow_attention=0))(module).script()
+    arrays = [random(*shape).astype(ml_dtypes.bfloat16) for shape in shapes]
+    want = expected(*(x.astype("float64") for x in arrays), causal_mask=mask)
+    got = weft.compile(new)["main"](*arrays).astype("float64")
+    np.testing.assert_allclose(got, want, rtol=2.0**-7, atol=2.0**-8)
 
 
 @pytest.mark.parametrize("heads", [1, 5], ids=["rows", "heads"])

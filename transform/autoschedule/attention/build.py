@@ -64,12 +64,12 @@ class _Rows:
         k, row = PrimVar("vk", INDEX), PrimVar("vs", INDEX)
         nest, whole = block.role("scores").nest, block.key_blocks
         here = {block.found.row.variables[0]: plus(block.start, row), nest.reduction[0]: k, **whole.outer_values(0)}
-        value = substitute(factors_of(block.found, "scores")[0], here)
+        value = whole.as_stored(substitute(factors_of(block.found, "scores")[0], here))
         copy = BufferStore(block.query, value, (row, k))
         body: list[Stmt] = [block_nest("queries", [(row, block.count), (k, whole.head_size)], [], copy)]
         if block.tile > 1:
             beyond, k = PrimVar("beyond", INDEX), PrimVar("vk", INDEX)
-            zero = BufferStore(block.query, const(0.0, whole.dtype), (plus(block.count, beyond), k))
+            zero = BufferStore(block.query, const(0.0, whole.stored), (plus(block.count, beyond), k))
             fill, rest = block_nest("queries", [(k, whole.head_size)], [], zero), minus(block.padded, block.count)
             body.append(For(beyond, 0, rest, fill, annotations=FrozenMap({CHAIN: True})))
         body.extend(self._over_visible_keys())

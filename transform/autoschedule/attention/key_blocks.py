@@ -13,7 +13,9 @@
 
 Partial sums are scaled to the maximum so far (online softmax), so that scores are never stored for more than a block.
 Probabilities that are divided by l before the second product are divided by what l is so far, and y is scaled by the
-quotient of both. Keys and values are copied once for all rows, into float types that vectors sum in.
+quotient of both. Keys and values are copied once for all rows, into float types that vectors sum in. Where instructions
+over matrices take what they are stored in, they stay as they are: scores are sums of the same products then, and
+probabilities are rounded to that type for the second product (not for l), as oneDNN does it.
 
 Masked scores (-inf) have probability 0. While a row has seen nothing else, its m is -inf; where the kernel takes
 exp(x - m) as it is, such a row is nan in the end, as it would be at once. Keys that a condition on the positions
@@ -35,6 +37,7 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
+    Cast,
     Extent,
     For,
     IfThenElse,
@@ -49,7 +52,7 @@ from weft.transform.autoschedule.rules.axes import Chains
 from weft.transform.autoschedule.rules.loops import CHAIN, INDEX, block_nest, plus, times, vector_loop
 from weft.transform.autoschedule.rules.strides import loads_in, uses
 
-__all__ = ["KeyBlocks", "ceil_div", "total_nest"]
+__all__ = ["KeyBlocks", "ceil_div", "narrow_type", "total_nest"]
 
 
 class KeyBlocks:
@@ -67,15 +70,25 @@ class KeyBlocks:
         (self.head_size,) = (found.roles[0].nest.extents[var] for var in found.roles[0].nest.reduction)
         blocks = ceil_div(found.keys, self.size)
         self.blocks = blocks
-        self.value = Buffer("values", (blocks, self.size, self._padded(self.value_size)), self.dtype)
+        self.narrow = narrow_type(found, size)
+        self.stored = self.narrow or self.dtype  # of copies
+        self.value = Buffer("values", (blocks, self.size, self._padded(self.value_size)), self.stored)
         self.checks, self.totals = (self._check_buffers(size) for size in (blocks, 1))
         rows, columns = size.tile(self.dtype)
         self.tile = rows if self._ignores(lambda role: found.row.variables[role.number]) else 1
         self.columns = columns if self._ignores(lambda role: role.key) else 1
         self.padded_size = self._padded(-(-self.size // self.columns) * self.columns)
-        self.key = Buffer("keys", (blocks, self.head_size, self.padded_size), self.dtype)
+        self.key = Buffer("keys", (blocks, self.head_size, self.padded_size), self.stored)
 
     # Sizes and places
+
+    def as_stored(self, value: PrimExpr) -> PrimExpr:
+        """A factor of a product in the type of its copy: where that is narrow, what was converted."""
+        return value.value if self.narrow is not None and isinstance(value, Cast) else value
+
+    def widened(self, value: PrimExpr) -> PrimExpr:
+        """An element of a copy in the type that is summed in."""
+        return value if value.dtype == self.dtype else Cast(self.dtype, value)
 
     def _padded(self, extent: Extent) -> Extent:
         """The elements from one row of a copy to the next: an odd number of cache lines, so that columns spread over
@@ -140,14 +153,14 @@ class KeyBlocks:
         assert scores.key is not None
         assert product.key is not None
         here = {scores.key: plus(start, key), scores.nest.reduction[0]: k, **self.outer_values(0)}
-        value = substitute(factors_of(self.found, "scores")[1], here)
+        value = self.as_stored(substitute(factors_of(self.found, "scores")[1], here))
         store = BufferStore(self.key, value, (block, k, key))
         parts = [block_nest("keys", [(key, count), (k, self.head_size)], [], store)]
         if self.columns > 1 and self._has_remainder(count):
             parts.insert(0, self._zeros(block, count))
         row, d = PrimVar("vt", INDEX), PrimVar("vd", INDEX)
         here = {product.key: plus(start, row), self.variable("product"): d, **self.outer_values(product.number)}
-        value = substitute(factors_of(self.found, "product")[1], here)
+        value = self.as_stored(substitute(factors_of(self.found, "product")[1], here))
         copy = BufferStore(self.value, value, (block, row, d))
         parts.append(block_nest("values", [(row, count), (d, self.value_size)], [], copy))
         parts.extend(self._checks(block, count))
@@ -164,7 +177,7 @@ class KeyBlocks:
         """Zeros in the last tile of keys, where that is not full."""
         k, columns = PrimVar("k", INDEX), const(self.columns, INDEX)
         done = times(binary("floordiv", as_expr(count, INDEX), columns), self.columns)
-        zero = const(0.0, self.dtype)
+        zero = const(0.0, self.stored)
         row = vector_loop(done, self.columns, lambda j: BufferStore(self.key, zero, (block, k, j)))
         clear = For(k, 0, self.head_size, row)
         rest = binary("floormod", as_expr(count, INDEX), columns)
@@ -175,11 +188,11 @@ class KeyBlocks:
         if not self.checks:
             return
         row, d, zero = PrimVar("vt", INDEX), PrimVar("vd", INDEX), const(0.0, self.dtype)
-        term = binary("mul", BufferLoad(self.value, (block, row, d)), zero)
+        term = binary("mul", self.widened(BufferLoad(self.value, (block, row, d))), zero)
         yield total_nest(self.checks[0], block, [(row, count), (d, self.value_size)], term)
         for squares in self.checks[1:]:
             row, k = PrimVar("vt", INDEX), PrimVar("vk", INDEX)
-            load = BufferLoad(self.key, (block, k, row))
+            load = self.widened(BufferLoad(self.key, (block, k, row)))
             yield total_nest(squares, block, [(k, self.head_size), (row, count)], binary("mul", load, load))
 
     def _check_buffers(self, size: Extent) -> tuple[Buffer, ...]:
@@ -194,6 +207,25 @@ class KeyBlocks:
         for total, checks in zip(self.totals, self.checks, strict=True):
             block = PrimVar("block", INDEX)
             yield total_nest(total, const(0, INDEX), [(block, self.blocks)], BufferLoad(checks, (block,)))
+
+
+def narrow_type(found: Attention, size: Chains) -> str | None:
+    """The type that the operands of both products are stored in, where instructions over matrices take it as it is and
+    sizes are known to fill them; None elsewhere. Probabilities are rounded to it."""
+    if not size.knobs.narrow_attention:
+        return None
+    factors = (*factors_of(found, "scores"), factors_of(found, "product")[1])
+    types = {x.value.dtype if isinstance(x, Cast) and isinstance(x.value, BufferLoad) else None for x in factors}
+    dtype = found.roles[0].nest.store.buffer.dtype
+    (only,) = types if len(types) == 1 else (None,)
+    row = next((row for row in size.machine.dot_products if row.is_matrix and row.types == (only, only, dtype)), None)
+    if only is None or row is None:
+        return None
+    (head_size,) = (found.roles[0].nest.extents[var] for var in found.roles[0].nest.reduction)
+    sizes = (found.row.extent, found.keys, head_size)
+    least = (2 * row.shape[0], 2 * row.terms, 2 * row.terms)
+    fills = all(isinstance(extent, int) and extent >= low for extent, low in zip(sizes, least, strict=True))
+    return only if fills else None
 
 
 def total_nest(buffer: Buffer, at: PrimExpr, over: Sequence[tuple[PrimVar, Extent]], term: PrimExpr) -> Stmt:

@@ -6,7 +6,7 @@ whenever the maximum grows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from weft.ir import walk
 from weft.ir.kernel.prim import binary, const
@@ -15,6 +15,7 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
+    Cast,
     Extent,
     PrimCall,
     PrimExpr,
@@ -74,7 +75,7 @@ class OnlineSoftmax:
         used = {part for stmt in body for part in walk(stmt) if isinstance(part, Buffer)}
         self.uses_several = self.uses_several or sum(buffer in used for buffer in score_buffers) > 1
         rows = {block.new_max, block.finite_max, block.correction, block.block_sum, block.scale, block.divisor}
-        buffers = (*score_buffers, *sorted(rows, key=lambda buffer: buffer.name))
+        buffers = (*score_buffers, block.rounded_probs, *sorted(rows, key=lambda buffer: buffer.name))
         return SeqStmt((*(AllocBuffer(buffer) for buffer in buffers if buffer in used), *body))
 
     def _scores(self, number: PrimExpr, count: Extent) -> Stmt:
@@ -82,7 +83,9 @@ class OnlineSoftmax:
         row, key, k = PrimVar("vs", INDEX), PrimVar("vt", INDEX), PrimVar("vk", INDEX)
         buffer = block.score_buffers[block.role("scores").nest.store.buffer]
         at = block.place_of_score(block.role("scores").nest.store.buffer, row, key)
-        product = binary("mul", BufferLoad(block.query, (row, k)), BufferLoad(block.key_blocks.key, (number, k, key)))
+        whole = block.key_blocks
+        query, key_of = BufferLoad(block.query, (row, k)), BufferLoad(whole.key, (number, k, key))
+        product = binary("mul", whole.widened(query), whole.widened(key_of))
         store = BufferStore(buffer, binary("add", BufferLoad(buffer, at), product), at)
         init = BufferStore(buffer, const(0.0, buffer.dtype), at)
         columns = block.key_blocks.columns_of(count)
@@ -148,14 +151,40 @@ class OnlineSoftmax:
 
     def _product(self, number: PrimExpr, count: Extent, accumulates: bool = True) -> Stmt:
         """The partial sums with the values of a block of keys added to them."""
-        block = self.block
-        role = block.found.get("probs") or block.role("exp")
+        block, whole = self.block, self.block.key_blocks
+        probs = (block.found.get("probs") or block.role("exp")).nest.store.buffer
+
+        def prob(row: PrimExpr, key: PrimExpr) -> BufferLoad:
+            return BufferLoad(block.score_buffers[probs], block.place_of_score(probs, row, key))
+
+        if whole.narrow is None:
+            return self._added(number, count, prob, accumulates)
+        rounded = block.rounded_probs
+
+        def of_rounded(row: PrimExpr, key: PrimExpr) -> PrimExpr:
+            return whole.widened(BufferLoad(rounded, (row, key)))
+
+        return SeqStmt((self._narrowed(rounded, count, prob), self._added(number, count, of_rounded, accumulates)))
+
+    def _narrowed(self, buffer: Buffer, count: Extent, value: Callable[[PrimExpr, PrimExpr], PrimExpr]) -> Stmt:
+        """A value for each row and key, rounded."""
+        row, key = PrimVar("vs", INDEX), PrimVar("vt", INDEX)
+        store = BufferStore(buffer, Cast(buffer.dtype, value(row, key)), (row, key))
+        return block_nest(buffer.name, [(row, self.block.padded), (key, count)], [], store)
+
+    def _added(
+        self,
+        number: PrimExpr,
+        count: Extent,
+        prob: Callable[[PrimExpr, PrimExpr], PrimExpr],
+        accumulates: bool,
+    ) -> Stmt:
+        """The sums of probabilities times the values of a block of keys, added to those that there are."""
+        block, whole = self.block, self.block.key_blocks
         row, d, key = PrimVar("vs", INDEX), PrimVar("vd", INDEX), PrimVar("vt", INDEX)
-        buffer = role.nest.store.buffer
-        prob = BufferLoad(block.score_buffers[buffer], block.place_of_score(buffer, row, key))
-        product = binary("mul", prob, BufferLoad(block.key_blocks.value, (number, key, d)))
+        product = binary("mul", prob(row, key), whole.widened(BufferLoad(whole.value, (number, key, d))))
         total = BufferLoad(block.accumulators, (row, d))
         store = BufferStore(block.accumulators, binary("add", total, product), (row, d))
-        init = None if accumulates else BufferStore(block.accumulators, const(0.0, block.key_blocks.dtype), (row, d))
-        spatial = [(row, block.padded), (d, block.key_blocks.value_size)]
+        init = None if accumulates else BufferStore(block.accumulators, const(0.0, whole.dtype), (row, d))
+        spatial = [(row, block.padded), (d, whole.value_size)]
         return block_nest(block.accumulators.name, spatial, [(key, count)], store, init)

@@ -36,7 +36,8 @@ class RowBlock:
         if tile > 1:
             self.padded = binary("mul", as_expr(ceil_div(count, tile), INDEX), const(tile, INDEX))
             size = -(-size // tile) * tile
-        self.query = Buffer("queries", (size, whole.head_size), dtype)
+        self.query = Buffer("queries", (size, whole.head_size), whole.stored)
+        self.rounded_probs = Buffer("rounded_probs", (size, whole.padded_size), whole.stored)
         self.squares = Buffer("query_squares", (1,), dtype)
         self.keys: Extent = found.keys
         self.row_buffers = {

@@ -35,7 +35,7 @@ class VisibleKeys:
         """The sum of the squares of the queries, where hidden keys are left out by it."""
         if self.bounds is not None and self.bounds.added:
             block, row, k = self.block, PrimVar("vs", INDEX), PrimVar("vk", INDEX)
-            load = BufferLoad(block.query, (row, k))
+            load = self.whole.widened(BufferLoad(block.query, (row, k)))
             over = [(row, block.count), (k, self.whole.head_size)]
             yield total_nest(block.squares, const(0, INDEX), over, binary("mul", load, load))
 

@@ -34,6 +34,8 @@ from weft.support.records import dataclass
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.attention.build import build_attention
+from weft.transform.autoschedule.attention.key_blocks import narrow_type
+from weft.transform.autoschedule.attention.mask_bounds import mask_bounds_of
 from weft.transform.autoschedule.attention.match import Attention, attention_of
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.registry import Rule, Site, Taken, checked
@@ -55,6 +57,9 @@ from weft.transform.fusion.fuse_tir import copied
 from weft.transform.infra.decisions import Decision
 
 __all__ = ["AttentionRule", "ChainRule"]
+
+_ROWS_OF_MATRICES = 32
+"""The rows of the largest tile of matrices, two of them."""
 
 
 @dataclass(frozen=True)
@@ -156,8 +161,8 @@ class _ChainRule(Rule):
         about = last.block.name if last.block is not None else last.store.buffer.name
         return Decision(about, self.name, values, self.reason)
 
-    def values(self, found: Chain, size: Chains) -> dict[str, int]:
-        """The sizes of blocks."""
+    def values(self, found: Chain, size: Chains) -> dict[str, int | str]:
+        """The sizes of blocks, and what else is decided."""
         return {"row_block": size.rows}
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
@@ -201,9 +206,15 @@ class AttentionRule(_ChainRule):
     is_attention = True
     reason = "scores are never stored for more than a block"
 
-    def values(self, found: Chain, size: Chains) -> dict[str, int]:
-        """The sizes of blocks; of an unknown number of rows whole tiles, and up to which number each goes alone."""
-        sizes = {"row_block": size.rows, "key_block": size.keys}
+    def values(self, found: Chain, size: Chains) -> dict[str, int | str]:
+        """The sizes of blocks; of an unknown number of rows whole tiles, and up to which number each goes alone. Tiles
+        of matrices take less time for a row, beside which each block brings keys and values into their order: blocks
+        are larger then, but less so where a mask hides keys from all rows of a block."""
+        sizes: dict[str, int | str] = {"row_block": size.rows, "key_block": size.keys}
+        narrow = None if found.attention is None else narrow_type(found.attention, size)
+        if found.attention is not None and narrow is not None:
+            rows = 3 * size.rows // (1 if mask_bounds_of(found.attention) is None else 2)
+            return {**sizes, "row_block": -(-rows // _ROWS_OF_MATRICES) * _ROWS_OF_MATRICES, "products": narrow}
         if isinstance(found.row.extent, int):
             return sizes
         rows, _ = size.tile(found.members[0].nest.store.buffer.dtype)
