@@ -131,10 +131,11 @@ class _Writer:
 
     def program(self) -> str:
         first = ["a = x * 0.5", "b = y.copy()", "q = z * 0.25", "h = R.zeros((4,), 'float32')", "v = r"]
-        first += ["s = 0", "t = 0.5", "c = 0", "d = 1", "e = k", "p = False"]
+        first += ["s = 0", "t = 0.5", "c = 0", "d = 1", "e = k", "p = False", "g = {'a': x * 0.25, 'n': 0, 's': 0.0}"]
         for line in first:
             self.write(line)
         results = ["a * 0.25 + b, s + t, c - d", "a, q, h, e", "x * (s if p else t) + c", "b + v, h, d", "c, t", "q"]
+        results += ["g['a'] + a, g['n'], g['s']", "x, y, s", "y * 0.5 + x, g['a']"]
         self.result = self.choose.choice(results)
         for _ in range(self.choose.randint(3, 4)):
             self.statement()
@@ -247,6 +248,8 @@ class _Writer:
         elif kind < 0.6:
             self.write(f"{name} = []\nfor i in range(n):\n    b = R.tanh(b + x[i])\n    {name}.append(b)")
             self.write(f"a = a * 0.5 + R.sum(R.stack({name}), 0)")
+        elif kind < 0.7:
+            self.write(f"{name} = R.stack([b * 0.5 + i for i in range(k + 1)])\na = a * 0.5 + {name}[-1] * 0.25")
         elif kind < 0.8:
             self.write(f"{name} = R.stack([w * 0.5 + i for i, w in enumerate(x)])\nb = b * 0.5 + {name}")
         else:
@@ -341,6 +344,13 @@ class _Writer:
             f"{name} = {name} * 0.5 + 2 ** ({count} % 4) * 0.125",
             f"{name} -= {name} * 0.5 + 0.125",
             "s, t = t, s * 0.5",
+            f"{name} = {name} * 0.5 + R.sum(x[x > {self.one('0', '0.5')}]) * 0.0625",
+            f"{name} = {name} * 0.5 + R.sum(b[:: -(d % 3) - 1]) * 0.0625",
+            f"{name} = {name} * 0.25 + g['s'] * 0.5",
+            f"g['s'] = g['s'] * 0.5 + {other} * 0.25",
+            f"g['n'] = (g['n'] + {count}) % 9",
+            "g['a'] = g['a'] * 0.5 + b * 0.25",
+            "g = {'s': g['s'] * 0.5, 'n': g['n'] + 1, 'a': a * 0.5}",
         )
 
     def counter(self) -> str:
@@ -360,7 +370,7 @@ class _Writer:
         )
 
     def elements(self) -> str:
-        name, other = self.one("a b", "b a").split()
+        name, other = self.one("a b", "b a", "x b", "y a").split()
         index, number = self.one(self.index(), "c % n", "d % n", "-1"), self.one("s", "t", "v", "c % 4", "0.5", "1")
         return self.one(
             f"{name}[{index}] = {number} * 0.5",
@@ -371,6 +381,11 @@ class _Writer:
             f"{name}[c % n :] *= 0.5",
             f"{name}[: d % (n + 1)] = {number}",
             f"{name}[{other} > {number}] = 0.5",
+            f"{name}[{name} > 0] *= 0.5",
+            f"{name}[{other} > 0] = {other}[{other} > 0] * 0.5",
+            f"{name}[c % n :: d % 3 + 1] *= 0.5",
+            f"{name}[::2] = {name}[::2] * 0.5",
+            f"{name}[::-1] = {other} * 0.5",
             f"h[u[{index}]] += {number}",
             f"q[{self.one('0', 'd % m')}, {index}] = {number}",
             f"q[:, {index}] = {number}",

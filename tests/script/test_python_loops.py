@@ -156,6 +156,16 @@ WRITTEN = {
         "W115",
         "it has the same keys and as many parts whatever runs",
     ),
+    "a part of an array that a loop goes through and changes": (
+        "for v in x[1:]:\n    x[0] += v\nreturn x",
+        "W115",
+        "go through a copy, `.copy()`, or over the indices",
+    ),
+    "another name of an array that a loop goes through and changes": (
+        "z = x\nfor v in z:\n    x[0] += v\nreturn x",
+        "W115",
+        "go through a copy, `.copy()`, or over the indices",
+    ),
     "a modulus": ("return pow(3, k, 7)", "W115", "p = p * base % modulus"),
 }
 

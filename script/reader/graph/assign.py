@@ -126,7 +126,7 @@ def _assign_to(
     session.known(value, tree)  # pays for going through it
     if target.id in session.carried and _is_scalar(value):
         value = scalar_tensor(session, value, tree)
-    if annotation is None and is_static(value):
+    if annotation is None and (is_static(value) or form_of(value) is not None):
         session.scope.names[target.id] = value
         return
     declared = read_claim(session, annotation, value, tree) if annotation is not None else None

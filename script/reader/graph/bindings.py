@@ -115,6 +115,8 @@ def bind_value(session: GraphSession, target: ast.Name, value: Expr, declared: T
     emit_binding(session, VarBinding(var, value, span=session.span(tree)))
     note_weak(session, var, weak_parts(session, value))
     note_same_memory(session, var, value)
+    if value in session.stacked:
+        session.stacked.add(var)
     return var
 
 

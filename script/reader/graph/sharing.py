@@ -31,6 +31,7 @@ __all__ = [
     "Memory",
     "Sharing",
     "carried_memory",
+    "changed_arrays",
     "given_memory",
     "handed_memory",
     "is_changed_in_place",
@@ -41,6 +42,7 @@ __all__ = [
     "note_same_memory",
     "part_memories",
     "refuse_changed",
+    "refuse_gone_through",
     "refuse_kept",
     "refuse_outer",
     "refuse_shared",
@@ -366,6 +368,21 @@ def refuse_kept(session: GraphSession, owner: object, name: str, value: Expr, tr
     if any(isinstance(array, tuple) and array[0] is owner for array in kept & changed):
         message = f"each iteration appends one array to the list `{name}`, and changes its elements"
         raise session.fail("W115", message, tree, f"append a copy: `{name}.append(value.copy())`")
+
+
+def changed_arrays(session: GraphSession) -> Memory:
+    """The arrays that have elements assigned so far."""
+    return frozenset(session.memory.changed) if session.memory is not None else _NONE
+
+
+def refuse_gone_through(session: GraphSession, arrays: Iterable[Expr], before: Memory, tree: ast.expr) -> None:
+    """W115 where a loop goes through an array of which it assigns elements: in Python it would come to the new ones."""
+    if session.memory is None:
+        return
+    changed = session.memory.before(session.memory.changed - before)
+    if any(changed & session.memory.before(memory_of(session, array)) for array in arrays):
+        message = f"the loop goes through `{ast.unparse(tree)[:40]}`, and assigns elements of what that may be"
+        raise session.fail("W115", message, tree, "go through a copy, `.copy()`, or over the indices")
 
 
 def refuse_updated(session: GraphSession, base: Any, tree: ast.AugAssign, instead: ast.expr) -> None:

@@ -44,9 +44,10 @@ from weft.script.reader.graph.loops.body import (
     without_else,
 )
 from weft.script.reader.graph.loops.carried import LoopReader
-from weft.script.reader.graph.loops.source import Bounds, Source, sized, source_of, table_source
+from weft.script.reader.graph.loops.source import Bounds, Source, changed_names, sized, source_of, table_source
 from weft.script.reader.graph.loops.trial import tried, undone
 from weft.script.reader.graph.session import GraphSession
+from weft.script.reader.graph.sharing import changed_arrays, refuse_gone_through
 from weft.script.reader.graph.statements import in_order, read_statement
 from weft.script.reader.scope import is_dim
 
@@ -58,7 +59,7 @@ UNROLLED = 64
 
 @GRAPH.tree(ast.For)
 def _for(session: GraphSession, tree: ast.For) -> None:
-    source = source_of(session, tree.iter)
+    source = source_of(session, tree.iter, changed_names(tree.body))
     if not isinstance(source, Source):
         _known_values(session, tree, source)
     elif source.known and not returns(tree):
@@ -188,7 +189,10 @@ def read_loop(session: GraphSession, tree: LoopTree, source: Source | None) -> N
         return
     if _surely_runs(session, tree, source):
         _bind_first(session, tree, source, bound_names([tree]))
+    before = changed_arrays(session)
     loop, function, range_, condition = _prepared(session, tree, source)
+    if source is not None and isinstance(tree, ast.For):
+        refuse_gone_through(session, source.arrays, before, tree.iter)
     loop.emit(function, range_, condition)
 
 

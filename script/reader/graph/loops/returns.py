@@ -24,7 +24,7 @@ from weft.script.reader.graph.joined import at, bound_names, fresh_name, name_at
 from weft.script.reader.graph.loops.body import LoopTree, Returned, leaves, without_else, without_returns
 from weft.script.reader.graph.loops.carried import handed_on
 from weft.script.reader.graph.loops.loop import read_loop, unroll
-from weft.script.reader.graph.loops.source import Source, source_of, table_source
+from weft.script.reader.graph.loops.source import Source, changed_names, source_of, table_source
 from weft.script.reader.graph.loops.trial import undone
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.graph.statements import read_statement
@@ -49,7 +49,8 @@ def loop_and_rest(session: GraphSession, tree: LoopTree, rest: Sequence[ast.stmt
 
     The value is carried, and is zeros until then: the loop is read first for the type of what it returns.
     """
-    found = source_of(session, tree.iter) if isinstance(tree, ast.For) else None
+    changed = changed_names(tree.body)
+    found = source_of(session, tree.iter, changed) if isinstance(tree, ast.For) else None
     source = table_source(session, found) if isinstance(found, ast.expr) else found
     if isinstance(tree, ast.For) and source is None and isinstance(found, ast.expr):
         unroll(session, tree, found)

@@ -2,15 +2,18 @@
 
     source ::= range(start, stop, step) | tensor | enumerate(source, start) | zip(source, ...) | reversed(source)
 
-A source has a number of items, and an expression for the item at an index. Everything else that can be looped over is
-known while reading, and its loop is unrolled: so is a range that is written out, unless it has many rounds or its
-rounds leave it early (`unrolled` says how many are many).
+A source has a number of items, and an expression for the item at an index. As in Python, rows are those that an array
+has when their turn comes: of a name whose elements the loop assigns they are read anew in each iteration. Everything
+else that can be looped over is known while reading, and its loop is unrolled: so is a range that is written out, unless
+it has many rounds or its rounds leave it early (`unrolled` says how many are many).
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from weft.ir.deduction.infer import type_text
@@ -20,6 +23,7 @@ from weft.ir.op.program.loop import iterations
 from weft.ir.types import TensorType
 from weft.script.reader.expression.arguments import KnownValue
 from weft.script.reader.graph.bindings import as_leaf, type_of
+from weft.script.reader.graph.element_targets import Updated
 from weft.script.reader.graph.expressions.boundaries import counted_range
 from weft.script.reader.graph.joined import at
 from weft.script.reader.graph.session import GraphSession
@@ -27,7 +31,7 @@ from weft.script.reader.scope import is_dim
 from weft.script.source.text import MISSING
 from weft.support.records import dataclass
 
-__all__ = ["Bounds", "Source", "sized", "source_of", "table_source"]
+__all__ = ["Bounds", "Source", "changed_names", "sized", "source_of", "table_source"]
 
 Bounds = tuple[Any, Any, Any]
 
@@ -40,6 +44,7 @@ class Source:
     tree: ast.expr
     item: Callable[[ast.expr], ast.expr] | None = None
     known: bool = False  # a range that is known while reading
+    arrays: tuple[Expr, ...] = ()  # whose rows are those that they had before the loop
 
     @property
     def count(self) -> Dim | None:
@@ -47,23 +52,38 @@ class Source:
         return iterations(Tuple(tuple(PrimValue(b, "int64") if is_dim(b) else b for b in self.bounds)))
 
 
-def source_of(session: GraphSession, tree: ast.expr) -> Source | ast.expr:
-    """The source of a loop, or the tree of a value that is known while reading, with what was read of it."""
+def changed_names(body: Sequence[ast.stmt]) -> frozenset[str]:
+    """The names that a loop gives another value by assigning elements of it, and in no other way."""
+    bound, updated = Counter[str](), Counter[str]()
+    for node in (node for tree in body for node in ast.walk(tree)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound[node.id] += 1
+        elif isinstance(node, ast.Assign) and isinstance(node.value, Updated):
+            updated.update(target.id for target in node.targets if isinstance(target, ast.Name))
+    return frozenset(name for name, count in updated.items() if bound[name] == count)
+
+
+def source_of(session: GraphSession, tree: ast.expr, changed: frozenset[str] = frozenset()) -> Source | ast.expr:
+    """The source of a loop, or the tree of a value that is known while reading, with what was read of it.
+
+    `changed` are names of which an iteration reads the rows anew (`changed_names`).
+    """
     name = _function(session, tree)
     if name is None:
         value = session.value(tree)
         value = as_leaf(session, value, tree) if isinstance(value, Expr) else value
-        return _rows(session, value, tree) or KnownValue(value, tree)
+        return _rows(session, value, tree, changed) or KnownValue(value, tree)
     assert isinstance(tree, ast.Call)
     if name == "range":
         return _range(session, tree)
     gone_through = tree.args[:1] if name == "enumerate" else tree.args
-    found = [source_of(session, argument) for argument in gone_through]
+    found = [source_of(session, argument, changed) for argument in gone_through]
     parts = [part for part in found if isinstance(part, Source)]
     if len(parts) < len(found) or all(part.known for part in parts):
         given = [part.tree if isinstance(part, Source) else part for part in found]
         return at(tree, ast.Call(tree.func, [*given, *tree.args[len(given) :]], tree.keywords))
-    return _COMBINED[name](session, [sized(session, part, tree) for part in parts], tree)
+    made = _COMBINED[name](session, [sized(session, part, tree) for part in parts], tree)
+    return replace(made, arrays=tuple(array for part in parts for array in part.arrays))
 
 
 def table_source(session: GraphSession, tree: ast.expr) -> Source | None:
@@ -116,7 +136,7 @@ def _range(session: GraphSession, tree: ast.Call) -> Source | ast.expr:
     return at(tree, ast.Call(tree.func, [KnownValue(value, tree) for value in values], []))
 
 
-def _rows(session: GraphSession, value: Any, tree: ast.expr) -> Source | None:
+def _rows(session: GraphSession, value: Any, tree: ast.expr, changed: frozenset[str] = frozenset()) -> Source | None:
     """A tensor as the source of its rows."""
     ty = type_of(session, value, tree) if isinstance(value, Expr) else None
     if not isinstance(ty, TensorType):
@@ -124,8 +144,10 @@ def _rows(session: GraphSession, value: Any, tree: ast.expr) -> Source | None:
     if not ty.dims:
         message = f"a loop goes through the rows of a tensor of known rank above 0, got {type_text(ty)}"
         raise session.fail("W115", message, tree, "use R.match_cast to say its shape" if ty.ndim else None)
-    whole = KnownValue(value, tree)
-    return Source((0, ty.dims[0], 1), whole, lambda index: at(index, ast.Subscript(whole, index, ast.Load())))
+    is_read_anew = isinstance(tree, ast.Name) and tree.id in changed
+    whole = tree if is_read_anew else KnownValue(value, tree)
+    made = Source((0, ty.dims[0], 1), whole, lambda index: at(index, ast.Subscript(whole, index, ast.Load())))
+    return made if is_read_anew else replace(made, arrays=(value,))
 
 
 def _item(source: Source, index: ast.expr) -> ast.expr:
