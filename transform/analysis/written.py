@@ -11,6 +11,7 @@ seen through a view, or whose address is taken, cannot be followed.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from itertools import compress
@@ -56,7 +57,14 @@ from weft.transform.analysis.indices.facts import Fact, Facts, negated
 from weft.transform.kernel.bounds.jumps import always_jumps
 from weft.transform.kernel.bounds.values import bind, parameter_facts
 
-__all__ = ["Unproved", "guarded_loads", "is_plainly_written", "opaque_buffers", "unproved_reads"]
+__all__ = [
+    "Unproved",
+    "guarded_loads",
+    "is_plainly_written",
+    "opaque_buffers",
+    "unproved_reads",
+    "written_by_iteration",
+]
 
 Span = tuple[Dim, Dim]
 Box = tuple[Span, ...]
@@ -88,6 +96,15 @@ def unproved_reads(function: PrimFunc, outputs: Set[Buffer] = frozenset()) -> Un
     partial = {buffer for buffer in followed & outputs if not flow.is_whole(buffer, boxes, facts)}
     read = flow.unproved | {read.buffer for read in flow.waiting}
     return Unproved(frozenset(read), opaque, frozenset(partial))
+
+
+def written_by_iteration(function: PrimFunc, loop: For, buffers: Set[Buffer]) -> frozenset[Buffer]:
+    """The buffers among these of which an iteration of a loop is proved to read only what it wrote itself."""
+    followed = buffers - opaque_buffers(loop.body, buffers)
+    flow = _FlowOfIteration(function, followed, loop)
+    with contextlib.suppress(_Reached):
+        flow.statement(function.body, {}, parameter_facts(function, flow.known))
+    return frozenset(followed - flow.unproved - {read.buffer for read in flow.waiting})
 
 
 def opaque_buffers(body: Stmt, buffers: Set[Buffer]) -> set[Buffer]:
@@ -395,6 +412,27 @@ class _Flow:
             )
         except ShapeError:  # over the limits of dimensions
             return False
+
+
+class _Reached(Exception):
+    """The loop that is looked at has been."""
+
+
+class _FlowOfIteration(_Flow):
+    """Goes through a kernel as far as a loop, for the facts, and through its body with nothing written so far."""
+
+    def __init__(self, function: PrimFunc, buffers: Set[Buffer], loop: For) -> None:
+        super().__init__(function, buffers)
+        self.loop = loop
+
+    def _for(self, stmt: For, boxes: Boxes, facts: Facts) -> Boxes:
+        if stmt is not self.loop:
+            return super()._for(stmt, boxes, facts)
+        start, extent = self.known.dim(stmt.start, facts), self.known.dim(stmt.extent, facts)
+        inside = self.known.range(stmt.loop_var, start, extent, facts).after_write()
+        self.unproved, self.waiting, self.loops = set(), [], []
+        self.statement(stmt.body, {}, inside)
+        raise _Reached
 
 
 def _has_jumps(body: Stmt) -> bool:

@@ -4,8 +4,8 @@
 
 Iterations that run one after another then use the same memory, which stays in the caches. A slot is a number below that
 of the iterations which no two threads of a loop have at once. Scratch memory is what the kernel allocates, and the
-parameters that `weft.transform.memory.hoist_scratch` made of that: nothing else sees it, and no iteration finds in it
-what it did not write itself.
+parameters that `weft.transform.memory.hoist_scratch` made of that: nothing else sees it. Where the loop runs once, no
+iteration finds in it what it did not write itself; in another loop that is proved, or each keeps its place.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from weft.ir.tensor import (
     PrimExpr,
     PrimFunc,
     Stmt,
+    While,
 )
+from weft.transform.analysis.written import written_by_iteration
 
 __all__ = ["in_slot", "scratch_of"]
 
@@ -44,7 +46,15 @@ def scratch_of(function: PrimFunc, loop: For) -> frozenset[Buffer]:
                     found.discard(part.buffer)
             elif not isinstance(part, AllocBuffer):
                 found.difference_update(x for x in children(part) if isinstance(x, Buffer))
+    if found and _is_repeated(function.body, loop):
+        found &= written_by_iteration(function, loop, found)
     return frozenset(found)
+
+
+def _is_repeated(body: Stmt, loop: For) -> bool:
+    """Whether a loop runs more than once: it stands in another one."""
+    loops = (part for part in statements(body) if isinstance(part, (For, While)) and getattr(part, "extent", 0) != 1)
+    return any(part is loop for outer in loops if outer is not loop for part in statements(outer.body))
 
 
 def _users(stmt: Stmt) -> Iterator[Node]:

@@ -58,6 +58,39 @@ def test_other_memory_is_not(text: str) -> None:
     assert scratch_names(text) == []
 
 
+AGAIN = """
+        @T.prim_func
+        def main(x: T.Buffer((8, 64), "float32"), y: T.Buffer((8, 64), "float32")):
+            t = T.alloc_buffer((8, 64), "float32")
+            for k in range(4):
+                for i in T.parallel(8):
+                    for j in range(64):
+                        FIRST
+                    for j in range(64):
+                        y[i, j] = t[i, 63 - j]
+"""
+STARTS = "if k == 0:\n                            t[i, j] = T.float32(0)\n                        "
+SUM = AGAIN.replace("FIRST", STARTS + "t[i, j] = t[i, j] + x[i, j]")
+FRESH = AGAIN.replace("FIRST", "t[i, j] = x[i, j] * T.cast(k, 'float32')")
+
+
+def test_memory_whose_values_a_loop_around_takes_on_is_not() -> None:
+    assert [scratch_names(text) for text in (SUM, FRESH)] == [[], ["t"]]
+
+
+@pytest.mark.parametrize(("text", "times"), [(SUM, 4), (FRESH, 3)])
+@pytest.mark.parametrize("count", [1, 3])
+def test_results_of_loops_in_loops_are_the_same(text: str, times: int, count: int) -> None:
+    before = weft.get_num_threads()
+    x, y = np.random.default_rng(0).standard_normal((8, 64), "float32"), np.zeros((8, 64), "float32")
+    try:
+        weft.set_num_threads(count)
+        weft.compile(module(text))["main"](x, y)
+    finally:
+        weft.set_num_threads(before)
+    np.testing.assert_allclose(y, times * x[:, ::-1], rtol=1e-5)
+
+
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_results_are_the_same_in_the_places_of_threads(count: int) -> None:
     before = weft.get_num_threads()
