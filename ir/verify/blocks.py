@@ -183,6 +183,12 @@ def _misses(interval: Interval, start: Interval, extent: Interval) -> bool:
 # Local buffers ------------------------------------------------------------------------------------------------------
 
 
+def _reads_itself_always(store: BufferStore) -> bool:
+    """Whether a store reads its buffer whenever it runs: what is stored first under a condition sets an element."""
+    found = accesses(store.value, Bounds())
+    return any(access.buffer is store.buffer and access.kind == "read" and access.certain for access in found)
+
+
 def check_locals(function: PrimFunc, report: Report) -> None:
     """W475: a buffer that the function allocates is read only if something writes it, other than from itself."""
     allocated: dict[Buffer, None] = {}
@@ -197,7 +203,7 @@ def check_locals(function: PrimFunc, report: Report) -> None:
         elif isinstance(node, DeclBuffer) and node.buffer.data is not None:
             written.update(part.buffer for part in walk(node.buffer.data) if isinstance(part, BufferLoad))
         elif isinstance(node, BufferStore):
-            if not updates_itself(node):
+            if not updates_itself(node) or not _reads_itself_always(node):
                 written.add(node.buffer)
         elif isinstance(node, PrimCall):
             written.update(arg for arg in node.args if isinstance(arg, Buffer))

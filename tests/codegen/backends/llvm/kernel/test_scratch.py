@@ -71,14 +71,15 @@ AGAIN = """
 """
 STARTS = "if k == 0:\n                            t[i, j] = T.float32(0)\n                        "
 SUM = AGAIN.replace("FIRST", STARTS + "t[i, j] = t[i, j] + x[i, j]")
+LAZY = AGAIN.replace("FIRST", "t[i, j] = T.if_then_else(k == 0, x[i, j], t[i, j] + x[i, j])")
 FRESH = AGAIN.replace("FIRST", "t[i, j] = x[i, j] * T.cast(k, 'float32')")
 
 
 def test_memory_whose_values_a_loop_around_takes_on_is_not() -> None:
-    assert [scratch_names(text) for text in (SUM, FRESH)] == [[], ["t"]]
+    assert [scratch_names(text) for text in (SUM, LAZY, FRESH)] == [[], [], ["t"]]
 
 
-@pytest.mark.parametrize(("text", "times"), [(SUM, 4), (FRESH, 3)])
+@pytest.mark.parametrize(("text", "times"), [(SUM, 4), (LAZY, 4), (FRESH, 3)])
 @pytest.mark.parametrize("count", [1, 3])
 def test_results_of_loops_in_loops_are_the_same(text: str, times: int, count: int) -> None:
     before = weft.get_num_threads()
