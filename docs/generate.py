@@ -395,7 +395,8 @@ def accuracy_page() -> str:
                 "probabilities to `bfloat16` before they meet the values, as oneDNN does: each term of a result is\n"
                 "off by at most 2^-8 of itself. Of normal elements, 8 heads of 512x64, the greatest error was 1.6e-3\n"
                 "of the greatest result (1.4e-3 in `float32`, rounded once). All is computed in `float32` with\n"
-                "`opt=weft.transform.Knobs(narrow_attention=0)`, and with `-strict_math`.\n",
+                "`opt=weft.transform.Knobs(narrow_attention=0)`, and with `-strict_math`.",
+                "## The interpreter\n\n"
                 "The interpreter computes whole operators by NumPy, which sums neighbours in pairs and everything\n"
                 "else in order, and products by its BLAS; kernels (`R.call_tir`) run as they are written, in the\n"
                 "types that they name: their L is n. Where n is large and float32 not enough, write\n"
