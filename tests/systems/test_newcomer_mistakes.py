@@ -41,7 +41,7 @@ MISTAKES = [
     # (program, code, line under the caret or "", words of the message or hint)
     (graph("return R.sum(x, dim=0)"), "W141", "R.sum(x, dim=0)", "did you mean axis?"),
     (graph("return R.zeros(x.size(0), 'float32')"), "W115", "x.size", "`x.shape[0]` is one of its sizes"),
-    (graph("return x[x > 0.0]"), "W115", "x > 0.0", "R.masked_select(x, mask)"),
+    (graph("return x[R.sum(x) > 0.0]"), "W115", "R.sum(x) > 0.0", "R.where(mask, x, y)"),
     (graph("return x", x='x: R.tensor(("n", 4), "float32")'), "W111", "R.tensor", "did you mean `R.Tensor`?"),
     (graph("x = x + 1", "@T.prim_func", 'x: T.Buffer((4,), "float32")'), "W121", "x + 1", "give an index"),
     ("class M:\n    pass\nweft.compile(M)", "W511", "", "@I.ir_module above the class"),

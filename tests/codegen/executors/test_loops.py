@@ -451,9 +451,9 @@ def test_rows_of_a_loop_of_known_length_are_stacked_everywhere(executor: str) ->
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_a_list_of_a_number_of_rows_that_only_a_run_decides_is_refused() -> None:
+def test_a_list_that_a_run_ends_early_is_refused() -> None:
     with pytest.raises(weft.ScriptError, match="of a number that only a run decides") as caught:
-        read("hs = []\nfor i in range(k):\n    hs.append(x)\nreturn hs")
+        read("hs = []\nfor i in range(k):\n    hs.append(x)\n    if i > 3:\n        break\nreturn hs")
     assert caught.value.code == "W115"
 
 
