@@ -133,6 +133,8 @@ def _is_read_by(tree: ast.stmt, name: str) -> bool | None:
             return True
         found = [_is_read(branch, name) for branch in (tree.body, tree.orelse)]
         return True if True in found else None if None in found else False
+    if isinstance(tree, ast.For) and name in bound_names([at(tree, ast.Assign([tree.target], tree.iter))]):
+        return True if name in loaded_names(tree.iter) else None  # an iteration gives it another value first
     if name in loaded_names(tree):
         return True
     return False if isinstance(tree, ast.Return) or name in surely_bound([tree]) else None
@@ -161,7 +163,7 @@ def joined_if(tree: ast.If, known: _Known, wanted: Container[str]) -> list[ast.s
     ends = [name for name in found or given if _ends_by(tree.body, name) and _ends_by(tree.orelse, name)]
     if (ends and len(found) < 2) or _has_effect(tree):
         return None
-    if not given or (not found and any(name in wanted for name in bound_names([tree]))):
+    if not given or (not found and any(live_in(wanted, name) for name in bound_names([tree]))):
         return None  # what is wrong with it stands here
     return _Joined(known, set()).conditional(tree, found or given[:1])  # what is not read is given all the same
 
