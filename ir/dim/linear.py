@@ -19,13 +19,9 @@ _MAX_MONOMIALS = 24
 _Row: TypeAlias = "dict[Monomial, int]"
 
 
-def known_bounds(assumptions: Iterable[Dim]) -> dict[str, Interval]:
-    """Bounds of the symbols that follow from the assumptions one at a time."""
-    return dict(_bounds_of(tuple(assumptions)))
-
-
 @lru_cache(maxsize=1 << 12)
-def _bounds_of(assumptions: tuple[Dim, ...]) -> dict[str, Interval]:
+def known_bounds(assumptions: tuple[Dim, ...]) -> Mapping[str, Interval]:
+    """Bounds of the symbols that follow from the assumptions one at a time."""
     known: dict[str, Interval] = {}
     linear = [d for d in assumptions if isinstance(d, DimExpr) and d.terms[0][0].degree == 1]
     single = [
