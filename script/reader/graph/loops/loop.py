@@ -85,9 +85,10 @@ def _while(session: GraphSession, tree: ast.While) -> None:
         not named and not isinstance(tree.test, ast.Constant) and not (leaves(tree) or continues(tree) or returns(tree))
     )
     if simple and _is_known_condition(session, tree):
-        error = tried(session, lambda: read_loop(session, loop, None))
-        if error is not None and error.code == "W210" and tried(session, lambda: _unroll_while(session, tree)) is None:
-            _unroll_while(session, tree)
+        error = tried(session, lambda: read_loop(session, loop, None), keeps=True)
+        if error is not None and error.code == "W210":
+            error = tried(session, lambda: _unroll_while(session, tree), keeps=True)
+        if error is None:
             return
     read_loop(session, loop, None)
 
