@@ -231,8 +231,6 @@ class _Update:
         """A number at the places that a mask has."""
         new = self._value(_combined(self.session, base, given, self.tree))
         found = self._type(mask)
-        if found.ndim > self.ty.ndim:
-            raise self._fail("W115", f"a {type_text(self.ty)} has no mask of {type_text(found)}")
         if found.ndim < self.ty.ndim:
             mask = self._call("expand_dims", [mask, list(range(found.ndim, self.ty.ndim))])
         return self._call("where", [mask, new, base])
